@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,9 +18,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-//go:generate go test -run "TestREADME|TestStrategiesPage" -update .
+//go:generate go test -run "TestREADME|TestStrategyPages|TestDatabasesPage" -update .
 
-var update = flag.Bool("update", false, "write docs/strategies.md from the catalogue")
+var update = flag.Bool("update", false, "write README.md, docs/reference/strategies and docs/reference/databases.md from the catalogue")
 
 // TestREADME: it is short, says where the table of all strategies is, and its numbers
 // are the catalogue's.
@@ -47,8 +46,8 @@ func TestREADME(t *testing.T) {
 			everywhere++
 		}
 	}
-	if !strings.Contains(string(text), "(docs/strategies.md)") {
-		t.Error("README.md does not link to docs/strategies.md")
+	if !strings.Contains(string(text), "(docs/reference/strategies.md)") {
+		t.Error("README.md does not link to docs/reference/strategies.md")
 	}
 	all := len(lockstrategy.Names())
 	want := string(text)
@@ -80,24 +79,6 @@ func inWords(n int) string {
 		return words[n]
 	}
 	return strconv.Itoa(n)
-}
-
-// TestStrategiesPage: docs/strategies.md is the catalogue's.
-func TestStrategiesPage(t *testing.T) {
-	const file = "../../docs/strategies.md"
-	want := strategiesPage()
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Error("docs/strategies.md is not the catalogue's: run make generate")
-	}
 }
 
 // TestMatrixPage: docs/matrix.md, of MariaDB, and each docs/matrix-DATABASE.md is a full
@@ -203,122 +184,4 @@ func notPlayed(t *testing.T, what string) {
 		t.Skipf("the page has no %s: not yet played: run make verify", what)
 	}
 	t.Fatalf("the page has no %s: run make verify", what)
-}
-
-// strategiesPage is the catalogue: a table of all, then each at length.
-func strategiesPage() string {
-	var b strings.Builder
-	b.WriteString(`<!-- written by go generate from the entries in internal/lockstrategy -->
-# The strategies
-
-Each is one file in [internal/lockstrategy](../internal/lockstrategy); ` + "`" + `shop strategies --json` + "`" + ` has this page for
-programs. ` + "`" + `lock=Y` + "`" + ` means ` + "`" + `redis` + "`" + `; ` + "`" + `lock=N` + "`" + ` and no ` + "`" + `lock` + "`" + ` mean ` + "`" + `none` + "`" + `. A strategy whose server is not configured
-answers 501.
-`)
-	b.WriteString(strategyTable())
-	b.WriteString(`The two columns on the right are the promise: the verdict of a rush of 200 buyers for 100 units.
-[worth.md](worth.md) has it by database, and [matrix.md](matrix.md) and the pages beside it the verdicts under every fault.
-
-"Caught by" names the tests of the conformance suite
-([lockstrategytest](../internal/lockstrategy/lockstrategytest)) that a broken strategy must fail, and what they then
-say; a strategy without that line passes all of them. The tests run on the embedded engine and on real servers.
-`)
-	family := ""
-	for _, e := range lockstrategy.All() {
-		if e.Family != family {
-			family = e.Family
-			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(family[:1])+family[1:])
-		}
-		writeStrategy(&b, e)
-	}
-	return b.String()
-}
-
-// writeStrategy is one strategy at length.
-func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
-	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
-	fmt.Fprintf(b, "\n### %s\n\n[internal/lockstrategy/%s](../internal/lockstrategy/%s): %s.\n\n", e.Name, file, file, e.Summary)
-	line := func(what, text string) {
-		if text != "" {
-			fmt.Fprintf(b, "- **%s**: %s\n", what, text)
-		}
-	}
-	line("Guarantees", e.Guarantees)
-	line("Breaks when", e.BreaksWhen)
-	line("How it breaks", e.HowItBreaks)
-	line("Cost", e.Cost)
-	line("Notes", e.Notes)
-	line("Needs", join(e.Needs))
-	line("Its lock", e.LockInWords())
-	line("In a rush", promised(e, promise.Rush)+"; two processes: "+promised(e, promise.TwoProcesses))
-	for _, f := range slices.Sorted(maps.Keys(e.NoPromise)) {
-		line("No promise under "+string(f), e.NoPromise[f])
-	}
-	var caught []string
-	for _, test := range slices.Sorted(maps.Keys(e.CaughtBy)) {
-		said := strings.NewReplacer("(", "", ")", "", "|", " or ").Replace(e.CaughtBy[test])
-		caught = append(caught, fmt.Sprintf("`%s` (%s)", test, said))
-	}
-	line("Caught by", strings.Join(caught, ", "))
-	line("Source", e.Source)
-}
-
-func join(needs []lockstrategy.Need) string {
-	var words []string
-	for _, n := range needs {
-		words = append(words, string(n))
-	}
-	return strings.Join(words, ", ")
-}
-
-func strategyTable() string {
-	var b strings.Builder
-	b.WriteString("\n| family | strategy | does | breaks when | rush, 1 process | 2 processes |\n|---|---|---|---|---|---|\n")
-	family := ""
-	for _, e := range lockstrategy.All() {
-		shown := e.Family
-		if shown == family {
-			shown = ""
-		}
-		family = e.Family
-		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s | %s |\n", shown, e.Name, e.Name, cell(e.Summary), cell(e.BreaksWhen),
-			promised(e, promise.Rush), promised(e, promise.TwoProcesses))
-	}
-	return b.String() + "\n"
-}
-
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
-// promised shows a break in bold, and what differs by database.
-func promised(e lockstrategy.Entry, f promise.Condition) string {
-	show := func(v verdict.Verdict) string {
-		switch v {
-		case verdict.Holds:
-			return string(v)
-		case "":
-			return "may break"
-		}
-		return "**" + string(v) + "**"
-	}
-	text := show(e.Promised(f, dialect.MySQL))
-	var differs []string
-	for _, other := range []struct{ label, database string }{
-		{"SQLite", dialect.SQLite},
-		{"PostgreSQL", dialect.Postgres},
-		{"PostgreSQL above READ COMMITTED", dialect.PostgresRepeatableRead},
-		{"Galera, three writers", dialect.Galera},
-		{"Galera, one writer", dialect.GaleraOneWriter},
-	} {
-		if slices.ContainsFunc(e.Needs, func(n lockstrategy.Need) bool { return dialect.Lacks(other.database)[string(n)] != "" }) {
-			differs = append(differs, other.label+": not available")
-			continue
-		}
-		if there := e.Promised(f, other.database); there != e.Promised(f, dialect.MySQL) {
-			differs = append(differs, other.label+": "+show(there))
-		}
-	}
-	if differs == nil {
-		return text
-	}
-	return text + " (" + strings.Join(differs, "; ") + ")"
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -28,10 +29,14 @@ func strategiesCommand() *cobra.Command {
 	return c
 }
 
+// safetyLegend explains the column "safe?".
+const safetyLegend = `safe?: whether the stock stays right on MariaDB with a single Redis server. "not safe" names the first
+condition that breaks the strategy: a rush, a second process of the shop, or a fault.`
+
 // printCatalogue writes the table for a person.
 func printCatalogue(w io.Writer, _ bool) error {
 	t := report.Table{Columns: []report.Column{
-		{Name: "family", Width: 12}, {Name: "name"}, {Name: "does", Width: 46}, {Name: "breaks when", Width: 38}, {Name: "needs"},
+		{Name: "family", Width: 12}, {Name: "name"}, {Name: "safe?", Width: 13}, {Name: "does", Width: 36}, {Name: "breaks when", Width: 30}, {Name: "needs"},
 	}}
 	above := ""
 	for _, e := range lockstrategy.All() {
@@ -40,12 +45,13 @@ func printCatalogue(w io.Writer, _ bool) error {
 			family = ""
 		}
 		above = e.Family
-		t.Rows = append(t.Rows, report.Texts(family, e.Name, e.Summary, e.BreaksWhen, needs(e)))
+		t.Rows = append(t.Rows, report.Texts(family, e.Name, e.Safety(dialect.MySQL), e.Summary, e.BreaksWhen, needs(e)))
 	}
-	_, err := fmt.Fprintln(w, t.Terminal(report.Look{Boxed: true}))
+	_, err := fmt.Fprintf(w, "%s\n%s\n", t.Terminal(report.Look{Boxed: true}), safetyLegend)
 	return err
 }
 
+// needs lists the servers and the abilities of the database that a strategy needs.
 func needs(e lockstrategy.Entry) string {
 	var names []string
 	for _, n := range e.Needs {
@@ -54,16 +60,16 @@ func needs(e lockstrategy.Entry) string {
 	return strings.Join(names, ", ")
 }
 
-// catalogue is the list as any format shows it.
+// catalogue returns the list as a document for every report format.
 func catalogue() report.Document {
 	all := lockstrategy.All()
-	t := report.Table{Columns: report.Columns("name", "family", "does", "breaks when", "needs")}
+	t := report.Table{Columns: report.Columns("name", "family", "safe?", "does", "breaks when", "needs")}
 	d := report.Document{
 		Command: "shop strategies", Title: "The lock strategies", Lead: fmt.Sprintf("%d strategies", len(all)), Value: all,
 		Groups: []report.Group{{Heading: "What each guarantees", Brief: true, Columns: [3]string{"family", "name", "guarantees"}}},
 	}
 	for _, e := range all {
-		t.Rows = append(t.Rows, report.Row(e.Name, e.Family, e.Summary, e.BreaksWhen, needs(e)))
+		t.Rows = append(t.Rows, report.Row(e.Name, e.Family, e.Safety(dialect.MySQL), e.Summary, e.BreaksWhen, needs(e)))
 		d.Cases = append(d.Cases, report.Case{Suite: e.Family, Name: e.Name, Title: e.Name, Seen: e.Guarantees})
 	}
 	d.Tables = []report.Table{t}

@@ -4,22 +4,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// TestCatalogueTable: each row of the table shows the words of its own strategy,
-// whole and in order, however they are wrapped.
+// TestCatalogueTable: each row of the table shows all words of its own strategy in order, however
+// the cells are wrapped.
 func TestCatalogueTable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	if err := printCatalogue(&out, false); err != nil {
 		t.Fatal(err)
 	}
-	type shown struct{ family, name, does, breaks string }
+	type shown struct{ family, name, safe, does, breaks string }
 	var rows []shown
 	for _, line := range strings.Split(out.String(), "\n") {
 		fields := strings.Split(line, "│")
-		if len(fields) != 7 || strings.TrimSpace(fields[2]) == "name" {
+		if len(fields) != 8 || strings.TrimSpace(fields[2]) == "name" {
 			continue
 		}
 		if strings.TrimSpace(fields[2]) != "" {
@@ -29,7 +30,7 @@ func TestCatalogueTable(t *testing.T) {
 			t.Fatalf("a row begins without a name: %s", line)
 		}
 		r := &rows[len(rows)-1]
-		for i, field := range []*string{&r.family, &r.name, &r.does, &r.breaks} {
+		for i, field := range []*string{&r.family, &r.name, &r.safe, &r.does, &r.breaks} {
 			*field = strings.TrimSpace(*field + " " + strings.TrimSpace(fields[i+1]))
 		}
 	}
@@ -39,7 +40,7 @@ func TestCatalogueTable(t *testing.T) {
 	}
 	above := ""
 	for i, e := range all {
-		want := shown{e.Family, e.Name, e.Summary, e.BreaksWhen}
+		want := shown{e.Family, e.Name, e.Safety(dialect.MySQL), e.Summary, e.BreaksWhen}
 		if e.Family == above {
 			want.family = ""
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // An Entry is one strategy of the catalogue. shop strategies, the live page, verify and
-// docs/strategies.md take from it what they show.
+// docs/reference/strategies.md take from it what they show.
 type Entry struct {
 	Name   string `json:"name"` // = URL name = file name = table row
 	Family string `json:"family"`
@@ -47,7 +47,7 @@ const (
 	noControl    = "no control"
 	inProcess    = "in-process"
 	sqlOnly      = "SQL"
-	redisHistory = "Redis, how it grew"
+	redisLocks   = "Redis locks"
 	redisStock   = "Redis stock"
 	coordination = "coordination"
 	throughput   = "throughput"

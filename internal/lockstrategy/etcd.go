@@ -25,9 +25,9 @@ import (
 // key has the lock; the library watches the keys before its own.
 //
 //   - Summary: lease + concurrency.Mutex
-//   - Guarantees: One buyer of a product is in the critical section at a time, while its lease lives. Buyers
-//     enter in order of arrival, across processes. A crashed process releases the lock when its lease expires.
-//     The lease's context ends when the client has given the lease up.
+//   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers enter in order of arrival, across
+//     processes. A crashed process releases the lock when its lease expires. The lease's context ends when the
+//     client has given the lease up.
 //   - Breaks when: a pause outlasts the lease
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the lease. A client
 //     that is cut off from etcd notices late. Until its first keep-alive is answered, half a second after the

@@ -32,7 +32,7 @@ func newFenced(d Deps) purchase.Strategy {
 
 func fencedEntry() Entry {
 	return Entry{
-		Name: "fenced", Family: redisHistory,
+		Name: "fenced", Family: redisLocks,
 		Needs:   []Need{NeedsRedis},
 		Scripts: redisscript.Rlock(),
 		New:     newFenced,

@@ -15,8 +15,8 @@ import (
 // ForUpdate locks the product's row.
 //
 //   - Summary: SELECT ... FOR UPDATE, update, insert, one transaction
-//   - Guarantees: One buyer of a product is in the critical section at a time on one primary, whatever the
-//     number of processes. The lock ends with the transaction, so a crash releases it.
+//   - Guarantees: Mutual exclusion per product on one primary, for any number of processes. The lock ends
+//     with the transaction, so a crash releases it.
 //   - Breaks when: never (single primary)
 //   - How it breaks: A failover to a replica that lacks the last commits loses sales. No SQL statement can
 //     prevent that.

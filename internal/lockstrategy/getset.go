@@ -19,9 +19,8 @@ import (
 // whose time is past.
 //
 //   - Summary: expiry in the value by the client's clock, taken over with GETSET
-//   - Guarantees: One buyer of a product is in the critical section at a time, while the clocks of all clients
-//     agree and every section ends within the TTL. If two buyers take over at once, GETSET shows one of them
-//     that it came second.
+//   - Guarantees: Mutual exclusion per product while the clocks of all clients agree and every section ends
+//     within the TTL. If two buyers take over at once, GETSET shows one of them that it came second.
 //   - Breaks when: the clocks differ; the section outlasts the TTL; any client sends DEL
 //   - How it breaks: B's clock is ahead by the TTL, and B takes over a lock that A holds. Or the section
 //     outlasts the TTL. The buyer that came second has also overwritten the expiry of the first. DEL checks no
@@ -77,7 +76,7 @@ func (s getSet) past(value string) bool {
 
 func getsetEntry() Entry {
 	return Entry{
-		Name: "getset", Family: redisHistory,
+		Name: "getset", Family: redisLocks,
 		Needs: []Need{NeedsRedis},
 		New:   newGetSet,
 		Traits: Traits{

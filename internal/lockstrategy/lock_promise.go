@@ -2,7 +2,6 @@ package lockstrategy
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -41,26 +40,4 @@ func (e Entry) Excludes(c promise.Condition, database string) bool {
 // the holder lives, and so do the lock's servers.
 func (l LockPromise) KeptUnder(c promise.Condition) bool {
 	return l.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency}, c)
-}
-
-// LockInWords says what is promised of the lock, in a sentence without a full stop.
-func (e Entry) LockInWords() string {
-	if e.WaitsFor != ALock {
-		return "it reports none, so the history of a lock is not judged"
-	}
-	text := "one holder at a time wherever the strategy holds"
-	if len(e.Lock.SharedUnder) > 0 {
-		var under []string
-		for _, c := range e.Lock.SharedUnder {
-			under = append(under, string(c))
-		}
-		text += ", but not under " + strings.Join(under, ", ") + ": the late one is kept from writing"
-	}
-	if e.Lock.Renewed {
-		text += "; renewed while its holder runs and its servers answer"
-	}
-	if e.Lock.FreesAnothers {
-		return text + "; a release may free the lock of another"
-	}
-	return text + "; only its holder frees it"
 }

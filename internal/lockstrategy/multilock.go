@@ -86,7 +86,7 @@ func (l multilockLease) Release(ctx context.Context) error {
 
 func multilockEntry() Entry {
 	return Entry{
-		Name: "multilock", Family: redisHistory,
+		Name: "multilock", Family: redisLocks,
 		Needs:   []Need{NeedsRedlock},
 		Scripts: redisscript.Rlock(),
 		New:     newMultilock,

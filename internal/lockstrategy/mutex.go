@@ -12,9 +12,8 @@ import (
 
 // mutexLock holds a product by the front place in its line.
 //
-//   - Summary: one mutex a product, in memory
-//   - Guarantees: One buyer of a product is in the critical section at a time, within one process. Buyers enter
-//     in order of arrival.
+//   - Summary: one mutex per product, in memory
+//   - Guarantees: Mutual exclusion per product, within one process. Buyers enter in order of arrival.
 //   - Breaks when: a second process sells the product
 //   - How it breaks: A second process has a mutex of its own, which excludes nothing in the first.
 //   - Cost: It costs almost nothing. It is the first strategy to fail when the shop grows.

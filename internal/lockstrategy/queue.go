@@ -15,8 +15,8 @@ import (
 
 // Queue sells one product one buyer at a time.
 //
-//   - Summary: one goroutine a product sells in turn (conditional update)
-//   - Guarantees: The statement keeps the stock right, whatever the number of processes. The queue only spares
+//   - Summary: one goroutine per product sells one order after another (conditional update)
+//   - Guarantees: The statement keeps the stock right, for any number of processes. The queue only spares
 //     the database the contention.
 //   - Breaks when: never; a crash loses only unacknowledged buyers
 //   - Cost: Each process sells one order of a product at a time. Its throughput is limited by one round trip

@@ -23,8 +23,8 @@ import (
 // Nothing stops the writes of a holder whose key has run out.
 //
 //   - Summary: token + Lua release (bsm/redislock)
-//   - Guarantees: One buyer of a product is in the critical section at a time, while the section ends within the
-//     TTL. No client releases another holder's lock.
+//   - Guarantees: Mutual exclusion per product while the section ends within the TTL. No client releases
+//     another holder's lock.
 //   - Breaks when: the section or a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The section, or a pause inside it, outlasts the TTL. The next buyer enters, and nothing
 //     stops the first one's write. Or Redis loses the key: by a restart, or by a failover to a replica without
@@ -75,7 +75,7 @@ type redisLease struct {
 
 func redisEntry() Entry {
 	return Entry{
-		Name: "redis", Family: redisHistory,
+		Name: "redis", Family: redisLocks,
 		Needs:   []Need{NeedsRedis},
 		Scripts: append(redisscript.Redislock(), redisscript.Parse(rediskey.DeleteIfMine)),
 		New:     newRedis,

@@ -19,7 +19,7 @@ import (
 //   - Breaks when: as watchdog: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder pauses for longer than the TTL and then commits. Or Redis loses the key.
 //   - Cost: One purchase takes one to two round trips to Redis, since the command that releases the lock hands
-//     it to the next buyer of the process. One connection a process listens.
+//     it to the next buyer of the process. Each process keeps one more connection, to listen.
 //   - Source: Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock.
 //     The lock is rlock, in this repository
 type redisson struct{ *rlocker.Locker }
@@ -30,7 +30,7 @@ func newRedisson(d Deps) purchase.Strategy {
 
 func redissonEntry() Entry {
 	return Entry{
-		Name: "redisson", Family: redisHistory,
+		Name: "redisson", Family: redisLocks,
 		Needs:   []Need{NeedsRedis},
 		Scripts: redisscript.Rlock(),
 		New:     newRedisson,

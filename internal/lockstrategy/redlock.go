@@ -23,10 +23,9 @@ import (
 // a majority took the key, and for what is left of the TTL then.
 //
 //   - Summary: majority of N independent nodes (go-redsync)
-//   - Guarantees: One buyer of a product is in the critical section at a time, while the clocks of the nodes run
-//     at the same rate and the section ends within the validity time. The lock survives the loss of a minority
-//     of the nodes. The lease's context ends with the validity time: the TTL minus the time that taking the lock
-//     took and 1 % for drift.
+//   - Guarantees: Mutual exclusion per product while the clocks of the nodes run at the same rate and the
+//     section ends within the validity time. The lock survives the loss of a minority of the nodes. The lease's
+//     context ends with the validity time: the TTL minus the time that taking the lock took and 1 % for drift.
 //   - Breaks when: a pause outlasts the TTL; a node of the majority loses the key; a clock jumps
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the TTL. Or a node of
 //     the majority restarts empty. Or the clock of a node jumps.
@@ -90,7 +89,7 @@ func (l redlockLease) Release(ctx context.Context) error {
 
 func redlockEntry() Entry {
 	return Entry{
-		Name: "redlock", Family: redisHistory,
+		Name: "redlock", Family: redisLocks,
 		Needs:   []Need{NeedsRedlock},
 		Scripts: redisscript.Redsync(),
 		New:     newRedlock,

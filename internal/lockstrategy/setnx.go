@@ -15,7 +15,7 @@ import (
 // setNX takes a key that nobody has, and deletes it. Its key never expires.
 //
 //   - Summary: SETNX, DEL; no TTL
-//   - Guarantees: One buyer of a product is in the critical section at a time, until a holder crashes.
+//   - Guarantees: Mutual exclusion per product until a holder crashes.
 //   - Breaks when: the holder crashes: the product stays locked
 //   - How it breaks: Step 1: A takes the key. Step 2: A crashes. From then on no buyer can buy, until a person
 //     deletes the key. The same happens if Redis hangs and the answer to the SETNX is lost.
@@ -37,7 +37,7 @@ func (s setNX) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 
 func setnxEntry() Entry {
 	return Entry{
-		Name: "setnx", Family: redisHistory,
+		Name: "setnx", Family: redisLocks,
 		Needs: []Need{NeedsRedis},
 		New:   newSetNX,
 		Traits: Traits{

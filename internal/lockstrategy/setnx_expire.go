@@ -16,8 +16,8 @@ import (
 // setNXExpire takes a key that nobody has, gives it a TTL by a second command, and deletes it.
 //
 //   - Summary: SETNX then EXPIRE, two commands
-//   - Guarantees: One buyer of a product is in the critical section at a time, while no holder crashes between
-//     the two commands and every section ends within the TTL.
+//   - Guarantees: Mutual exclusion per product while no holder crashes between the two commands and every
+//     section ends within the TTL.
 //   - Breaks when: the holder crashes between the commands; the section outlasts the TTL
 //   - How it breaks: Step 1: A sends SETNX. Step 2: A crashes before EXPIRE, and the product stays locked as
 //     with setnx. Or the section outlasts the TTL: B enters, A's DEL then releases B's lock, and C enters as
@@ -46,7 +46,7 @@ func (s setNXExpire) Take(ctx context.Context, key, _ string) (lease.Lease, erro
 
 func setnxExpireEntry() Entry {
 	return Entry{
-		Name: "setnx-expire", Family: redisHistory,
+		Name: "setnx-expire", Family: redisLocks,
 		Needs: []Need{NeedsRedis},
 		New:   newSetNXExpire,
 		Traits: Traits{

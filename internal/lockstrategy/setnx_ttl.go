@@ -14,9 +14,8 @@ import (
 // setNXTTL takes a key that nobody has, with a TTL in the same command, and deletes whatever
 // key is there at the end.
 //
-//   - Summary: SET NX PX, unconditional DEL
-//   - Guarantees: One buyer of a product is in the critical section at a time, while every section ends within
-//     the TTL.
+//   - Summary: SET NX with a TTL, unconditional DEL
+//   - Guarantees: Mutual exclusion per product while every section ends within the TTL.
 //   - Breaks when: the section outlasts the TTL, and its DEL releases another holder's lock
 //   - How it breaks: Step 1: A takes the key. Step 2: A's section outlasts the TTL. Step 3: B takes the key.
 //     Step 4: A finishes and deletes the key, although B holds it. Step 5: C takes the key while B is inside.
@@ -43,7 +42,7 @@ func (s setNXTTL) Take(ctx context.Context, key, _ string) (lease.Lease, error) 
 
 func setnxTTLEntry() Entry {
 	return Entry{
-		Name: "setnx-ttl", Family: redisHistory,
+		Name: "setnx-ttl", Family: redisLocks,
 		Needs: []Need{NeedsRedis},
 		New:   newSetNXTTL,
 		Traits: Traits{

@@ -15,8 +15,8 @@ import (
 // tokenGetDel stores a token in the key, and compares it in the client before it deletes the key.
 //
 //   - Summary: token, compared by the client, then DEL
-//   - Guarantees: One buyer of a product is in the critical section at a time, while every section ends within
-//     the TTL. The strategy rarely releases another holder's lock.
+//   - Guarantees: Mutual exclusion per product while every section ends within the TTL. The strategy rarely
+//     releases another holder's lock.
 //   - Breaks when: the lease expires between GET and DEL; otherwise as redis
 //   - How it breaks: It breaks as redis does. In addition, the check is not atomic. Step 1: A reads its own
 //     token with GET. Step 2: the lease expires. Step 3: B takes the key. Step 4: A sends DEL.
@@ -52,7 +52,7 @@ func (s tokenGetDel) Take(ctx context.Context, key, token string) (lease.Lease, 
 
 func tokenGetDelEntry() Entry {
 	return Entry{
-		Name: "token-get-del", Family: redisHistory,
+		Name: "token-get-del", Family: redisLocks,
 		Needs: []Need{NeedsRedis},
 		New:   newTokenGetDel,
 		Traits: Traits{

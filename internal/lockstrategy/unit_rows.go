@@ -26,7 +26,7 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // UnitRows sells rows of one unit each.
 //
-//   - Summary: one row a unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is
+//   - Summary: one row per unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is
 //     refilled
 //   - Guarantees: A buyer locks rows that no other buyer has locked, and deletes them. Each row is one unit and
 //     is sold once. If too few rows are unlocked, the strategy reads the stock in one statement and answers sold

@@ -16,13 +16,13 @@ import (
 // watchdog renews the lock of redis while its holder runs.
 //
 //   - Summary: redis, renewed every TTL/3
-//   - Guarantees: One buyer of a product is in the critical section at a time, however long the section is,
-//     while its holder can renew. The section's context ends, and its transaction is rolled back, when a renewal
-//     finds that the lease is lost or is not possible before the lease expires.
+//   - Guarantees: Mutual exclusion per product, however long the section is, while its holder can renew. The
+//     section's context ends, and its transaction is rolled back, when a renewal finds that the lease is lost
+//     or is not possible before the lease expires.
 //   - Breaks when: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder, its watchdog included, pauses for longer than the TTL and then commits. Or
 //     Redis loses the key.
-//   - Cost: It costs the same as redis, and one goroutine a holder.
+//   - Cost: It costs the same as redis, and one goroutine per holder.
 //   - Source: Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its
 //     Refresh
 type watchdog struct {
@@ -111,7 +111,7 @@ func (l *watchdogLease) Release(ctx context.Context) error {
 
 func watchdogEntry() Entry {
 	return Entry{
-		Name: "watchdog", Family: redisHistory,
+		Name: "watchdog", Family: redisLocks,
 		Needs:   []Need{NeedsRedis},
 		Scripts: redisEntry().Scripts,
 		New:     func(d Deps) purchase.Strategy { return NewWatchdog(d) },

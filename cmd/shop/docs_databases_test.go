@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// TestDatabasesPage compares docs/reference/databases.md with the catalogue. With -update it writes
+// the page.
+func TestDatabasesPage(t *testing.T) {
+	comparePage(t, "../../docs/reference/databases.md", databasesPage(t, onengine.Deps(enginetest.Embedded(t))))
+}
+
+// databasesPage returns the text of docs/reference/databases.md. embedded holds the servers that a
+// strategy finds on the embedded engine, where the database is SQLite.
+func databasesPage(t *testing.T, embedded lockstrategy.Deps) string {
+	var b strings.Builder
+	b.WriteString(generated + `# Strategies by database
+
+This page tells a back-end developer on which databases a lock strategy keeps the stock right.
+
+| a cell says | it means |
+|---|---|
+| safe | no rush and no fault that can be injected on this database breaks the strategy |
+| safe in a rush | no rush breaks it; the faults were not injected on this database |
+| **not safe**: pause | the named condition breaks it: ` + "`rush`, `two-processes`, a [fault](faults.md), or an event of the explorer (`expire`" + `: the lease ends and its holder does not notice) |
+| no promise | chance decides whether a run breaks it, or no fault was injected here and one breaks it elsewhere |
+| not available | the database or the engine lacks what the strategy needs |
+
+MariaDB's column also applies to MySQL. CockroachDB, YugabyteDB, TiDB, Vitess and MySQL Group Replication were not tested.
+
+## One database server
+
+The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` too. "Above READ COMMITTED" means the isolation levels REPEATABLE READ and SERIALIZABLE.
+
+`)
+	above := []string{dialect.PostgresRepeatableRead, dialect.PostgresSerializable}
+	writeDatabases(&b, embedded, lockstrategy.All(), []databaseColumn{
+		{"SQLite", []string{dialect.SQLite}},
+		{"MariaDB", []string{dialect.MySQL}},
+		{"PostgreSQL, READ COMMITTED", []string{dialect.Postgres}},
+		{"PostgreSQL, above READ COMMITTED", above},
+	})
+	b.WriteString(`
+**Stale writes.** SQLite, and PostgreSQL above READ COMMITTED, refuse to write a row that has changed since the transaction read it.
+SQLite answers SQLITE_BUSY_SNAPSHOT and PostgreSQL 40001. ` + "`transaction`" + ` starts again after this error, so it is safe there, although
+the same code oversells on MariaDB. ` + "`queue`, `for-update`, `conditional`, `check-after` and `redis-decr`" + ` do not start again: they
+answer some buyers "busy" while units are left. How many is chance, hence "no promise".
+
+The explorer shows that on SQLite no interleaving of two buyers breaks ` + "`transaction`" + `. The same interleavings
+[side by side](witnesses/by-database/transaction.md) show the break on MariaDB.
+
+` + exampleOf(t, "explore transaction --format mermaid") + `
+## Galera
+
+A Galera cluster has three MariaDB nodes. With three writers, each process of the shop uses another node. With one writer, all
+processes use the same node. The table lists the strategies for which this differs from a single MariaDB server.
+
+`)
+	differs := slices.DeleteFunc(lockstrategy.All(), func(e lockstrategy.Entry) bool {
+		single := databaseCell(e, dialect.MySQL, embedded)
+		return databaseCell(e, dialect.Galera, embedded) == single && databaseCell(e, dialect.GaleraOneWriter, embedded) == single
+	})
+	writeDatabases(&b, embedded, differs, []databaseColumn{
+		{"three writers", []string{dialect.Galera}},
+		{"one writer", []string{dialect.GaleraOneWriter}},
+	})
+	b.WriteString(`
+**Two writers of one row.** Both nodes let a ` + "`SELECT ... FOR UPDATE`" + ` in. The first COMMIT wins; the cluster refuses the second with error
+1213, and the SQL strategies start again.
+
+**Stale reads.** A lock in Redis, ZooKeeper or etcd excludes other buyers, but the next holder may read from a node that has not applied
+the previous sale yet. It then sells from an old stock. With three writers the catalogue therefore promises nothing for these locks. A
+fencing token helps: its UPDATE comes before the read, and the cluster checks that UPDATE for conflicts.
+
+**A dead node** delays every COMMIT until the other nodes expel it (5 seconds by default). A shorter lease that is not renewed
+expires meanwhile, and the next holder oversells. One writer does not prevent this.
+
+## Failover of the database
+
+A failover was tested on PostgreSQL. With a synchronous replica, 150 kills of the primary under load lost no acknowledged sale. An
+asynchronous replica may lack the last commits (` + "`db-failover-async`" + `). Every strategy then loses acknowledged sales and sells those units
+again. No lock and no isolation level prevents that, on any database.
+
+`)
+	writeTopologies(&b)
+	return b.String()
+}
+
+// A databaseColumn is a column of a table. Its levels must agree in each row.
+type databaseColumn struct {
+	title  string
+	levels []string // of dialect.Levels
+}
+
+// writeDatabases writes a table of strategies, with a column for each database.
+func writeDatabases(b *strings.Builder, embedded lockstrategy.Deps, rows []lockstrategy.Entry, columns []databaseColumn) {
+	b.WriteString("| strategy |")
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.title)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n| *flags* |")
+	for _, c := range columns {
+		var flags []string
+		for _, l := range c.levels {
+			flags = append(flags, quoted(levelFlags(l)))
+		}
+		fmt.Fprintf(b, " %s |", strings.Join(flags, " or "))
+	}
+	b.WriteString("\n")
+	for _, e := range rows {
+		fmt.Fprintf(b, "| %s |", strategyLink("strategies/", e))
+		for _, c := range columns {
+			var cells []string
+			for _, l := range c.levels {
+				cells = append(cells, databaseCell(e, l, embedded))
+			}
+			fmt.Fprintf(b, " %s |", strings.Join(slices.Compact(cells), " / "))
+		}
+		b.WriteString("\n")
+	}
+}
+
+// databaseCell says whether a strategy is safe on a database.
+func databaseCell(e lockstrategy.Entry, database string, embedded lockstrategy.Deps) string {
+	if e.LackedOn(database) != "" || database == dialect.SQLite && e.Missing(embedded) != "" {
+		return "not available"
+	}
+	return safetyCell(e, database)
+}
+
+// levelFlags returns the flags that open the database with a command.
+func levelFlags(level string) string {
+	switch level {
+	case dialect.SQLite:
+		return ""
+	case dialect.MySQL:
+		return strings.TrimSpace(engine.Flags(engine.Local, "", ""))
+	}
+	return strings.TrimPrefix(strings.TrimSpace(engine.Flags(engine.Local, level, "")), "--engine local ")
+}
+
+// quoted returns code in Markdown, or "" for no code.
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+// writeTopologies writes the table of the strategies that use a single Redis, by its topology.
+func writeTopologies(b *strings.Builder) {
+	b.WriteString(`## Redis by topology
+
+This table lists the conditions that break each strategy on MariaDB, for each topology of Redis. "+" marks a condition that a topology
+adds, "-" one that it removes. With ` + "`--redis-wait 1`" + `, a lock counts as granted only after a replica has it.
+
+| strategy | single server | Sentinel | Sentinel, wait | Cluster | Cluster, wait |
+|---|---|---|---|---|---|
+| *flags* |  | ` + "`--local-redis sentinel` | `--local-redis sentinel --redis-wait 1` | `--local-redis cluster` | `--local-redis cluster --redis-wait 1`" + ` |
+`)
+	for _, e := range lockstrategy.All() {
+		if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) {
+			continue
+		}
+		single := e.OnRedis(topology.Single).Breaks(dialect.MySQL)
+		fmt.Fprintf(b, "| %s | %s |", strategyLink("strategies/", e), orSafe(joined("", single)))
+		for _, kind := range []string{topology.Sentinel, topology.Cluster} {
+			confirmed := "cannot wait"
+			if e.Confirms {
+				confirmed = difference(single, e.Confirmed().OnRedis(kind).Breaks(dialect.MySQL))
+			}
+			fmt.Fprintf(b, " %s | %s |", difference(single, e.OnRedis(kind).Breaks(dialect.MySQL)), confirmed)
+		}
+		b.WriteString("\n")
+	}
+}
+
+// orSafe marks a list of conditions that break a strategy.
+func orSafe(breaks string) string {
+	if breaks == "" {
+		return "safe"
+	}
+	return "**not safe**: " + breaks
+}
+
+// joined lists conditions with a sign before each.
+func joined(sign string, conditions []promise.Condition) string {
+	var texts []string
+	for _, c := range conditions {
+		texts = append(texts, sign+string(c))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// difference lists the conditions that only one of two topologies has.
+func difference(single, other []promise.Condition) string {
+	only := func(in, out []promise.Condition) []promise.Condition {
+		return slices.DeleteFunc(slices.Clone(in), func(c promise.Condition) bool { return slices.Contains(out, c) })
+	}
+	added, removed := joined("+", only(other, single)), joined("-", only(single, other))
+	switch {
+	case added+removed == "":
+		return "same"
+	case added == "" || removed == "":
+		return added + removed
+	}
+	return added + ", " + removed
+}

@@ -1,0 +1,70 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+const choosePage = "../../docs/guides/choose-a-strategy.md"
+
+// TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares what it prints.
+func TestChooseExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it sends two crowds: make test")
+	}
+	page, err := os.ReadFile(choosePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := transcripts(string(page))
+	if len(examples) == 0 {
+		t.Fatal("the page has no example")
+	}
+	for _, e := range examples {
+		var out bytes.Buffer
+		args := strings.Fields(strings.TrimPrefix(e.command, "./shop "))
+		if code := run(t.Context(), args, &out, &out); code != 0 || !e.pattern().MatchString(plainText(out.String())) {
+			t.Errorf("%s:%d: $ %s: exit %d\n%s", choosePage, e.line, e.command, code, out.String())
+		}
+	}
+}
+
+// TestChooseMarks: the page recommends only safe strategies, and its second table has the mark of
+// each strategy that is not safe.
+func TestChooseMarks(t *testing.T) {
+	page, err := os.ReadFile(choosePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := map[string]string{}
+	recommended := map[string]bool{}
+	for row := range strings.Lines(string(page)) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		safety := strings.TrimSpace(cells[2])
+		for _, e := range lockstrategy.All() {
+			recommended[e.Name] = recommended[e.Name] || strings.Contains(cells[2], "`"+e.Name+"`")
+			if strings.Contains(cells[1], "`"+e.Name+"`") {
+				mark[e.Name] = safety
+			}
+		}
+	}
+	for _, e := range lockstrategy.All() {
+		safety := e.Safety(dialect.MySQL)
+		if recommended[e.Name] && safety != "safe" {
+			t.Errorf("the page recommends %s, which is %s", e.Name, safety)
+		}
+		if safety != "safe" && mark[e.Name] != safety {
+			t.Errorf("the page marks %s as %q, and the catalogue as %q", e.Name, mark[e.Name], safety)
+		}
+	}
+}

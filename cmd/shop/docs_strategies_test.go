@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+const generated = "<!-- generated from the entries in internal/lockstrategy by make generate -->\n"
+
+// maxWords is the length of a page that a reader still finishes.
+const maxWords = 1500
+
+// TestStrategyPages compares docs/reference/strategies.md and the page of each family with the
+// catalogue. With -update it writes them.
+func TestStrategyPages(t *testing.T) {
+	const folder = "../../docs/reference/strategies"
+	pages := map[string]string{folder + ".md": strategyIndex(t)}
+	for _, family := range families() {
+		pages[folder+"/"+slug(family)+".md"] = familyPage(t, family)
+	}
+	for path, want := range pages {
+		comparePage(t, path, want)
+	}
+	written, err := filepath.Glob(folder + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range written {
+		if pages[path] == "" {
+			t.Errorf("%s belongs to no family: delete it", path)
+		}
+	}
+}
+
+// comparePage compares a generated page with its file, or writes the file with -update.
+func comparePage(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the catalogue says: run make generate", path)
+	}
+	if words := len(strings.Fields(want)); words > maxWords {
+		t.Errorf("%s has %d words; %d are allowed", path, words, maxWords)
+	}
+}
+
+// families lists the families of the catalogue in display order.
+func families() (all []string) {
+	for _, e := range lockstrategy.All() {
+		if !slices.Contains(all, e.Family) {
+			all = append(all, e.Family)
+		}
+	}
+	return all
+}
+
+// slug returns the file name of a family's page, without the ending.
+func slug(family string) string { return strings.ReplaceAll(strings.ToLower(family), " ", "-") }
+
+// strategyLink returns a link to a strategy's section; folder is the path to docs/reference/strategies.
+func strategyLink(folder string, e lockstrategy.Entry) string {
+	return fmt.Sprintf("[`%s`](%s%s.md#%s)", e.Name, folder, slug(e.Family), e.Name)
+}
+
+// strategyIndex returns the text of docs/reference/strategies.md.
+func strategyIndex(t *testing.T) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, generated+`# Lock strategies
+
+This page tells a back-end developer which of the %d lock strategies keep the stock right, and what breaks the others.
+To pick one for your shop, read [choose a strategy](../guides/choose-a-strategy.md) first.
+
+The column "safe?" is the catalogue's promise on MariaDB with a single Redis server. A strategy is **not safe** if at least
+one [condition](glossary.md#condition) breaks it: a rush of buyers (`+"`rush`"+`), a second process of the shop
+(`+"`two-processes`"+`), or a [fault](faults.md). The mark names the first such condition. [Databases](databases.md) has the promise on
+other databases and on other kinds of Redis. The matrix has the verdict of every run: [MariaDB](matrix/mariadb.md),
+[PostgreSQL](matrix/postgres.md), [Galera](matrix/galera.md), [Sentinel](matrix/sentinel.md), [Redis Cluster](matrix/cluster.md).
+
+Select a strategy with `+"`lock=NAME`"+` in the URL. `+"`lock=Y` means `redis`; `lock=N`, or no `lock`, means `none`"+`. The shop answers 501 if
+the server that a strategy needs is not configured. `+"`./shop strategies`"+` prints this table, and with `+"`--json`"+` the whole catalogue.
+
+| strategy | family | what it does | needs | safe? | broken by |
+|---|---|---|---|---|---|
+`, len(lockstrategy.All()))
+	for _, e := range lockstrategy.All() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", strategyLink("strategies/", e), e.Family, cell(e.Summary), needs(e), safetyCell(e, dialect.MySQL), brokenBy(e))
+	}
+	fmt.Fprint(&b, `
+## See one break
+
+`+"`setnx-ttl`"+` holds in every rush, and one slow buyer breaks it. The explorer shows how: buyer 1's lock expires, buyer 2 takes it,
+and both sell the only unit.
+
+`+exampleOf(t, "explore setnx-ttl --events expire --bound 1 --format mermaid"))
+	return b.String()
+}
+
+// cell returns text as a cell of a Markdown table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// safetyCell returns Entry.Safety with a warning in bold.
+func safetyCell(e lockstrategy.Entry, database string) string {
+	text := e.Safety(database)
+	if rest, broken := strings.CutPrefix(text, "not safe"); broken {
+		return "**not safe**" + rest
+	}
+	return text
+}
+
+// brokenBy lists the conditions that break a strategy on MariaDB, by verdict. A strategy that two
+// buyers break without any fault is broken by all conditions, so only the first is listed.
+func brokenBy(e lockstrategy.Entry) string {
+	breaks := e.Breaks(dialect.MySQL)
+	if len(breaks) > 0 && slices.Contains(promise.Crowds(), breaks[0]) {
+		breaks = breaks[:1]
+	}
+	by := map[verdict.Verdict][]string{}
+	for _, c := range breaks {
+		v := e.Promised(c, dialect.MySQL)
+		by[v] = append(by[v], string(c))
+	}
+	var texts []string
+	for _, v := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, string(v)+" by "+strings.Join(by[v], ", "))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// A familyIntro begins the page of a family.
+type familyIntro struct {
+	question string // the question that the page answers
+	lead     string // introduces the example
+	command  string // of shop; its output is the example
+	output   string // of a command that needs servers, as it was printed
+}
+
+// familyIntros are the introductions by family.
+var familyIntros = map[string]familyIntro{
+	"no control": {
+		question: "why code without a lock, or with its lock in the wrong place, sells the same unit twice",
+		lead:     "Two buyers suffice. Both read the same stock before either of them writes:",
+		command:  "explore none --format mermaid",
+	},
+	"in-process": {
+		question: "what a lock or a queue in the memory of the shop protects",
+		lead:     "The explorer puts each buyer into a process of its own. Each process then has its own mutex:",
+		command:  "explore mutex --format mermaid",
+	},
+	"SQL": {
+		question: "how the database alone can keep the stock right, and what each way costs",
+		lead:     "The explorer runs every interleaving of two buyers. None of them breaks `conditional`:",
+		command:  "explore conditional --format mermaid",
+	},
+	"Redis locks": {
+		question: "what a lock in Redis guarantees, from the first SETNX to a fencing token",
+		lead:     "Only `fenced` stays correct when its lease expires early. The explorer tries that at every step:",
+		command:  "explore fenced --events expire --bound 1 --format mermaid",
+	},
+	"Redis stock": {
+		question: "what happens to a stock that is counted in Redis",
+		lead:     "With `redis-decr`, a buyer that crashes after its DECRBY takes the unit with it:",
+		command:  "explore redis-decr --events crash --format mermaid",
+	},
+	"coordination": {
+		question: "what a lock in ZooKeeper or etcd guarantees",
+		lead:     "A pause of the holder breaks a lock in etcd; the fencing token of `etcd-fenced` stops the late holder:",
+		command:  "verify --engine local --strategy etcd,etcd-fenced --fault pause",
+		output: ` strategy     pause
+───────────────────────
+ etcd         oversold
+ etcd-fenced  holds
+
+2 cells in 8s: 2 as promised, 0 contradict, 0 inconclusive
+`,
+	},
+	"throughput": {
+		question: "how a shop sells one popular product faster without losing the guarantee",
+		lead:     "The explorer runs every interleaving of two buyers. None of them breaks `coalesced`:",
+		command:  "explore coalesced --format mermaid",
+	},
+}
+
+// familyPage returns the text of the page of a family.
+func familyPage(t *testing.T, family string) string {
+	intro := familyIntros[family]
+	var b strings.Builder
+	fmt.Fprintf(&b, generated+"# Lock strategies: %s\n\nThis page tells a back-end developer %s. [All strategies](../strategies.md)\nare in one table.\n", family, intro.question)
+	for _, e := range lockstrategy.All() {
+		if e.Family == family {
+			writeStrategy(&b, e)
+		}
+	}
+	output := exampleOf(t, intro.command)
+	if intro.output != "" {
+		output = asMarkdown(intro.command, intro.output)
+	}
+	return b.String() + "\n## Example\n\n" + intro.lead + "\n\n" + output
+}
+
+// writeStrategy writes one strategy's section.
+func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
+	fmt.Fprintf(b, "\n## %s\n\n", e.Name)
+	if text, broken := strings.CutPrefix(e.Safety(dialect.MySQL), "not safe: "); broken {
+		fmt.Fprintf(b, "**Not safe: broken by %s.** ", text)
+	}
+	fmt.Fprintf(b, "%s.", sentence(e.Summary))
+	if len(e.Needs) > 0 {
+		fmt.Fprintf(b, " Needs %s.", needs(e))
+	}
+	b.WriteString("\n\n")
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(b, "- **%s**: %s\n", label, text)
+		}
+	}
+	line("Guarantees", e.Guarantees)
+	switch {
+	case e.HowItBreaks == "":
+		line("Breaks when", sentence(e.BreaksWhen)+".")
+	case len(e.Breaks(dialect.MySQL)) == 0:
+		line("Breaks when", sentence(e.BreaksWhen)+". "+e.HowItBreaks)
+	default: // at length it says all that the few words say
+		line("Breaks when", e.HowItBreaks)
+	}
+	line("Cost", e.Cost)
+	line("Notes", e.Notes)
+	line("Source", e.Source)
+	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
+	code := "../../../internal/lockstrategy/"
+	see := fmt.Sprintf("[code](%s%s), [statements](%stestdata/sql/%s.sql)", code, file, code, e.Name)
+	for _, w := range e.WitnessSearches() {
+		see += fmt.Sprintf(", [witness%s](../witnesses/%s%s.md)", strings.ReplaceAll(w.Suffix, "-", " "), e.Name, w.Suffix)
+	}
+	line("See", see)
+}
+
+// sentence returns text with a capital letter at the beginning.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// exampleOf runs a command of shop and returns it with its output in Markdown.
+func exampleOf(t *testing.T, command string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), strings.Fields(command), &stdout, &stderr); code > exitBroken {
+		t.Fatalf("shop %s: exit %d: %s", command, code, stderr.String())
+	}
+	return asMarkdown(command, stdout.String())
+}
+
+// asMarkdown returns a command and its output in Markdown.
+func asMarkdown(command, output string) string {
+	if strings.HasPrefix(output, "sequenceDiagram") {
+		return "```\n$ ./shop " + command + "\n```\n\n```mermaid\n" + output + "```\n"
+	}
+	return "```\n$ ./shop " + command + "\n" + output + "```\n"
+}

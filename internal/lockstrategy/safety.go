@@ -1,0 +1,44 @@
+package lockstrategy
+
+import (
+	"strings"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// Breaks returns the conditions that break the strategy on a database, in display order. It leaves
+// out promise.DBFailoverAsync, which breaks every strategy. database is as engine.Engine.Database
+// names it.
+func (e Entry) Breaks(database string) (breaks []promise.Condition) {
+	for _, c := range promise.Played() {
+		if v := e.Promised(c, database); v != "" && v != verdict.Holds && c != promise.DBFailoverAsync {
+			breaks = append(breaks, c)
+		}
+	}
+	return breaks
+}
+
+// Safety is the table cell that says whether the strategy keeps the stock right on a database:
+//
+//   - "safe"
+//   - "not safe: pause", with the first condition that breaks it
+//   - "safe in a rush", if no fault was injected there
+//   - "no promise", if the catalogue makes none for two processes, or if no fault was injected
+//     there and one breaks the strategy at the database's default isolation level
+func (e Entry) Safety(database string) string {
+	event, _ := BrokenBy(e, database)
+	breaks := append(e.Breaks(database), event)
+	switch {
+	case breaks[0] != "":
+		return "not safe: " + strings.TrimPrefix(string(breaks[0]), "explore-")
+	case e.Promised(promise.TwoProcesses, database) == "":
+		return "no promise"
+	case e.Promised(promise.Crash, database) != "":
+		return "safe"
+	case len(e.Breaks(dialect.Kind(database))) > 0:
+		return "no promise"
+	}
+	return "safe in a rush"
+}

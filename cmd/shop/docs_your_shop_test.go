@@ -11,12 +11,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-const yourShop = "../../docs/guides/test-your-shop.md"
-
-// guideBlock returns the fenced block of the guide that contains a text, without its fences.
-func guideBlock(t *testing.T, contains string) string {
+// pageBlock returns the fenced block of a page that contains a text, without its fences.
+func pageBlock(t *testing.T, page, contains string) string {
 	t.Helper()
-	text, err := os.ReadFile(yourShop)
+	text, err := os.ReadFile("../../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,25 +23,26 @@ func guideBlock(t *testing.T, contains string) string {
 			return block[1]
 		}
 	}
-	t.Fatalf("%s has no block with %q", yourShop, contains)
+	t.Fatalf("docs/%s has no block with %q", page, contains)
 	return ""
 }
 
-// TestGuideOutput: the searches of the guide print what it shows, apart from versions and times.
+// TestGuideOutput: explore --app prints what the pages show, apart from versions and times.
 func TestGuideOutput(t *testing.T) {
 	t.Parallel()
-	varies := regexp.MustCompile(`MariaDB [\d.]+|[\d.]+ s \(\d+/s\)`)
+	varies := regexp.MustCompile(`MariaDB [\d.]+|[\d.]+ s \(\d+/s\)|\d+ ms with every`)
 	for _, c := range []struct {
-		file, contains string
-		args           []string
-		code           int
+		page, contains, file string
+		needs, args          []string
+		code                 int
 	}{
-		{"node/naive.yaml", "sequenceDiagram", []string{"--format", "mermaid"}, exitBroken},
-		{"node/for-update.yaml", "node-for-update", nil, 0},
+		{"guides/test-your-shop.md", "sequenceDiagram", "node/naive.yaml", []string{"node", "npm"}, []string{"--format", "mermaid"}, exitBroken},
+		{"guides/test-your-shop.md", "node-for-update", "node/for-update.yaml", []string{"node", "npm"}, nil, 0},
+		{"design/programs.md", "buyer 1 alone", "python/naive.yaml", []string{"python3"}, []string{"--app-check"}, 0},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			want := varies.ReplaceAllString(guideBlock(t, c.contains), "")
-			file := appCase{file: c.file, needs: []string{"node", "npm"}}.need(t)
+			want := varies.ReplaceAllString(pageBlock(t, c.page, c.contains), "")
+			file := appCase{file: c.file, needs: c.needs}.need(t)
 			code, stdout, stderr := exploreApp(t, file, c.args...)
 			if got := varies.ReplaceAllString(stdout, ""); code != c.code || !strings.Contains(got, want) {
 				t.Errorf("exit %d, want %d with\n%s\ngot\n%s%s", code, c.code, want, got, stderr)
@@ -60,7 +59,7 @@ func TestGuideTarget(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	broken := guideBlock(t, "! oversold")
+	broken := pageBlock(t, "guides/test-your-shop.md", "! oversold")
 	for mode, c := range map[string]struct {
 		table string
 		code  int

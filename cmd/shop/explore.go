@@ -63,7 +63,7 @@ stand where it looks for MySQL, PostgreSQL and Redis. docs/guides/test-your-shop
 way from your shop to a witness; --app-example prints the file to begin with.
 
 Each buyer is a process of its own, unless --instances shared puts all into one.
-docs/explorer.md has the method, and what it cannot find.
+docs/design/explorer.md has the method, and what it cannot find.
 
 Exit code: 0 when no order breaks; 1 when one does, or when a buyer deletes the
 lock of another and the catalogue says that it never does; 2 when something is missing

@@ -22,6 +22,6 @@
 // error (ErrHarness), never a result.
 //
 // The search knows neither SQL nor Redis nor goroutines. What two servers do in the
-// same instant, and orders within one statement, are beyond it; docs/explorer.md has
+// same instant, and orders within one statement, are beyond it; docs/design/explorer.md has
 // the limits.
 package explore

@@ -1,7 +1,7 @@
 // Package copies reproduces lock bugs of programs that are not written in Go. Each reproduction
 // sends the commands of the buggy version, as a strategy of the shop. The explorer runs every
 // interleaving of two buyers' commands on MariaDB and Redis. The same strategy with the fix is the
-// control. docs/track-record.md has the table.
+// control. docs/reference/track-record.md has the table.
 package copies
 
 import (

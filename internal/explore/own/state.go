@@ -18,7 +18,7 @@ import (
 )
 
 // A memory is all that a process has heard from outside, in order: answers, messages,
-// timers that fired, times. Its code decides by nothing else (docs/explorer.md), so two
+// timers that fired, times. Its code decides by nothing else (docs/design/explorer.md), so two
 // runs in which it has heard the same find it at the same place, and it will do the same.
 // It is for several goroutines.
 type memory struct {

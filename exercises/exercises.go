@@ -1,7 +1,8 @@
 // Package exercises is the content of shop exercise. Each exercise is a folder:
 //
-//	NN-name/README.md         the task, for the learner
-//	NN-name/exercise.yaml     how it is judged, its hints, and the words for each wrong answer
+// ⏎ NN-name/README.md the task, for the learner
+//
+//	NN-name/exercise.yaml     the checks, the hints, and the expected output for each wrong answer
 //	NN-name/start/            the learner's file at the beginning
 //	NN-name/solution/         the reference
 //	NN-name/wrong/NAME.patch  a typical mistake, as a patch on one of the two
@@ -27,7 +28,7 @@ import (
 //go:embed [0-9]*-* python node
 var files embed.FS
 
-// The scenarios of a search: how each buyer asks.
+// The scenarios of a search say how each buyer asks.
 const (
 	Once     = ""          // for one product, once
 	Again    = "again"     // twice under one idempotency key, the second time in another process
@@ -41,18 +42,18 @@ type Exercise struct {
 
 	Title    string   `yaml:"title"`
 	Minutes  int      `yaml:"minutes"`
-	Redis    bool     `yaml:"redis"`    // it is about a lock in Redis
+	Redis    bool     `yaml:"redis"`    // the exercise is about a lock in Redis
 	Second   bool     `yaml:"second"`   // there is a second Redis, see kata.Kit.Stores
 	Searches []Search `yaml:"searches"` // in this order; the first finding ends the check
 	Line     bool     `yaml:"line"`     // buyers must be served in the order of arrival
 	Group    int      `yaml:"group"`    // maximum transactions for ten buyers at once; 0: unlimited
 	Keyed    bool     `yaml:"keyed"`    // the crowd sends idempotency keys, and each order several times
 	Basket   bool     `yaml:"basket"`   // orders have several products
-	Faults   []string `yaml:"faults"`   // of shop verify, with --engine local
+	Faults   []string `yaml:"faults"`   // shop verify injects these with --engine local
 	Hints    []string `yaml:"hints"`
-	Why      string   `yaml:"why"` // the reference is right
+	Why      string   `yaml:"why"` // why the reference is correct
 
-	// The words of a check, as regular expressions: of the start, and of each wrong answer by
+	// The expected findings, as regular expressions: for the start, and for each wrong answer by
 	// the name of its patch.
 	Start string            `yaml:"start"`
 	Wrong map[string]string `yaml:"wrong"`
@@ -62,7 +63,7 @@ type Exercise struct {
 
 // A Language describes the exercise for a program in another language.
 type Language struct {
-	File     string            `yaml:"file"` // the learner's
+	File     string            `yaml:"file"` // the file that the learner changes
 	Searches []Search          `yaml:"searches"`
 	Start    string            `yaml:"start"`
 	Wrong    map[string]string `yaml:"wrong"`
@@ -75,7 +76,7 @@ type Search struct {
 	Events   []string `yaml:"events"`   // each may happen at any step, once
 	Bound    *int     `yaml:"bound"`    // maximum preemptions; nil: unlimited
 	Shared   bool     `yaml:"shared"`   // all buyers in one process
-	Foreign  bool     `yaml:"foreign"`  // the only finding is a buyer that deletes another's lock
+	Foreign  bool     `yaml:"foreign"`  // the only finding is a buyer that releases another holder's lock
 	Scenario string   `yaml:"scenario"` // see Once
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 )
 
-// lacks says what an exercise lacks, or returns nil.
+// lacks says what is missing in an exercise, or returns nil.
 func lacks(e exercises.Exercise) error {
 	for _, language := range append([]string{""}, e.LanguageNames()...) {
 		sources := exercisetest.Sources(e, language)
@@ -45,8 +45,8 @@ func lacks(e exercises.Exercise) error {
 	return nil
 }
 
-// TestComplete checks that each numbered folder is an exercise and has all that it needs.
-// TestJudged in internal/teach/exercise judges the sources.
+// TestComplete checks that each numbered folder is an exercise with all its files. TestJudged in
+// internal/teach/exercise judges the sources.
 func TestComplete(t *testing.T) {
 	all, err := exercises.All()
 	if err != nil {
@@ -75,7 +75,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestLacks: the check above finds each thing that is missing.
+// TestLacks: lacks finds each missing part.
 func TestLacks(t *testing.T) {
 	whole, err := exercises.Find("one-statement")
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// What is sold, and what stands beside it.
+// The product on sale, and another one that must not change.
 const (
 	first     = "apple"
 	second    = "apricot"
-	bystander = "nobody's" // that nobody asks for
+	bystander = "nobody's" // a product that no buyer asks for
 )
 
-// aloneWithin is how long one buyer without competitors may take. It is far above what any
-// machine needs, and bounds code that never ends.
+// aloneWithin is how long one buyer without competitors may take. It is far above the time on any
+// machine, and ends code that never returns.
 const aloneWithin = 10 * time.Second
 
-// open opens an engine of the judge's own, with its products.
+// open opens an engine for the judge, with its products.
 func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, error) {
 	c := engine.Config{Name: engine.Embedded, Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: 16}
 	if wrap != nil {
@@ -46,7 +46,7 @@ func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, erro
 	return e, stocked(e.Admin.WithContext(ctx))
 }
 
-// further is how many stores there are beside Redis. Each is a node that the shop has for Redlock.
+// further returns the number of stores besides Redis. The shop has them as Redlock nodes.
 func (s *subject) further() int {
 	if s.exercise.Second {
 		return 1
@@ -54,17 +54,17 @@ func (s *subject) further() int {
 	return 0
 }
 
-// stores are kata.Kit.Stores, of an engine that has so many nodes as are further.
+// stores returns kata.Kit.Stores for an engine with that number of Redlock nodes.
 func stores(e *engine.Engine) []kata.Store { return kata.NewKit(onengine.Deps(e)).Stores }
 
-// stocked puts the products there, and a sale of the bystander.
+// stocked inserts the products, and a sale of the bystander.
 func stocked(db *gorm.DB) error {
 	r := purchase.Receipt{Product: bystander, Purchaser: "somebody", Amount: 2, Left: 5, Strategy: kata.Name}
 	return errors.Join(product.Put(db, first, 3), product.Put(db, second, 3), product.Put(db, bystander, 7),
 		product.Take(db, bystander, 2), purchase.Insert(db.Statement.Context, db, "", time.Now(), &r))
 }
 
-// alone sells to one buyer after the other, without competitors.
+// alone checks one buyer after the other, without competitors.
 func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	e, err := s.open(ctx, nil)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	return Check{Why: "stock, records and receipts are what was asked for, and nothing else is changed"}, s.ended()
 }
 
-// within runs fn, and gives up on it when that takes too long.
+// within runs fn and gives up if fn takes too long.
 func (c code) within(who string, fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
@@ -125,7 +125,8 @@ func (b book) asks(orders []kata.Order) string {
 		orders[0].Purchaser, orders[0].Amount, orders[0].Product, orders[1].Amount, orders[1].Product, stock(0), stock(1))
 }
 
-// bought has one buyer ask for all of its orders, and compares the books before and after.
+// bought makes one buyer ask for all of its orders, and compares the content of the servers before
+// and after.
 func (s *subject) bought(ctx context.Context, e *engine.Engine, want purchase.Outcome, orders []kata.Order, buy func() ([]kata.Receipt, error)) error {
 	before, err := read(ctx, e)
 	if err != nil {
@@ -182,7 +183,8 @@ func because(err error) string {
 	return ": " + oneLine(err.Error())
 }
 
-// aloneWithBasket sells a basket, and then one of which too little is left.
+// aloneWithBasket sells a basket, and then asks for a basket with a product that is nearly sold
+// out.
 func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller *seller) error {
 	if err := errors.Join(product.Put(e.Admin, first, 2), product.Put(e.Admin, second, 1)); err != nil {
 		return err
@@ -197,10 +199,10 @@ func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller 
 	return nil
 }
 
-// endsWithin is how long what Buy has begun may outlive it, and Close.
+// endsWithin is how long the goroutines of Buy may go on after Buy and Close.
 const endsWithin = 5 * time.Second
 
-// ended: no goroutine of the learner's is left.
+// ended returns an error if a goroutine of the learner's code is left.
 func (c code) ended() error {
 	for deadline := time.Now().Add(endsWithin); ; time.Sleep(5 * time.Millisecond) {
 		at := c.standing()

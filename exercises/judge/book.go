@@ -15,7 +15,7 @@ import (
 // bystander's keys in Redis. The learner's code may use all other keys.
 type book map[string]string
 
-// The two tables of the shop; any other one has its rows in the book as they are.
+// The shop's two tables. The book has the rows of all other tables unchanged.
 const (
 	shelf   = "product"
 	records = "purchase_history"
@@ -25,7 +25,7 @@ func read(ctx context.Context, e *engine.Engine) (book, error) {
 	b, db := book{}, e.Admin.WithContext(ctx)
 	tables, err := db.Migrator().GetTables()
 	for _, table := range tables {
-		if strings.HasPrefix(table, "sqlite_") { // the database's own
+		if strings.HasPrefix(table, "sqlite_") { // internal tables of the database
 			continue
 		}
 		b["the table "+table] = ""
@@ -45,7 +45,7 @@ func read(ctx context.Context, e *engine.Engine) (book, error) {
 	return b, err
 }
 
-// enter enters a row, the n-th that was read of its table.
+// enter adds a row, the n-th of its table.
 func (b book) enter(table string, n int, row map[string]any) {
 	what := fmt.Sprintf("row %d of %s", n+1, table)
 	switch table {
@@ -69,12 +69,12 @@ func (b book) enter(table string, n int, row map[string]any) {
 	}
 }
 
-// counters are the columns of a product's row that a buyer of it may raise, sold to or not.
+// counters returns the columns of a product's row that a buyer may raise, with or without a sale.
 func counters(product string) []string {
 	return []string{"the version of " + product, "the fence of " + product}
 }
 
-// changes returns the entries in which two books differ, except the expected ones.
+// changes describes the entries in which two books differ, except the expected ones.
 func (b book) changes(after book, expected ...string) string {
 	var all []string
 	keys := maps.Clone(b)

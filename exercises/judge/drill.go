@@ -14,16 +14,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// rounds are how often a drill is held: a line in the wrong order may be right by chance.
+// rounds is how often a drill is repeated: a wrong queue may serve in the right order by chance.
 const rounds = 3
 
-// A drill has one buyer stop before its first statement, while others come.
+// A drill stops one buyer before its first statement while other buyers come.
 type drill struct {
 	s       *subject
-	held    chan struct{} // closed when the first one stands there
-	let     chan struct{} // closed to let it go
+	held    chan struct{} // closed when the first buyer is stopped
+	let     chan struct{} // closed to let it go on
 	once    sync.Once
-	asked   chan int // who has found that it must wait
+	asked   chan int // number of each buyer that has found that it must wait
 	mu      sync.Mutex
 	waiting map[int]bool
 }
@@ -34,7 +34,7 @@ func newDrill(s *subject) *drill {
 	return &drill{s: s, held: make(chan struct{}), let: make(chan struct{}), asked: make(chan int, 100), waiting: map[int]bool{}}
 }
 
-// hold stops the first statement there is.
+// hold stops the first statement.
 func (d *drill) hold(context.Context) {
 	first := false
 	d.once.Do(func() { first = true; close(d.held) })
@@ -43,7 +43,7 @@ func (d *drill) hold(context.Context) {
 	}
 }
 
-// pause is kit.Sleep: it says who waits, once each.
+// pause replaces kit.Sleep. It reports each waiting buyer once.
 func (d *drill) pause(ctx context.Context, nap time.Duration) {
 	n, _ := ctx.Value(buyerKey{}).(int)
 	d.mu.Lock()
@@ -59,22 +59,22 @@ func (d *drill) pause(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// A sale is one buyer's.
+// A sale is the result of one buyer.
 type sale struct {
 	buyer   int
 	receipt kata.Receipt
 	err     error
 }
 
-// buy is a buyer's goroutine. Its name marks it, see standstill.
+// buy runs one buyer in a goroutine. The name of this function marks the goroutine, see standstill.
 func (d *drill) buy(ctx context.Context, buy func(context.Context, kata.Order) (kata.Receipt, error), n int, done chan<- sale) {
 	o := kata.Order{Product: first, Purchaser: fmt.Sprintf("buyer-%d", n), Amount: 1}
 	r, err := buy(context.WithValue(ctx, buyerKey{}, n), o)
 	done <- sale{n, r, err}
 }
 
-// play has the first buyer stand still until all have come, one after the other, and returns
-// what became of them.
+// play stops the first buyer until all others have come, one after the other. It returns their
+// results.
 func (d *drill) play(ctx context.Context, buyers int, seller *seller, arrived func(n int)) ([]sale, error) {
 	done := make(chan sale, buyers)
 	go d.buy(ctx, seller.Buy, 1, done)
@@ -116,7 +116,7 @@ func (d *drill) on(ctx context.Context, buyers int, arrived func(n int), inner f
 	}
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Pause = d.s.settings, d.pause
-	deps.Settings.Wait = 2 * aloneWithin // nobody gives up in a drill
+	deps.Settings.Wait = 2 * aloneWithin // in a drill no buyer gives up
 	seller := d.s.seller(deps, "")
 	inner(seller)
 	t.hold = d.hold
@@ -127,10 +127,10 @@ func (d *drill) on(ctx context.Context, buyers int, arrived func(n int), inner f
 	return all, t.begun.Load(), errors.Join(err, seller.Close())
 }
 
-// inLine is how many come.
+// inLine is the number of buyers in the drill of the queue.
 const inLine = 5
 
-// line: who comes first is served first. That is seen by the ids of the records.
+// line checks that buyers are served in order of arrival, which the ids of the records show.
 func (s *subject) line(ctx context.Context) (c Check, _ error) {
 	for range rounds {
 		d := newDrill(s)
@@ -141,7 +141,7 @@ func (s *subject) line(ctx context.Context) (c Check, _ error) {
 					if who == n {
 						return
 					}
-				case <-late: // it waits otherwise than by kit.Sleep
+				case <-late: // it waits without kit.Sleep
 					return
 				}
 			}
@@ -168,10 +168,10 @@ func (s *subject) line(ctx context.Context) (c Check, _ error) {
 	return Check{Verdict: Passed, Why: fmt.Sprintf("%d buyers, one after the other, %d times", inLine, rounds)}, nil
 }
 
-// inGroup is how many come while the first transaction is under way.
+// inGroup is the number of buyers that come during the first transaction.
 const inGroup = 10
 
-// group: who comes while a transaction is under way shares the next one.
+// group checks that buyers who come during a transaction share the next one.
 func (s *subject) group(ctx context.Context) (Check, error) {
 	d := newDrill(s)
 	var rest *standstill.Goroutines

@@ -25,12 +25,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// conns are a shop's to a database server.
+// conns is the number of a shop's connections to a database server.
 const conns = 64
 
-// serve is a shop with the learner's code as its one strategy, on the servers that the
-// environment names as it does for shop serve. args are its wait and its lease; a third one
-// has it obey failpoints.
+// serve runs a shop with the learner's code as its only strategy. As in shop serve, the environment
+// names the servers. args are the wait and the lease; a third argument turns the failpoints on.
 func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int, error) {
 	if len(args) < 2 {
 		return 2, errors.New("serve takes a wait and a lease")
@@ -65,10 +64,10 @@ func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int,
 		go points.Obey(os.Stdin)
 	}
 	server := &http.Server{Handler: s.shop(e, points), ReadHeaderTimeout: 5 * time.Second}
-	return 2, server.Serve(l) // until whoever has started it ends it
+	return 2, server.Serve(l) // until the parent process ends it
 }
 
-// shop has the routes that a crowd needs.
+// shop returns the routes that a rush needs.
 func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 	d := onengine.Deps(e)
 	d.Settings = s.settings
@@ -95,26 +94,26 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 				})
 				watcher{points}.record(history.Event{Kind: history.Restocked, Product: name, Amount: amount})
 				for _, store := range stores(e) {
-					err = errors.Join(err, store.FlushDB(ctx).Err()) // whatever the code keeps there
+					err = errors.Join(err, store.FlushDB(ctx).Err()) // all keys of the code
 				}
 				return err
 			})
 		},
 	}.Routes(r, func(*gin.Context) {})
 	audit.Routes(r, e.DB)
-	for _, route := range []string{"/healthz", "/readyz"} { // a fault asks the first of a process that it has stopped
+	for _, route := range []string{"/healthz", "/readyz"} { // faults ask the first route of a process that they have stopped
 		r.GET(route, func(c *gin.Context) { c.Status(http.StatusOK) })
 	}
 	return r
 }
 
-// quiet turns off what libraries print by themselves.
+// quiet turns off the logs of libraries.
 func quiet() {
 	gin.SetMode(gin.ReleaseMode)
 	logging.Disable()
 }
 
-// watcher writes the history that faults are judged by; without failpoints nobody reads one.
+// A watcher writes the history for judging faults. Without failpoints there is no reader.
 type watcher struct{ points *failpoint.Set }
 
 func (w watcher) record(e history.Event) {
@@ -124,12 +123,12 @@ func (w watcher) record(e history.Event) {
 	}
 }
 
-// Called is purchase.Watcher.Called.
+// Called implements purchase.Watcher.
 func (w watcher) Called(_ string, o purchase.Order) {
 	w.record(history.Event{Kind: history.Call, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount})
 }
 
-// Returned is purchase.Watcher.Returned.
+// Returned implements purchase.Watcher.
 func (w watcher) Returned(_ string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, _ time.Time) {
 	e := history.Event{Kind: history.Return, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome)}
 	if outcome == purchase.Sold {
@@ -138,7 +137,7 @@ func (w watcher) Returned(_ string, o purchase.Order, r purchase.Receipt, outcom
 	w.record(e)
 }
 
-// TurnedAway is purchase.Watcher.TurnedAway.
+// TurnedAway implements purchase.Watcher.
 func (w watcher) TurnedAway(_ string, o purchase.Order) {
 	w.Called("", o)
 	w.Returned("", o, purchase.Receipt{}, purchase.Busy, time.Now())

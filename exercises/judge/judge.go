@@ -1,13 +1,14 @@
-// Package judge holds a learner's code to what its exercise asks. It is linked with that
-// code into a program of its own, which shop exercise check builds, runs and bounds: what
-// panics or never ends there ends with it.
+// Package judge checks a learner's code against its exercise. It is linked with that code into a
+// separate program, which shop exercise check builds, runs and limits. A panic or an endless loop
+// ends with that program.
 //
-//	alone    one buyer after the other, nobody beside them: stock, records, other rows
-//	drill    who is served first, how many share a transaction; where the exercise asks
-//	search   every order of a few buyers' commands, by internal/explore
-//	serve    a shop for a crowd over HTTP, and for faults; its caller sends them
+// ⏎ alone one buyer after the other, without competitors: stock, records, other rows
 //
-// A Report is the answer. A finding is one sentence for people; it never says how to mend it.
+//	drill    order of service, buyers per transaction; if the exercise asks for it
+//	search   every schedule of a few buyers' commands, by internal/explore
+//	serve    a shop for a rush over HTTP, and for faults; its caller sends them
+//
+// The answer is a Report. A finding is one sentence for people. It never says how to fix the code.
 package judge
 
 import (
@@ -24,35 +25,35 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// New is what each exercise's code has.
+// New is the constructor in each exercise's code.
 type New = func(kata.Kit) kata.Strategy
 
-// What a check has shown.
+// The results of a check.
 const (
 	Passed = "passed"
 	Wrong  = "wrong"
-	Unsure = "unsure" // nothing is wrong as far as was seen, and that was not enough
+	Unsure = "unsure" // no error was found, but the check did not see enough
 	Broken = "broken" // the judge itself failed
 )
 
-// A Report is what the checks have shown, up to the first that did not pass.
+// A Report contains the checks up to the first that did not pass.
 type Report struct {
 	Checks []Check `json:"checks"`
-	Trips  float64 `json:"trips"` // commands of one buyer alone, to all servers
+	Trips  float64 `json:"trips"` // commands of one buyer without competitors, to all servers
 	Theirs float64 `json:"theirs"`
 }
 
-// A Check is one of them.
+// A Check is the result of one check.
 type Check struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`
 	Why     string `json:"why"`               // one sentence
-	Story   string `json:"story,omitempty"`   // the steps that matter, a line each
+	Story   string `json:"story,omitempty"`   // the relevant steps, one a line
 	Diagram string `json:"diagram,omitempty"` // all steps
 	Mermaid string `json:"mermaid,omitempty"`
 }
 
-// Last is the check that decides.
+// Last returns the check that decides.
 func (r Report) Last() Check {
 	if len(r.Checks) == 0 {
 		return Check{Verdict: Broken, Why: "nothing was checked"}
@@ -60,34 +61,35 @@ func (r Report) Last() Check {
 	return r.Checks[len(r.Checks)-1]
 }
 
-// wrong is what is wrong with the learner's code, in one sentence.
+// wrong is an error in the learner's code, in one sentence.
 type wrong struct{ text string }
 
 func (w *wrong) Error() string { return w.text }
 
 func wrongf(format string, args ...any) error { return &wrong{fmt.Sprintf(format, args...)} }
 
-// unsure is why nothing was shown.
+// unsure says why a check proved nothing.
 type unsure struct{ text string }
 
 func (u *unsure) Error() string { return u.text }
 
-// A subject is the code under judgement and its exercise. It alone knows which checks that means.
+// A subject is the learner's code and its exercise. It decides which checks to run.
 type subject struct {
 	code
 	exercise exercises.Exercise
 	settings times
 }
 
-// Main is the whole program: its arguments are the exercise, what to do, and for whom.
+// Main runs the whole program. Its arguments name the exercise, the task, and the code.
 //
-//	PROGRAM judge EXERCISE NAME
+// ⏎ PROGRAM judge EXERCISE NAME
+//
 //	PROGRAM serve EXERCISE NAME WAIT LEASE
 //
-// sources are the codes by name; "reference" is the one to compare with.
+// sources has the codes by name; "reference" is the code to compare with.
 func Main(sources map[string]New) {
 	out := os.Stdout
-	os.Stdout = os.Stderr // what the code prints is no report
+	os.Stdout = os.Stderr // the code's own output must not mix with the report
 	code, err := run(os.Args[1:], sources, out)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -152,7 +154,7 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 	return r
 }
 
-// verdict is what an error of a check says.
+// verdict turns an error of a check into its result.
 func (c code) verdict(done Check, err error) Check {
 	var wrong *wrong
 	var unsure *unsure
@@ -177,7 +179,7 @@ func (c code) verdict(done Check, err error) Check {
 	return done
 }
 
-// lostControl says what the learner's code does that nobody can schedule.
+// lostControl says what the learner's code does that the explorer cannot schedule.
 func (c code) lostControl(err error) string {
 	text := oneLine(err.Error())
 	switch {
@@ -199,7 +201,7 @@ func (c code) lostControl(err error) string {
 	return "no other order can be tried, since the code did something else than before or than can be held: " + text
 }
 
-// order is the schedule that an error of the explorer names.
+// order returns the schedule that an error of the explorer names.
 func order(err error) string {
 	_, tokens, _ := strings.Cut(err.Error(), "; schedule ")
 	return tokens

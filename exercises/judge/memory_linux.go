@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// mostMemory is what the program may ask for: code that fills memory without end must not
-// take the machine with it. A sound solution needs less than a tenth of it.
+// mostMemory is the memory limit of the program, so that code that fills memory does not stop the
+// machine. A correct solution needs less than a tenth of it.
 const mostMemory = 2 << 30
 
 func boundMemory() {
-	debug.SetMemoryLimit(mostMemory / 4 * 3) // so that garbage is not what fills it
+	debug.SetMemoryLimit(mostMemory / 4 * 3) // so that garbage alone does not reach the limit
 	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: mostMemory, Max: mostMemory})
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// searchWithin is a search's budget. What it has not finished by then is no proof.
+// searchWithin limits a search. An unfinished search proves nothing.
 const searchWithin = 60 * time.Second
 
-// search runs every order of a few buyers' commands.
+// search runs every schedule of a few buyers' commands.
 func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err error) {
 	e, err := s.open(ctx, nil)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 	defer explore.OneProcessor(false)()
 	result, err := explored(ctx, config)
 	if err != nil {
-		return c, err // and nothing is closed: what does not end would be waited for
+		return c, err // close nothing, since Close would wait for code that does not end
 	}
 	after, err := read(ctx, e)
 	if err != nil {
@@ -50,10 +50,10 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 	return shown(q, config, result), nil
 }
 
-// few schedules show whether a buyer goes round in circles, which makes a search endless.
+// few schedules show whether a buyer loops, which would make a search endless.
 const few = 50
 
-// explored searches a little, and then, unless that has shown something, all.
+// explored runs a short search and then, unless that has found something, the full one.
 func explored(ctx context.Context, c explore.Config) (r explore.Result, _ error) {
 	for _, c.Schedules = range []int{few, 0} {
 		x, err := explore.New(ctx, c)
@@ -70,7 +70,7 @@ func explored(ctx context.Context, c explore.Config) (r explore.Result, _ error)
 	return r, nil
 }
 
-// config is the search's.
+// config returns the configuration of the search.
 func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, error) {
 	events, err := explore.ParseEvents(q.Events)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, 
 	c := explore.Config{
 		Engine: e, Strategy: s.entry(e, q), Buyers: max(q.Buyers, 2), Stock: max(q.Stock, 1), Product: first, Events: events, Bound: -1,
 		Shared: q.Shared, Budget: searchWithin, First: !q.Foreign,
-		Full: q.Scenario == exercises.BothWays, // of the second product nobody knows the state
+		Full: q.Scenario == exercises.BothWays, // the search does not know the state of the second product
 	}
 	if q.Bound != nil {
 		c.Bound = *q.Bound
@@ -88,7 +88,7 @@ func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, 
 	return c, c.Check()
 }
 
-// entry is the learner's code as a strategy that is in no catalogue.
+// entry returns the learner's code as a strategy outside the catalogue.
 func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry {
 	entry := lockstrategy.Entry{
 		Name: kata.Name,
@@ -112,7 +112,7 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	return entry
 }
 
-// touched returns the entries in which two books differ, except those of some products.
+// touched describes the entries in which two books differ, except those of some products.
 func touched(before, after book, but ...string) string {
 	for b := range slices.Values([]book{before, after}) {
 		for key, text := range b {
@@ -126,10 +126,10 @@ func touched(before, after book, but ...string) string {
 	return before.changes(after)
 }
 
-// shown is what a search has shown.
+// shown turns the result of a search into a Check.
 func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
 	report := explore.NewReport(config, r)
-	report.NodesAlike = false // there is one at most, so nothing was left out for another
+	report.NodesAlike = false // there is at most one node, so none was skipped as equivalent
 	if len(config.Engine.Redlock) > 0 {
 		named(r.Witness)
 		named(r.ForeignWitness)
@@ -165,14 +165,14 @@ func listed(events []explore.Event) string {
 	return strings.Join(all, ", ")
 }
 
-// broken is a witness, in words and as diagrams.
+// broken returns a Check with a witness, in words and as diagrams.
 func broken(w *explore.Witness, buyers int, why string) Check {
 	var table, mermaid strings.Builder
 	_, _ = w.Text(&table, buyers), w.Mermaid(&mermaid, buyers)
 	return Check{Verdict: Wrong, Why: why, Story: Story(w), Diagram: table.String(), Mermaid: mermaid.String()}
 }
 
-// named has the two stores of a witness, which may be nil, under names of Kit.Stores.
+// named renames the two stores of a witness as in Kit.Stores. The witness may be nil.
 func named(w *explore.Witness) {
 	if w == nil {
 		return
@@ -181,7 +181,7 @@ func named(w *explore.Witness) {
 	for i := range w.Steps {
 		s := &w.Steps[i]
 		s.Server = names.Replace(s.Server)
-		if strings.HasPrefix(s.Command, "(") { // it happens to a server, and is sent by nobody
+		if strings.HasPrefix(s.Command, "(") { // an event of a server; no buyer sends it
 			s.Command = names.Replace(s.Command)
 		}
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// times are those of a shop.
+// times are the durations of a shop.
 type times = deps.Settings
 
-// defaultTimes are short: nobody waits here but for what never comes.
+// defaultTimes are short: without competitors, a buyer only waits for something that never comes.
 func defaultTimes() times {
 	return times{Wait: 5 * time.Second, LeaseTTL: 10 * time.Second, Poll: 2 * time.Millisecond}
 }
 
-// A seller stands around the learner's strategy: it bounds the wait, turns a panic into a
-// finding, and has each buyer ask as the exercise's scenario says.
+// A seller wraps the learner's strategy. It limits the wait, turns a panic into a finding, and
+// makes each buyer ask as the exercise's scenario says.
 type seller struct {
 	of       *subject
 	scenario string
@@ -31,19 +31,19 @@ type seller struct {
 	inner    kata.Strategy
 }
 
-// seller builds the learner's code on d.
+// seller returns the learner's code with d.
 func (s *subject) seller(d deps.Deps, scenario string) *seller {
 	return &seller{s, scenario, d, s.new(kata.NewKit(d))}
 }
 
-// Around is the learner's own strategy, whose package marks its goroutines.
+// Around returns the learner's strategy, whose package marks its goroutines.
 func (s *seller) Around() purchase.Strategy { return s.inner }
 
-// Work is purchase.Worker.Work. There is nothing to do; it says that the code may have several
-// goroutines, so that the explorer waits for all of them.
+// Work implements purchase.Worker. It does nothing. Its existence tells the explorer that the code
+// may have several goroutines, so that the explorer waits for all of them.
 func (s *seller) Work(ctx context.Context) { <-ctx.Done() }
 
-// Close closes the learner's strategy, if that can be closed.
+// Close closes the learner's strategy if it has a Close method.
 func (s *seller) Close() error {
 	if c, ok := s.inner.(io.Closer); ok {
 		return c.Close()
@@ -51,7 +51,7 @@ func (s *seller) Close() error {
 	return nil
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
 	if s.inner == nil {
 		return kata.Receipt{}, wrongf("New returns nil; it must return what sells")
@@ -73,25 +73,25 @@ func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, e
 	return receipt, s.meaning(ctx, err)
 }
 
-// again asks, throws the answer away, and asks again in another process: a client whose
-// connection was cut.
+// again asks, drops the answer, and asks again in another process, like a client that lost its
+// connection.
 func (s *seller) again(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	o.IdempotencyKey = "key-of-" + o.Purchaser
 	first, err := s.inner.Buy(ctx, o)
 	if err := s.meaning(ctx, err); err != nil {
-		return first, err // nothing was sold: who asks later may be told anything
+		return first, err // nothing was sold, so any later answer is allowed
 	}
 	second, err := s.of.new(kata.NewKit(s.deps)).Buy(ctx, o)
 	if err := s.meaning(ctx, err); err != nil {
-		if errors.Is(err, purchase.ErrBusy) { // it may come back once more
+		if errors.Is(err, purchase.ErrBusy) { // the client may ask once more
 			return kata.Receipt{}, fmt.Errorf("%w: %w", purchase.ErrUnknownOutcome, err)
 		}
 		return second, err
 	}
-	return second, nil // which of them it is of, the records show
+	return second, nil // the records show which of the two requests sold
 }
 
-// basket asks for the product together with another one, every other buyer in the other order.
+// basket asks for the product together with another one. Every second buyer names them in reverse.
 func (s *seller) basket(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	other := o
 	other.Product, other.Amount = second, 1
@@ -109,7 +109,7 @@ func (s *seller) basket(ctx context.Context, o kata.Order) (kata.Receipt, error)
 	return receipts[mine], nil
 }
 
-// buyAll is kata.Basket.BuyAll.
+// buyAll calls kata.Basket.BuyAll.
 func (s *seller) buyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt, error) {
 	b, ok := s.inner.(kata.Basket)
 	if !ok {
@@ -119,8 +119,8 @@ func (s *seller) buyAll(ctx context.Context, orders []kata.Order) ([]kata.Receip
 	return receipts, s.meaning(ctx, err)
 }
 
-// meaning gives an error of the learner's the one of the outcomes that it is, as the database
-// and the context have it; what is left is a failure.
+// meaning maps an error of the learner's code to an outcome, by the state of the database and the
+// context. Any other error is a failure.
 func (s *seller) meaning(ctx context.Context, err error) error {
 	if err == nil || purchase.OutcomeOf(err) != purchase.Failed {
 		return err

@@ -7,7 +7,8 @@ import (
 	"github.com/oversell/oversell/exercises/kata"
 )
 
-// TestNothingToSell: a New that returns nil is told so, and not where a panic was.
+// TestNothingToSell: if New returns nil, the finding says so. It does not report the place of a
+// panic.
 func TestNothingToSell(t *testing.T) {
 	s := &seller{of: &subject{code: code{pkg: "learner.example/one"}}}
 	if _, err := s.Buy(t.Context(), kata.Order{Purchaser: "buyer-1"}); err == nil || err.Error() != "New returns nil; it must return what sells" {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// code is the learner's program, without its exercise. It alone knows where the goroutines of that code
-// are.
+// code is the learner's program without its exercise. It knows how to find the goroutines of that
+// code.
 type code struct {
 	new New
-	pkg string // the package of its functions, as stacks name it
+	pkg string // package of its functions, as in stack traces
 }
 
 func newCode(f New) code { return code{f, packageOf(f)} }
 
-// packageOf is the package of a function, as stacks have it.
+// packageOf returns the package of a function, as in stack traces.
 func packageOf(f any) string {
 	name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
 	slash := strings.LastIndex(name, "/")
@@ -25,8 +25,7 @@ func packageOf(f any) string {
 	return name[:slash+1+dot]
 }
 
-// Place finds the uppermost line of the package in a stack: its file and line; "" where there
-// is none.
+// Place returns the file and line of the topmost line of a stack that is in pkg, or "".
 func Place(stack, pkg string) string {
 	lines := strings.Split(stack, "\n")
 	for i := 0; i+1 < len(lines); i++ {
@@ -39,7 +38,8 @@ func Place(stack, pkg string) string {
 	return ""
 }
 
-// panicked is where the learner's code was, for the end of a sentence; "" where it was elsewhere.
+// panicked says where the learner's code panicked, for the end of a sentence; "" if it was
+// elsewhere.
 func (c code) panicked(stack string) string {
 	if place := Place(stack, c.pkg); place != "" {
 		return ", at " + place
@@ -47,7 +47,7 @@ func (c code) panicked(stack string) string {
 	return ""
 }
 
-// standing is where a goroutine of the learner's is now, for the end of a sentence.
+// standing says where a goroutine of the learner's code is now, for the end of a sentence.
 func (c code) standing() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// databases are the servers that stock and records are in, as witnesses name them.
+// databases are the names of servers with stock and records in a witness.
 var databases = []string{"sql", "mysql", "postgres"}
 
 // A moment is a step of a witness, by its number.
@@ -20,25 +20,25 @@ type moment struct {
 	text        string
 }
 
-// A teller finds in a witness the steps that matter.
+// A teller finds the relevant steps of a witness.
 type teller struct {
 	w       *explore.Witness
 	lines   []string
-	reads   map[int]moment   // the last one of each buyer
-	holds   map[held]moment  // who has taken which key
-	gone    map[held]bool    // it has been forgotten since
-	written map[held]moment  // the last one of each key
-	freed   map[int]moment   // the last release of each buyer
-	begun   map[int]bool     // a transaction of the buyer's is open
-	commits []moment         // that had written
-	wrote   map[int]bool     // since its BEGIN
-	records map[int][]moment // of each buyer
+	reads   map[int]moment   // each buyer's last read
+	holds   map[held]moment  // the holder of each key
+	gone    map[held]bool    // keys that have been lost since
+	written map[held]moment  // each key's last write
+	freed   map[int]moment   // each buyer's last release
+	begun   map[int]bool     // whether the buyer has an open transaction
+	commits []moment         // of transactions with a write
+	wrote   map[int]bool     // whether the buyer has written since its BEGIN
+	records map[int][]moment // each buyer's inserts of records
 }
 
 // held is a key in a server.
 type held struct{ server, key string }
 
-// String names the server where there are several.
+// String names the server if there are several.
 func (h held) String() string {
 	if h.server == string(lockstrategy.NeedsRedis) {
 		return h.key
@@ -46,8 +46,8 @@ func (h held) String() string {
 	return h.key + " in " + h.server
 }
 
-// Story is a witness in words: the steps that led to the verdict, who took them, what was
-// sent, and what the buyer had read before.
+// Story tells a witness in words: the steps that led to the verdict, the buyer of each step, the
+// command, and the earlier read that it relied on.
 func Story(w *explore.Witness) string {
 	t := &teller{w: w, reads: map[int]moment{}, holds: map[held]moment{}, gone: map[held]bool{}, written: map[held]moment{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
 	for i, s := range w.Steps {
@@ -61,7 +61,7 @@ func (t *teller) say(format string, args ...any) {
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
-// step notes one step, and says what is remarkable about it.
+// step records one step and describes it if it is relevant.
 func (t *teller) step(n int, s explore.Step) {
 	m := moment{n, s.Buyer, strings.TrimPrefix(s.Command, "(let through) ")}
 	switch {
@@ -121,7 +121,7 @@ func (t *teller) sql(m moment, s explore.Step) {
 	}
 }
 
-// since says that what the buyer has read is no longer so.
+// since says that the buyer's earlier read is outdated.
 func (t *teller) since(buyer int) string {
 	read, has := t.reads[buyer]
 	if !has {
@@ -142,7 +142,7 @@ func (t *teller) committed(m moment) {
 	}
 }
 
-// key is the first word of a command that is neither its name nor a script's.
+// key matches the first argument of a command, or of a script.
 var key = regexp.MustCompile(`^(?:script "[^"]*"|\S+) (\S+)`)
 
 func (t *teller) redis(m moment, s explore.Step) {
@@ -182,7 +182,7 @@ func (t *teller) redis(m moment, s explore.Step) {
 	}
 }
 
-// end says what came of it.
+// end describes the result.
 func (t *teller) end() {
 	for _, o := range t.w.Outcomes {
 		if all := t.records[o.Buyer]; len(all) > 1 {
@@ -209,7 +209,7 @@ func (t *teller) end() {
 	t.say("In the end %s; %s.", t.w.Why, strings.Join(told, ", "))
 }
 
-// to names the server that a command goes to, where there are several.
+// to names the server of a command if there are several.
 func to(server string) string {
 	if !strings.HasPrefix(server, "store-") {
 		return ""
@@ -217,7 +217,7 @@ func to(server string) string {
 	return " to " + server
 }
 
-// short is a command for a sentence.
+// short shortens a command for a sentence.
 func short(text string) string {
 	text = oneLine(text)
 	if len(text) > 100 {

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// TestStory: who took which lock when, and what a write rests on.
+// TestStory: the story names the holder of each lock and the read that a write relied on.
 func TestStory(t *testing.T) {
 	step := func(buyer int, server, command, result string) explore.Step {
 		return explore.Step{Buyer: buyer, Server: server, Command: command, Result: result}
@@ -39,7 +39,7 @@ In the end 2 units sold of 1 stocked; buyer 1: sold, buyer 2: sold out.`
 	}
 }
 
-// TestStoryOfStores: which store has whose key, and what one of them forgot.
+// TestStoryOfStores: the story says which store had which key, and which store lost it.
 func TestStoryOfStores(t *testing.T) {
 	step := func(buyer int, server, command, result, note string) explore.Step {
 		return explore.Step{Buyer: buyer, Server: server, Command: command, Result: result, Note: note}
@@ -79,7 +79,8 @@ In the end 1 buyer waits; buyer 1: sold, buyer 2: busy.`
 	}
 }
 
-// TestPlace: the uppermost line of the learner's own package, not of one whose name begins alike.
+// TestPlace: the topmost line in the learner's own package, not in a package whose name begins
+// alike.
 func TestPlace(t *testing.T) {
 	stack := strings.Join([]string{
 		"goroutine 7 [running]:", "runtime.gopanic()", "\t/go/panic.go:1 +0x1", "learner.example/token-two.(*x).y()", "\t/x/other.go:2 +0x1",
@@ -93,7 +94,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestTouched: rows of the products that are sold may change, and no others.
+// TestTouched: only rows of the products on sale may change.
 func TestTouched(t *testing.T) {
 	before := book{"the stock of apple": "3", "the stock of nobody's": "5", "record 1": "2 of nobody's for somebody"}
 	for name, c := range map[string]struct {

@@ -17,17 +17,17 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// traffic counts the commands of buyers, on their way to the servers.
+// traffic counts the buyers' commands to the servers.
 type traffic struct {
 	commands atomic.Int64
-	begun    atomic.Int64              // transactions; a write outside of one is one by itself
-	hold     func(ctx context.Context) // before each SQL command; nil: nothing
+	begun    atomic.Int64              // transactions; a write outside a transaction counts as one
+	hold     func(ctx context.Context) // called before each SQL command; may be nil
 }
 
-// purchases are counted, after one that opens the connections.
+// purchases is the number of counted purchases, after a first one that opens the connections.
 const purchases = 10
 
-// trips are the commands of one purchase that nobody disturbs.
+// trips returns the average number of commands of a purchase without competitors.
 func (s *subject) trips(ctx context.Context) (_ float64, err error) {
 	t := &traffic{}
 	e, err := s.open(ctx, t)
@@ -62,12 +62,12 @@ func (t *traffic) sent(ctx context.Context) {
 	}
 }
 
-// DialHook is redis.Hook.DialHook.
+// DialHook implements redis.Hook.
 func (t *traffic) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessHook is redis.Hook.ProcessHook.
+// ProcessHook implements redis.Hook.
 func (t *traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		t.commands.Add(1)
@@ -75,7 +75,7 @@ func (t *traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook is redis.Hook.ProcessPipelineHook: a pipeline is one round trip.
+// ProcessPipelineHook implements redis.Hook. A pipeline is one round trip.
 func (t *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		t.commands.Add(1)
@@ -90,7 +90,7 @@ type counted struct {
 	t *traffic
 }
 
-// Connect is driver.Connector.Connect.
+// Connect implements driver.Connector.
 func (c counted) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -99,11 +99,11 @@ func (c counted) Connect(ctx context.Context) (driver.Conn, error) {
 	return &countedConn{Conn: inner, t: c.t}, nil
 }
 
-// countedConn is a connection of SQLite's driver, which has these and no more.
+// countedConn is a connection with exactly the methods of SQLite's driver.
 type countedConn struct {
 	driver.Conn
 	t    *traffic
-	open bool // in a transaction; a connection has one user at a time
+	open bool // whether a transaction is open; a connection has one user at a time
 }
 
 // statement counts a command on its way, and holds it.
@@ -154,5 +154,5 @@ func (x countedTx) ended() {
 	x.conn.t.commands.Add(1)
 }
 
-// patience bounds the wait for what a drill needs and need not come.
+// patience limits the wait for a state that a drill needs and that may never come.
 const patience = 2 * time.Second

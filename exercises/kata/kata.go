@@ -1,13 +1,13 @@
-// Package kata is what a learner's code is written with: the contract of a sale, the
-// answers that a buyer may get, and the kit of one process.
+// Package kata is the library for a learner's code: the contract of a sale, the answers that a
+// buyer may get, and the kit of one process.
 //
-//	func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
+// ⏎ func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
 //
-// It is a thin face of this project's own rooms, so that what is judged in an exercise is
-// what the shop runs on. It judges nothing: that is exercises/judge.
+// It is a thin layer over this project's own packages, so an exercise judges the same code that the
+// shop runs on. It judges nothing itself; exercises/judge does.
 //
-// What buyers of one process share are fields of what New returns. A variable of the package is
-// refused: the judge's processes of the shop would share it, and real ones do not.
+// Buyers of one process share the fields of the value that New returns. The judge rejects variables
+// of the package: its shops run in one process and would share them, and real shops do not.
 package kata
 
 import (
@@ -16,47 +16,47 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// The contract of a sale.
+// These types are the contract of a sale.
 type (
-	// A Strategy sells Order.Amount units of Order.Product to one buyer, or says why it
-	// did not. Many goroutines call Buy at once, and so do other processes.
+	// A Strategy sells Order.Amount units of Order.Product to one buyer, or returns the reason why
+	// not. Many goroutines and other processes call Buy at the same time.
 	Strategy = purchase.Strategy
 	Order    = purchase.Order
 	Receipt  = purchase.Receipt
-	// A Product is the row of one product, as it was read.
+	// A Product is the row of one product, as read from the database.
 	Product = product.Product
 	// A Record is the row of one sale.
 	Record = purchase.Record
 )
 
-// What Buy returns, wrapped or not. On each but ErrUnknownOutcome nothing was sold and the
-// stock is as it was. Any other error is a failure of the shop.
+// Errors of Buy, wrapped or not. Except after ErrUnknownOutcome, nothing was sold and the stock is
+// unchanged. Any other error is a failure of the shop.
 var (
 	ErrSoldOut        = purchase.ErrSoldOut
-	ErrBusy           = purchase.ErrBusy     // gave up waiting
+	ErrBusy           = purchase.ErrBusy     // the wait has ended
 	ErrLockLost       = purchase.ErrLockLost // noticed before the write
 	ErrUnknownOutcome = purchase.ErrUnknownOutcome
 	ErrNoProduct      = purchase.ErrNoProduct
 )
 
-// A Basket is a Strategy that also sells several orders of one buyer at once: all of them
-// or none.
+// A Basket is a Strategy that can also sell several orders of one buyer at once: all of them or
+// none.
 type Basket interface {
 	Strategy
 	BuyAll(ctx Context, orders []Order) ([]Receipt, error)
 }
 
-// Scripted is a Strategy that sends Lua scripts of its own. The explorer must know what a
-// script does before it lets it go.
+// Scripted is a Strategy with Lua scripts of its own. The explorer must know the effect of a script
+// before it lets it run.
 type Scripted interface {
 	Scripts() []Script
 }
 
-// A Script says what one script does. SHA is SHA(source); Refused are the answers by which
-// it says that it changed nothing.
+// A Script describes one script. SHA is SHA(source). Refused lists the answers that mean that the
+// script changed nothing.
 type Script = redisscript.Description
 
-// What a script is for.
+// The purpose of a script.
 const (
 	Acquire = redisscript.Acquire
 	Renew   = redisscript.Renew
@@ -65,5 +65,5 @@ const (
 	Change  = redisscript.Change
 )
 
-// SHA is the name that Redis gives a script.
+// SHA returns Redis's name for a script.
 func SHA(source string) string { return redisscript.SHA(source) }

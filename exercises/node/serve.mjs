@@ -1,4 +1,4 @@
-// Puts shop.mjs behind HTTP: the judge starts one process of this for each buyer.
+// Serves shop.mjs over HTTP. The judge starts one such process for each buyer.
 //
 //   npm install, once
 import http from 'node:http'
@@ -7,7 +7,7 @@ import { createClient } from 'redis'
 import * as shop from './shop.mjs'
 
 const host = '127.0.0.1'
-const refused = [1205, 1213] // a wait for a row that was too long, a deadlock: the answers of a database to a sound program
+const refused = [1205, 1213] // lock wait timeout, deadlock: a correct program may get them, too
 const status = { sold: 200, 'sold out': 409, busy: 503 }
 
 // One connection, each statement a transaction of its own unless begin was called.
@@ -24,7 +24,7 @@ redis.on('error', err => console.error(err.message)) // it reconnects
 await redis.connect()
 await db.row('SELECT 1') // connect now, not with the first buyer
 
-// Another holder: the lease of who had the lock has run out, and this one has it now.
+// Another holder: the earlier lease has expired, and this one has the lock now.
 async function other (product) {
   const key = `lock:${product}`
   await redis.set(key, 'another', { expiration: { type: 'PX', value: 60000 } })
@@ -33,34 +33,34 @@ async function other (product) {
   return 'sold'
 }
 
-// Takes the lock as shop.mjs does, looks at it, and gives it back.
+// Takes the lock with shop.mjs, checks it, and releases it.
 async function lease (product) {
   const key = `lock:${product}`
   const token = await shop.lock(redis, key)
   if (token === undefined) return 'busy'
-  if (await redis.pTTL(key) === -1) await db.change("INSERT INTO wrong (what) VALUES ('the lock never runs out')")
+  if (await redis.pTTL(key) === -1) await db.change("INSERT INTO wrong (what) VALUES ('the lock never expires')")
   await shop.unlock(redis, key, token)
   return 'sold'
 }
 
-// The buyer asks so often, one time after the other.
+// The buyer asks several times in a row.
 async function sells (times, ...order) {
   const answers = []
   for (let n = 0; n < times; n++) answers.push(await sell(...order))
   return answers.includes('sold') ? 'sold' : answers.at(-1)
 }
 
-// What shop.mjs answers. Who waits in vain, or is refused what there is, is written down.
+// Returns the answer of shop.mjs. A wait without success and a wrong refusal are stored as errors.
 async function sell (product, buyer, units) {
   const answer = await shop.buy(db, redis, product, buyer, units)
-  if (answer === 'busy') await db.change("INSERT INTO wrong (what) VALUES ('a buyer has waited in vain for the lock')")
+  if (answer === 'busy') await db.change("INSERT INTO wrong (what) VALUES ('a buyer has waited for the lock and did not get it')")
   if (answer === 'sold out' && (await db.row('SELECT amount FROM product WHERE name = ?', product)).amount >= units) {
     await db.change("INSERT INTO wrong (what) VALUES ('a buyer was told sold out, and there is enough')")
   }
   return answer
 }
 
-// Writes down that shop.mjs threw. Not where the database is gone, or has refused it by itself.
+// Stores an exception of shop.mjs as an error, unless the database is gone or has refused the statement.
 async function raised (err) {
   try {
     await db.rollback()

@@ -1,4 +1,4 @@
-"""Puts shop.py behind HTTP: the judge starts one process of this for each buyer.
+"""Serves shop.py over HTTP. The judge starts one such process for each buyer.
 
     apt install python3-pymysql python3-redis, or pip install pymysql redis
 """
@@ -16,7 +16,7 @@ except ImportError as missing:
 import shop
 
 HOST = "127.0.0.1"
-REFUSED = (1205, 1213)  # a wait for a row that was too long, a deadlock: the answers of a database to a sound program
+REFUSED = (1205, 1213)  # lock wait timeout, deadlock: a correct program may get them, too
 STATUS = {"sold": 200, "sold out": 409, "busy": 503}
 
 
@@ -34,7 +34,7 @@ class Database:
             return cursor.fetchone()
 
     def change(self, sql, *values):
-        """How many rows were changed."""
+        """The number of changed rows."""
         with self.connection.cursor() as cursor:
             return cursor.execute(sql, values)
 
@@ -49,7 +49,7 @@ class Database:
 
 
 def other(database, redis, product):
-    """Another holder: the lease of who had the lock has run out, and this one has it now."""
+    """Another holder: the earlier lease has expired, and this one has the lock now."""
     key = "lock:" + product
     redis.set(key, "another", px=60000)
     if redis.get(key) != "another":
@@ -58,19 +58,19 @@ def other(database, redis, product):
 
 
 def lease(database, redis, product):
-    """Takes the lock as shop.py does, looks at it, and gives it back."""
+    """Takes the lock with shop.py, checks it, and releases it."""
     key = "lock:" + product
     token = shop.lock(redis, key)
     if token is None:
         return "busy"
-    if redis.pttl(key) == -1:  # there, and without an end
-        database.change("INSERT INTO wrong (what) VALUES ('the lock never runs out')")
+    if redis.pttl(key) == -1:  # a key without expiry
+        database.change("INSERT INTO wrong (what) VALUES ('the lock never expires')")
     shop.unlock(redis, key, token)
     return "sold"
 
 
 def raised(database, error):
-    """Writes down that shop.py raised. Not where the database is gone, or has refused it by itself."""
+    """Stores an exception of shop.py as an error, unless the database is gone or has refused the statement."""
     try:
         database.connection.ping(reconnect=True)
         database.rollback()
@@ -82,11 +82,11 @@ def raised(database, error):
 
 
 def sell(database, redis, asked):
-    """What shop.py answers. Who waits in vain, or is refused what there is, is written down."""
+    """Returns the answer of shop.py. A wait without success and a wrong refusal are stored as errors."""
     units = int(asked.get("units", 1))
     answer = shop.buy(database, redis, asked["product"], asked["buyer"], units)
     if answer == "busy":
-        database.change("INSERT INTO wrong (what) VALUES ('a buyer has waited in vain for the lock')")
+        database.change("INSERT INTO wrong (what) VALUES ('a buyer has waited for the lock and did not get it')")
     if answer == "sold out" and database.row("SELECT amount FROM product WHERE name = %s", asked["product"])[0] >= units:
         database.change("INSERT INTO wrong (what) VALUES ('a buyer was told sold out, and there is enough')")
     return answer

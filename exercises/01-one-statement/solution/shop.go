@@ -1,4 +1,4 @@
-// Package exercise is the reference: the check and the write are one statement.
+// Package exercise is the reference: one statement checks and writes.
 package exercise
 
 import (
@@ -21,10 +21,10 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err
 		if err != nil {
 			return err
 		}
-		if rows == 0 { // nobody has changed it: there was too little
+		if rows == 0 { // no row was changed: too little was left
 			return kata.ErrSoldOut
 		}
-		p, err := s.kit.Read(ctx, tx, o.Product) // the row is ours until the COMMIT
+		p, err := s.kit.Read(ctx, tx, o.Product) // until the COMMIT no other buyer can change the row
 		if err != nil {
 			return err
 		}

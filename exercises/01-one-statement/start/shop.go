@@ -1,4 +1,4 @@
-// Package exercise sells one unit twice. Mend it with one statement.
+// Package exercise sells one unit twice. Fix it with one statement.
 package exercise
 
 import (

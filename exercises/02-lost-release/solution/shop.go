@@ -1,4 +1,4 @@
-// Package exercise is the reference: the lock is freed however the sale ends.
+// Package exercise is the reference: it releases the lock however the sale ends.
 package exercise
 
 import (
@@ -18,7 +18,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	if err := s.lock(ctx, key); err != nil {
 		return kata.Receipt{}, err
 	}
-	// Also where the buyer has hung up meanwhile, and ctx has ended.
+	// WithoutCancel: the buyer may have hung up meanwhile, which ends ctx.
 	defer s.kit.Redis.Del(context.WithoutCancel(ctx), key)
 	return s.kit.Sell(ctx, o)
 }

@@ -1,4 +1,4 @@
-// Package exercise keeps its lock now and then. Find where, and mend it.
+// Package exercise sometimes does not release its lock. Find the place and fix it.
 package exercise
 
 import (

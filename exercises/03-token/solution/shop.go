@@ -1,4 +1,4 @@
-// Package exercise is the reference: the key's value says whose the lease is, and the release
+// Package exercise is the reference: the key's value names the lease's owner, and the release
 // compares and deletes in one step.
 package exercise
 

@@ -1,4 +1,4 @@
-// Package exercise has a lease, and frees whatever is there when it is done.
+// Package exercise has a lease. Its release deletes the key, whoever owns it by then.
 package exercise
 
 import (

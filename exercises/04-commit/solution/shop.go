@@ -1,4 +1,4 @@
-// Package exercise is the reference: what is written is visible before the lock is free.
+// Package exercise is the reference: the sale is committed before the lock is released.
 package exercise
 
 import (

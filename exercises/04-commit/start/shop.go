@@ -1,4 +1,4 @@
-// Package exercise frees its lock a moment too early.
+// Package exercise releases its lock a moment too early.
 package exercise
 
 import (

@@ -1,4 +1,4 @@
-// Package exercise is the reference: a round that was lost begins anew, with a read.
+// Package exercise is the reference: a buyer that lost the race starts again with a read.
 package exercise
 
 import (
@@ -27,7 +27,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	}
 }
 
-// once writes what it has computed, if nobody was faster.
+// once writes the computed stock, unless another buyer was faster.
 func (s *shop) once(ctx context.Context, o kata.Order) (receipt kata.Receipt, won bool, err error) {
 	p, err := s.kit.Read(ctx, s.kit.DB, o.Product)
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package exercise writes only where the version is the one that it has read. What does it
-// answer where it is not?
+// Package exercise writes only if the version is still the one that it has read. Which answer does
+// it give otherwise?
 package exercise
 
 import (
@@ -21,7 +21,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	return receipt, err
 }
 
-// once writes what it has computed, if nobody was faster.
+// once writes the computed stock, unless another buyer was faster.
 func (s *shop) once(ctx context.Context, o kata.Order) (receipt kata.Receipt, won bool, err error) {
 	p, err := s.kit.Read(ctx, s.kit.DB, o.Product)
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package exercise is the reference: the sale under the key is the answer, before the sale and
-// after one that the database has refused.
+// Package exercise is the reference: it answers with the sale that has the key, if there is one. It
+// looks for that sale before its own sale, and again if the database refuses that one.
 package exercise
 
 import (
@@ -29,8 +29,8 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	if err == nil {
 		return receipt, nil
 	}
-	// Another request under the key may have sold meanwhile: then the index has refused this
-	// one's record, or the last unit was gone.
+	// Another request with this key may have sold meanwhile. Then the index has rejected this
+	// record, or the last unit is gone.
 	if earlier, _ := s.kit.Sold(ctx, s.kit.DB, o.IdempotencyKey); earlier != nil {
 		return *earlier, nil
 	}

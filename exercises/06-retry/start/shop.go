@@ -1,4 +1,4 @@
-// Package exercise sells once more to a client that asks again.
+// Package exercise sells a second time to a client that repeats its request.
 package exercise
 
 import (

@@ -1,5 +1,5 @@
-// Package exercise is the reference: a number that grows with each grant is shown to the
-// database twice, before the read and at the write.
+// Package exercise is the reference: it has a number that grows with each grant of the lock. The
+// database checks this number twice, before the read and at the write.
 package exercise
 
 import (
@@ -22,7 +22,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 		return kata.Receipt{}, err
 	}
 	defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token)  //nolint:errcheck // it runs out by itself
-	number, err := s.kit.Redis.Incr(ctx, "fence:"+o.Product).Result() // no earlier holder has had it
+	number, err := s.kit.Redis.Incr(ctx, "fence:"+o.Product).Result() // no earlier holder has this number
 	if err != nil {
 		return kata.Receipt{}, err
 	}
@@ -42,7 +42,7 @@ func (s *shop) lock(ctx context.Context, key, token string) error {
 	}
 }
 
-// sell sells, unless a later holder has begun.
+// sell sells, unless a later holder has started.
 func (s *shop) sell(ctx context.Context, o kata.Order, number int64) (receipt kata.Receipt, err error) {
 	sealed, err := s.kit.Exec(ctx, s.kit.DB, "UPDATE product SET fence = ? WHERE name = ? AND fence < ?", number, o.Product, number)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package exercise has a sound lock with a lease. A buyer who is late writes all the same.
+// Package exercise has a correct lock with a lease. A buyer that is too late writes nevertheless.
 package exercise
 
 import (

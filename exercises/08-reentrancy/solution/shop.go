@@ -1,4 +1,5 @@
-// Package exercise is the reference: the lock knows its holder, counts, and is freed by the last.
+// Package exercise is the reference: the lock knows its holder and counts its calls. The last
+// unlock releases it.
 package exercise
 
 import (
@@ -14,7 +15,7 @@ func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
 
 type shop struct{ kit kata.Kit }
 
-// Buy looks at the stock, and sells by what it has seen.
+// Buy reads the stock and sells by what it has read.
 func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
 	ctx, unlock, err := s.lock(ctx, o.Product)
 	if err != nil {
@@ -38,7 +39,8 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err
 	return receipt, err
 }
 
-// Stock reads the stock when nobody sells. Others than Buy call it, too, so it takes the lock itself.
+// Stock reads the stock while no buyer changes it. It is called from outside, too, so it takes the
+// lock itself.
 func (s *shop) Stock(ctx context.Context, product string) (kata.Product, error) {
 	ctx, unlock, err := s.lock(ctx, product)
 	if err != nil {
@@ -56,8 +58,8 @@ type hold struct {
 
 type holdKey struct{}
 
-// lock waits for the lock of a product, unless the context's buyer has it already. The context
-// that it returns knows that.
+// lock waits for the lock of a product, unless the buyer of ctx already has it. The returned
+// context carries the lock.
 func (s *shop) lock(ctx context.Context, product string) (_ context.Context, unlock func(), _ error) {
 	key := "lock:" + product
 	held, _ := ctx.Value(holdKey{}).(*hold)
@@ -80,7 +82,7 @@ func (s *shop) lock(ctx context.Context, product string) (_ context.Context, unl
 	}
 }
 
-// unlock gives the lock back once.
+// unlock undoes one call of lock.
 func (s *shop) unlock(ctx context.Context, key string, held *hold) {
 	if held.times--; held.times == 0 {
 		_, _ = s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, held.token)

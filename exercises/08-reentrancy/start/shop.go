@@ -14,7 +14,7 @@ func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
 
 type shop struct{ kit kata.Kit }
 
-// Buy looks at the stock, and sells by what it has seen.
+// Buy reads the stock and sells by what it has read.
 func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
 	unlock, err := s.lock(ctx, o.Product)
 	if err != nil {
@@ -38,7 +38,8 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err
 	return receipt, err
 }
 
-// Stock reads the stock when nobody sells. Others than Buy call it, too, so it takes the lock itself.
+// Stock reads the stock while no buyer changes it. It is called from outside, too, so it takes the
+// lock itself.
 func (s *shop) Stock(ctx context.Context, product string) (kata.Product, error) {
 	unlock, err := s.lock(ctx, product)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package exercise is the reference: a line in Redis, in which the first one is served.
+// Package exercise is the reference: buyers wait in a queue in Redis, and the first one is served.
 package exercise
 
 import (
@@ -18,7 +18,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	if err := s.kit.Redis.RPush(ctx, line, me).Err(); err != nil {
 		return kata.Receipt{}, err
 	}
-	defer s.kit.Redis.LRem(context.WithoutCancel(ctx), line, 1, me) // also who gives up leaves the line
+	defer s.kit.Redis.LRem(context.WithoutCancel(ctx), line, 1, me) // a buyer that gives up leaves the queue, too
 	for {
 		first, err := s.kit.Redis.LIndex(ctx, line, 0).Result()
 		if err != nil {

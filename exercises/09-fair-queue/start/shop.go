@@ -1,4 +1,4 @@
-// Package exercise serves whoever happens to try at the right moment.
+// Package exercise serves the buyer that happens to try at the right moment.
 package exercise
 
 import (

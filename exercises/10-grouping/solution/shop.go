@@ -1,4 +1,4 @@
-// Package exercise is the reference: who comes while a transaction is under way shares the next.
+// Package exercise is the reference: buyers that come during a transaction share the next one.
 package exercise
 
 import (
@@ -20,13 +20,13 @@ type shop struct {
 	lines map[string]*line // by product
 }
 
-// A line has the buyers of one product who wait, and whether somebody sells.
+// A line is the queue of one product: the waiting buyers, and whether one of them sells.
 type line struct {
 	waiting []*member
 	led     bool
 }
 
-// A member is a buyer of a group.
+// A member is a buyer in a group.
 type member struct {
 	order   kata.Order
 	receipt kata.Receipt
@@ -34,7 +34,8 @@ type member struct {
 	done    chan struct{}
 }
 
-// Buy stands in line. Who finds nobody selling sells, to all who have come, until the line is empty.
+// Buy joins the queue. If no other buyer sells, this one does, to all waiting buyers, until the
+// queue is empty.
 func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	m := &member{order: o, done: make(chan struct{})}
 	s.mu.Lock()
@@ -56,12 +57,12 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 		if s.leave(l, m) {
 			return kata.Receipt{}, context.Cause(ctx)
 		}
-		<-m.done // it is being sold to
+		<-m.done // another buyer is selling to it
 	}
 	return m.receipt, m.err
 }
 
-// lead sells to groups until nobody waits.
+// lead sells to groups until the queue is empty.
 func (s *shop) lead(ctx context.Context, l *line) {
 	for {
 		s.mu.Lock()
@@ -83,7 +84,7 @@ func (s *shop) lead(ctx context.Context, l *line) {
 	}
 }
 
-// leave takes a buyer out of the line, unless somebody sells to it already.
+// leave removes a buyer from the queue, unless another buyer is already selling to it.
 func (s *shop) leave(l *line, m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,11 +95,11 @@ func (s *shop) leave(l *line, m *member) bool {
 	return i >= 0
 }
 
-// sell sells to a group in one transaction, in the order in which they came.
+// sell sells to a group in one transaction, in order of arrival.
 func (s *shop) sell(ctx context.Context, group []*member) error {
 	product := group[0].order.Product
 	return s.kit.InTx(ctx, func(tx *gorm.DB) error {
-		// A write, so that the row is ours until the COMMIT, in other processes, too.
+		// Write first, which locks the row until the COMMIT, also for other processes.
 		if _, err := s.kit.Exec(ctx, tx, "UPDATE product SET version = version + 1 WHERE name = ?", product); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package exercise is right, and takes a transaction for each buyer.
+// Package exercise is correct, and uses a transaction for each buyer.
 package exercise
 
 import (

@@ -1,4 +1,4 @@
-// Package exercise is the reference: everybody takes the locks in the same order.
+// Package exercise is the reference: all buyers take the locks in the same order.
 package exercise
 
 import (
@@ -24,7 +24,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	return receipts[0], nil
 }
 
-// BuyAll sells all of the orders, each of another product, or none.
+// BuyAll sells all of the orders or none. Each is for another product.
 func (s *shop) BuyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt, error) {
 	var products []string
 	for _, o := range orders {
@@ -41,7 +41,7 @@ func (s *shop) BuyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt,
 	return s.sell(ctx, orders)
 }
 
-// sell sells all, while nobody else sells any of them.
+// sell sells all orders, while no other buyer sells these products.
 func (s *shop) sell(ctx context.Context, orders []kata.Order) (receipts []kata.Receipt, err error) {
 	left := make([]int64, len(orders))
 	for i, o := range orders {

@@ -1,4 +1,4 @@
-// Package exercise has a lock for each product, and takes them as they stand in the basket.
+// Package exercise has a lock for each product, and takes the locks in the order of the basket.
 package exercise
 
 import (
@@ -23,7 +23,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	return receipts[0], nil
 }
 
-// BuyAll sells all of the orders, each of another product, or none.
+// BuyAll sells all of the orders or none. Each is for another product.
 func (s *shop) BuyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt, error) {
 	var products []string
 	for _, o := range orders {
@@ -39,7 +39,7 @@ func (s *shop) BuyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt,
 	return s.sell(ctx, orders)
 }
 
-// sell sells all, while nobody else sells any of them.
+// sell sells all orders, while no other buyer sells these products.
 func (s *shop) sell(ctx context.Context, orders []kata.Order) (receipts []kata.Receipt, err error) {
 	left := make([]int64, len(orders))
 	for i, o := range orders {

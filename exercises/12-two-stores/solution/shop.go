@@ -1,5 +1,5 @@
-// Package exercise is the reference: who is in holds the key in both stores, all take them in one order,
-// and each gives back what it took.
+// Package exercise is the reference: the holder has the key in both stores. All buyers take the
+// keys in the same order, and each deletes only its own.
 package exercise
 
 import (

@@ -2,7 +2,7 @@
 export async function buy (db, redis, product, buyer, units) {
   await db.begin()
   const rows = await db.change('UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?', units, product, units)
-  if (rows === 0) { // nobody has changed it: there was too little
+  if (rows === 0) { // no row was changed: too little was left
     await db.rollback()
     return 'sold out'
   }

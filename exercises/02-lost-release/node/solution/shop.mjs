@@ -11,7 +11,7 @@ export async function buy (db, redis, product, buyer, units) {
   }
 }
 
-// Waits for the lock, for a while.
+// Waits for the lock for a while.
 async function lock (redis, key) {
   for (let tries = 0; tries < 10; tries++) {
     if (await redis.set(key, '1', { condition: 'NX' })) return true
@@ -20,7 +20,7 @@ async function lock (redis, key) {
   return false
 }
 
-// The naive sale. It is right while nobody else sells the product.
+// The naive sale. It is correct only while no other buyer sells the product.
 async function sell (db, product, buyer, units) {
   const { amount } = await db.row('SELECT amount FROM product WHERE name = ?', product)
   if (amount < units) return 'sold out'

@@ -13,7 +13,7 @@ def buy(db, redis, product, buyer, units):
 
 
 def lock(redis, key):
-    """Waits for the lock, for a while."""
+    """Waits for the lock for a while."""
     for _ in range(10):
         if redis.set(key, "1", nx=True):
             return True
@@ -22,7 +22,7 @@ def lock(redis, key):
 
 
 def sell(db, product, buyer, units):
-    """The naive sale. It is right while nobody else sells the product."""
+    """The naive sale. It is correct only while no other buyer sells the product."""
     (amount,) = db.row("SELECT amount FROM product WHERE name = %s", product)
     if amount < units:
         return "sold out"

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-// Waits for the lock, for a while. Returns what unlock must know, undefined when it stays taken.
+// Waits for the lock for a while. Returns the value that unlock needs, or undefined without the lock.
 export async function lock (redis, key) {
   const token = randomUUID()
   for (let tries = 0; tries < 10; tries++) {
@@ -10,7 +10,7 @@ export async function lock (redis, key) {
   }
 }
 
-// Gives the lock back.
+// Releases the lock.
 export async function unlock (redis, key, token) {
   await redis.del(key)
 }

@@ -3,7 +3,7 @@ import uuid
 
 
 def lock(redis, key):
-    """Waits for the lock, for a while. Returns what unlock must know, None when it stays taken."""
+    """Waits for the lock for a while. Returns the value that unlock needs, or None without the lock."""
     token = uuid.uuid4().hex
     for _ in range(10):
         if redis.set(key, token, nx=True, px=5000):
@@ -13,5 +13,5 @@ def lock(redis, key):
 
 
 def unlock(redis, key, token):
-    """Gives the lock back."""
+    """Releases the lock."""
     redis.delete(key)

@@ -22,7 +22,7 @@ export async function buy (db, redis, product, buyer, units) {
   return 'sold'
 }
 
-// Waits for the lock, for a while.
+// Waits for the lock for a while.
 async function lock (redis, key, token) {
   for (let tries = 0; tries < 10; tries++) {
     if (await redis.set(key, token, { condition: 'NX', expiration: { type: 'PX', value: 5000 } })) return true

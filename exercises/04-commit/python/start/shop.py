@@ -22,7 +22,7 @@ def buy(db, redis, product, buyer, units):
 
 
 def lock(redis, key, token):
-    """Waits for the lock, for a while."""
+    """Waits for the lock for a while."""
     for _ in range(10):
         if redis.set(key, token, nx=True, px=5000):
             return True

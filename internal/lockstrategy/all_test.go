@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// TestPromises: under each fault that strikes a strategy there is a promise, or
-// it is said why there is none.
+// TestPromises: a strategy has a promise under each fault that affects it, or a reason for having
+// none.
 func TestPromises(t *testing.T) {
 	for _, e := range lockstrategy.All() {
 		for _, f := range promise.Played() {
@@ -22,8 +22,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestPromisesByDatabase: what differs on a database stands in the strategy's own file,
-// and at an isolation level where the faults have not been played nothing is guessed.
+// TestPromisesByDatabase: differences on a database are declared in the strategy's own file. At an
+// isolation level without played faults, nothing is promised.
 func TestPromisesByDatabase(t *testing.T) {
 	for _, c := range []struct {
 		strategy  string

@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// restock puts so many units on sale, as the shop does.
+// restock puts units on sale, as the shop does.
 func restock(ctx context.Context, e *engine.Engine, name string, units int64) error {
 	return purchase.Restock(ctx, e.DB, nil, name, units)
 }
@@ -32,7 +32,7 @@ func mustRestock(t *testing.T, e *engine.Engine, name string, units int64) {
 	}
 }
 
-// parts is how many rows of its own a product's stock has.
+// parts returns how many part rows a product's stock has.
 func parts(t *testing.T, e *engine.Engine, name string) (n int64) {
 	t.Helper()
 	if err := e.DB.Model(&stock.Part{}).Where("product_name = ?", name).Count(&n).Error; err != nil {
@@ -41,7 +41,7 @@ func parts(t *testing.T, e *engine.Engine, name string) (n int64) {
 	return n
 }
 
-// together buys n units at once, each for a buyer of its own, who all have come before one
+// together buys n units at once, each for a different buyer. All buyers arrive before the first one
 // is served.
 func together(t *testing.T, e *engine.Engine, name string, n int) {
 	t.Helper()
@@ -50,7 +50,7 @@ func together(t *testing.T, e *engine.Engine, name string, n int) {
 	d := onengine.Deps(e)
 	var mu sync.Mutex
 	asked := 0
-	d.Now = func() time.Time { // each buyer asks when its wait begins
+	d.Now = func() time.Time { // each buyer asks for the time when its wait begins
 		mu.Lock()
 		asked++
 		first := asked <= n
@@ -73,8 +73,8 @@ func together(t *testing.T, e *engine.Engine, name string, n int) {
 	all.Wait()
 }
 
-// TestBucketedRows: there are as many rows as a process has buyers at once, within bounds;
-// they become no fewer until a restock.
+// TestBucketedRows: there are as many rows as a process has concurrent buyers, within bounds. Until
+// a restock, their number never falls.
 func TestBucketedRows(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -100,8 +100,8 @@ func TestBucketedRows(t *testing.T) {
 	})
 }
 
-// TestBucketedSweep: who asks for more than any row has is sold to as long as all of them
-// have it, and so is everybody, whatever row the name chooses, down to the last unit.
+// TestBucketedSweep: an order for more units than any row has is sold as long as the rows together
+// have enough. All orders are sold down to the last unit, whatever row the buyer's name selects.
 func TestBucketedSweep(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -122,7 +122,7 @@ func TestBucketedSweep(t *testing.T) {
 // ofParts are the strategies that keep units in parts.
 var ofParts = []string{"bucketed", "unit-rows"}
 
-// build is a strategy of the catalogue.
+// build returns a strategy of the catalogue.
 func build(t *testing.T, name string, d lockstrategy.Deps) purchase.Strategy {
 	t.Helper()
 	entry, ok := lockstrategy.ByName(name)
@@ -132,8 +132,9 @@ func build(t *testing.T, name string, d lockstrategy.Deps) purchase.Strategy {
 	return entry.New(d)
 }
 
-// TestPartsRestock: a restock in the middle of a sale waits for it, whether that moves units
-// between the product's row and its parts or takes from parts alone, and clears its record with the others.
+// TestPartsRestock: a restock during a sale waits for the sale and deletes its record with the
+// others. This holds whether the sale moves units between the product's row and its parts, or uses
+// the parts alone.
 func TestPartsRestock(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -155,7 +156,8 @@ func TestPartsRestock(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				// The buyer's record is where the restock comes in: all rows are locked that will be.
+				// The restock starts when the buyer inserts its record: by then the buyer has
+				// locked all its rows.
 				restocked := make(chan error, 1)
 				const hook = "restock meanwhile"
 				err := e.DB.Callback().Create().Before("gorm:create").Register(hook, func(tx *gorm.DB) {
@@ -182,7 +184,7 @@ func TestPartsRestock(t *testing.T) {
 	}
 }
 
-// waitForRow returns when a statement waits for a row.
+// waitForRow returns when a statement waits for a row lock.
 func waitForRow(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -197,8 +199,8 @@ func waitForRow(t *testing.T, e *engine.Engine) {
 	}
 }
 
-// TestPartsDeadlocks: crowds of several processes at several products, all new, sell
-// everything, and no two of their transactions wait for each other in a circle.
+// TestPartsDeadlocks: several processes sell several new products to many buyers at once.
+// Everything is sold, and no transactions deadlock.
 func TestPartsDeadlocks(t *testing.T) {
 	for _, c := range []struct {
 		name, counter string
@@ -239,7 +241,7 @@ func TestPartsDeadlocks(t *testing.T) {
 				}
 				all.Wait()
 				for _, name := range names {
-					if left, err := product.Left(e.DB, name); err != nil || left > 1 { // who asks for two may be refused
+					if left, err := product.Left(e.DB, name); err != nil || left > 1 { // an order of two units may be refused
 						t.Errorf("%d left of %s, %v", left, name, err)
 					}
 				}

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestBracesOnCluster: what is in a product's name decides nothing about where its keys are:
-// each is sold, and restocked, by every strategy that uses a Redis Cluster.
+// TestBracesOnCluster: braces in a product's name do not affect where its keys are. Every strategy
+// that uses a Redis Cluster sells and restocks such products.
 func TestBracesOnCluster(t *testing.T) {
 	e := enginetest.Redis(t, topology.Cluster)
 	products := []string{"a}b{c", "}", "{}", "{a}", "a{b", "}x{", "{{a}}", "plain"}

@@ -20,9 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// grouped has all orders in one group: the first statement of the leader waits until each
-// buyer stands in line. stock is what there is of apples. The errors are in the order of the
-// orders, whatever that of arrival was.
+// grouped puts all orders into one group: the first statement of the leader waits until each buyer
+// has queued. stock is the number of apples. The errors are in the order of orders, not in order of
+// arrival.
 func grouped(t *testing.T, e *engine.Engine, stock int64, orders []purchase.Order, ctxs ...context.Context) []error {
 	t.Helper()
 	if err := product.Put(e.DB, "apple", stock); err != nil {
@@ -58,7 +58,7 @@ func grouped(t *testing.T, e *engine.Engine, stock int64, orders []purchase.Orde
 			}
 			ended <- struct{}{}
 		}()
-		<-inLine // so they come in order
+		<-inLine // so that they queue in this order
 	}
 	close(all)
 	for range orders {
@@ -91,8 +91,8 @@ func mustHold(t *testing.T, e *engine.Engine, records, left int64) {
 	}
 }
 
-// TestCoalescedDivides: a group that asks for more than there is sells in order of arrival
-// to whom it can, in one transaction.
+// TestCoalescedDivides: a group that asks for more than the stock sells as much as it can in order
+// of arrival, in one transaction.
 func TestCoalescedDivides(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -109,8 +109,7 @@ func TestCoalescedDivides(t *testing.T) {
 	})
 }
 
-// TestCoalescedBadOrder: what the database refuses of one, and what is no order at all, fails
-// alone.
+// TestCoalescedBadOrder: an invalid order, or one that the database refuses, fails alone.
 func TestCoalescedBadOrder(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -136,14 +135,14 @@ func TestCoalescedBadOrder(t *testing.T) {
 		}
 		mustBe(t, errs, make([]error, len(errs))...)
 		books, err := audit.Read(t.Context(), e.DB, "apple")
-		if err != nil || books.Records != 6 || books.Leftover != 95 { // the first sale was before the stock was put
+		if err != nil || books.Records != 6 || books.Leftover != 95 { // the first sale was before the restock
 			t.Errorf("books %+v, %v; want 5 more records and 95 left", books, err)
 		}
 	})
 }
 
-// TestCoalescedLeaves: a buyer who hangs up between the write and the COMMIT is sold nothing,
-// and the others of its group are.
+// TestCoalescedLeaves: a buyer that hangs up between the write and the COMMIT is sold nothing. The
+// others in its group are sold their units.
 func TestCoalescedLeaves(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -159,8 +158,8 @@ func TestCoalescedLeaves(t *testing.T) {
 	})
 }
 
-// TestCoalescedUnknown: where the answer to the COMMIT is lost nobody is told sold. Who was
-// not part of the sale is served again.
+// TestCoalescedUnknown: if the answer to the COMMIT is lost, no buyer is told sold. Buyers that
+// were not part of the sale are served again.
 func TestCoalescedUnknown(t *testing.T) {
 	e := enginetest.Embedded(t)
 	var lost atomic.Bool
@@ -174,11 +173,11 @@ func TestCoalescedUnknown(t *testing.T) {
 	}
 	errs := grouped(t, e, 3, apples(1, 3, 2))
 	mustBe(t, errs, purchase.ErrUnknownOutcome, purchase.ErrSoldOut, purchase.ErrUnknownOutcome)
-	mustHold(t, e, 2, 0) // it had taken place
+	mustHold(t, e, 2, 0) // the COMMIT had taken place
 }
 
-// TestCoalescedDown: a group that does not get as far as the row is told why, and nobody is
-// served in vain.
+// TestCoalescedDown: if a group does not reach the row, its buyers get the reason, and the leader does
+// not try again.
 func TestCoalescedDown(t *testing.T) {
 	e := enginetest.Embedded(t)
 	errs := grouped(t, e, 3, []purchase.Order{{Product: "moon", Purchaser: "ann", Amount: 1}, {Product: "moon", Purchaser: "bob", Amount: 1}})

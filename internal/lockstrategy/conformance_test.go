@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// apart says why an entry is not run on a database, unless OVERSELL_SOAK is set; "" where
-// it is. A lock that is kept elsewhere wraps the same section on each database.
+// apart says why an entry is not run on a database without OVERSELL_SOAK, or returns "". A lock
+// outside the database wraps the same section on each database.
 func apart(e *engine.Engine, entry lockstrategy.Entry) string {
 	if e.DB.Name() == dialect.Postgres && entry.Leased && os.Getenv("OVERSELL_SOAK") == "" {
 		return "its lock is kept elsewhere, and MariaDB's run has shown it; make soak, or OVERSELL_SOAK=1, runs it"
@@ -24,12 +24,12 @@ func apart(e *engine.Engine, entry lockstrategy.Entry) string {
 	return ""
 }
 
-// TestConformance: on the embedded engine each test has a database and a Redis of its
-// own, so strategies run side by side. On real servers they run one after the other:
-// MariaDB counts the waiting statements of all its databases together.
+// TestConformance: on the embedded engine each test has a database and a Redis of its own, so
+// strategies run in parallel. On real servers they run one after the other, since MariaDB counts
+// the waiting statements of all its databases together.
 func TestConformance(t *testing.T) {
 	enginetest.EachCoordinated(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t) // servers that tests share start now and are no leak later
+		e := open(t) // start shared servers now, so that they do not count as a leak
 		alone := e.Name != engine.Embedded
 		if !alone {
 			lockstrategytest.NoLeaks(t)
@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 					t.Parallel()
 				}
 				if why := entry.Missing(onengine.Deps(e)); why != "" {
-					t.Skip(why) // on real servers none is left out: TestEveryStrategyRuns
+					t.Skip(why) // real servers run every strategy: TestEveryStrategyRuns
 				}
 				if why := apart(e, entry); why != "" {
 					t.Skip(why)
@@ -53,9 +53,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceOfTopologies: the strategies that use one Redis, where that is a primary
-// behind sentinels, and a cluster. make test has those that differ on a cluster: they send
-// messages, or scripts with several keys.
+// TestConformanceOfTopologies runs the strategies that use one Redis behind sentinels and on a
+// cluster. make test covers those that differ on a cluster: they send messages, or scripts with
+// several keys.
 func TestConformanceOfTopologies(t *testing.T) {
 	soak := os.Getenv("OVERSELL_SOAK") != ""
 	differs := func(e lockstrategy.Entry) bool {
@@ -67,7 +67,7 @@ func TestConformanceOfTopologies(t *testing.T) {
 				t.Skip("to a strategy it is one server; make soak, or OVERSELL_SOAK=1, runs it")
 			}
 			open := func(t *testing.T) *engine.Engine { return enginetest.Redis(t, kind) }
-			open(t) // servers that tests share start now and are no leak later
+			open(t) // start shared servers now, so that they do not count as a leak
 			for _, entry := range lockstrategy.All() {
 				if !slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || !soak && !differs(entry) {
 					continue
@@ -81,7 +81,7 @@ func TestConformanceOfTopologies(t *testing.T) {
 	}
 }
 
-// TestEveryStrategyRuns: on real servers no strategy of the catalogue is left out.
+// TestEveryStrategyRuns: real servers run every strategy of the catalogue.
 func TestEveryStrategyRuns(t *testing.T) {
 	for _, e := range []*engine.Engine{enginetest.Coordinated(t), enginetest.CoordinatedPostgres(t)} {
 		for name, why := range lockstrategy.AllMissing(onengine.Deps(e)) {

@@ -23,16 +23,15 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// soon bounds what must come, on the slowest machine.
+// soon limits the wait for an event that must come, even on the slowest machine.
 const soon = time.Minute
 
-// A serverLine is the line of buyers that a server keeps, read and changed from
-// outside.
+// A serverLine is the queue of buyers on a server, read and changed from outside.
 type serverLine struct {
 	locker Locker
-	// waiting are the places in line, in no order.
+	// waiting returns the places in the queue, unordered.
 	waiting func() ([]string, error)
-	// lose takes a place away, as the end of its session or lease does.
+	// lose removes a place, as the end of its session or lease does.
 	lose func(place string) error
 }
 
@@ -84,8 +83,8 @@ func serverLines(t *testing.T) map[string]serverLine {
 	}
 }
 
-// TestPlaceLostWhileWaiting: a buyer that loses its place in line does not take the
-// lock when its turn would have come (etcd issue 11456); it lines up again.
+// TestPlaceLostWhileWaiting: a buyer that loses its place in the queue does not take the lock at
+// its former turn (etcd issue 11456). It queues again.
 func TestPlaceLostWhileWaiting(t *testing.T) {
 	for name, line := range serverLines(t) {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +135,7 @@ func mustLock(t *testing.T, ctx context.Context, l Locker) Lease {
 	return lease
 }
 
-// waitForLine returns the places when there are n.
+// waitForLine returns the places once there are n.
 func waitForLine(t *testing.T, line serverLine, n int) []string {
 	t.Helper()
 	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
@@ -153,8 +152,8 @@ func waitForLine(t *testing.T, line serverLine, n int) []string {
 	}
 }
 
-// TestLeaseEndsWithItsServer: the context of a lease that nobody can vouch for
-// any more ends with ErrLockLost, and the lock is there again with the server.
+// TestLeaseEndsWithItsServer: if the server of a lease is gone, the lease's context ends with
+// ErrLockLost. The lock works again once the server is back.
 func TestLeaseEndsWithItsServer(t *testing.T) {
 	group := localservertest.Group(t)
 	z, err := localserver.StartZookeeper(group)
@@ -227,7 +226,7 @@ func (server lockServer) endAndReturn(t *testing.T) {
 	}
 }
 
-// lockSoon tries again while the server is being found.
+// lockSoon tries again while the client reconnects to the server.
 func lockSoon(t *testing.T, l Locker) Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -245,8 +244,8 @@ func lockSoon(t *testing.T, l Locker) Lease {
 	}
 }
 
-// TestAnswerToCreateLost: the node is made, its answer is lost, and the session
-// lives on. Left in line it would stop everybody for as long as the shop runs.
+// TestAnswerToCreateLost: the server creates the node, but its answer is lost, and the session
+// lives on. If the node stayed in the queue, it would stop all buyers as long as the shop runs.
 func TestAnswerToCreateLost(t *testing.T) {
 	e := enginetest.Coordinated(t)
 	host, root, _ := strings.Cut(e.URLs.Zookeeper[0], "/")
@@ -259,7 +258,7 @@ func TestAnswerToCreateLost(t *testing.T) {
 	unlucky, other := newZookeeperLock(Deps{Zookeeper: session}), newZookeeperLock(Deps{Zookeeper: e.Zookeeper})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := mustLock(t, ctx, unlucky).Release(ctx); err != nil { // the nodes above are there now
+	if err := mustLock(t, ctx, unlucky).Release(ctx); err != nil { // by now the nodes above exist
 		t.Fatal(err)
 	}
 	before := session.Conn.SessionID()

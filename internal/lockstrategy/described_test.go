@@ -18,8 +18,8 @@ import (
 //go:generate go test -run "TestSQLSent|TestPostgresSent" -update .
 //go:generate go test -run TestDescribed -update .
 
-// TestDescribed compares catalogue.json with the comments of the strategies and with what their
-// sales send. With -update it writes the file.
+// TestDescribed compares catalogue.json with the comments of the strategies and with the commands
+// of their sales. With -update it writes the file.
 func TestDescribed(t *testing.T) {
 	e := enginetest.Embedded(t)
 	all := map[string]map[string]any{}
@@ -43,7 +43,7 @@ func TestDescribed(t *testing.T) {
 	compare(t, "catalogue.json", text.String())
 }
 
-// notZero are the fields of a struct that are not zero, by name.
+// notZero returns the non-zero fields of a struct by name.
 func notZero(structure any) map[string]any {
 	fields, value := map[string]any{}, reflect.ValueOf(structure)
 	for i := range value.NumField() {
@@ -54,7 +54,7 @@ func notZero(structure any) map[string]any {
 	return fields
 }
 
-// keys are those of the texts, by the words in a comment.
+// keys maps the words in a comment to the JSON keys of the texts.
 var keys = map[string]string{
 	"Summary": "summary", "Guarantees": "guarantees", "Breaks when": "breaks_when", "How it breaks": "how_it_breaks",
 	"Cost": "cost", "Source": "source", "Notes": "notes",

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestFencedAfterRedisForgot: a Redis without its counter grants tokens that the
-// database has seen long ago. One buyer pays for it; then sales go on.
+// TestFencedAfterRedisForgot: a Redis that has lost its counter grants tokens that the database has
+// seen before. One buyer is refused for it; then sales go on.
 func TestFencedAfterRedisForgot(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// keyRecorder notes the keys of the shop that commands name.
+// keyRecorder records the shop's keys in commands.
 type keyRecorder struct {
 	mu   sync.Mutex
 	keys map[string]bool
@@ -56,7 +56,7 @@ func (k *keyRecorder) note(cmd redis.Cmder) {
 	}
 }
 
-// planted is a strategy on Redis, and the keys that one buy of an apple names.
+// planted is a strategy on Redis, and the keys that one sale of an apple uses.
 type planted struct {
 	Entry
 	shop purchase.Strategy
@@ -72,7 +72,7 @@ func plantedIn(f *testing.F, e *engine.Engine) (all []planted) {
 		node.AddHook(seen)
 	}
 	settings := DefaultSettings()
-	settings.Wait, settings.LeaseTTL = 20*time.Millisecond, time.Second // who finds a lock planted waits so long
+	settings.Wait, settings.LeaseTTL = 20*time.Millisecond, time.Second // the wait of a buyer that finds a planted lock
 	for _, entry := range All() {
 		if !slices.Contains(entry.Needs, NeedsRedis) && !slices.Contains(entry.Needs, NeedsRedlock) {
 			continue
@@ -86,7 +86,7 @@ func plantedIn(f *testing.F, e *engine.Engine) (all []planted) {
 		if c, ok := p.shop.(io.Closer); ok {
 			f.Cleanup(func() { _ = c.Close() })
 		}
-		for tries := 0; ; tries++ { // the first buy of a starved machine may take too long
+		for tries := 0; ; tries++ { // on a busy machine the first sale may take too long
 			plantStock(f, e)
 			_, err := p.shop.Buy(f.Context(), apple("ann", 1))
 			if err == nil {
@@ -122,8 +122,7 @@ func plantStock(tb testing.TB, e *engine.Engine) {
 	}
 }
 
-// plant puts a value under a key, in one of the types of Redis. What Redis refuses is not
-// there.
+// plant sets a key to a value of one of Redis's types. If Redis refuses it, the key stays unset.
 func plant(ctx context.Context, node redis.UniversalClient, key string, how uint8, field, value string, ttl int64) {
 	switch how % 7 {
 	case 0:
@@ -146,9 +145,9 @@ func plant(ctx context.Context, node redis.UniversalClient, key string, how uint
 	}
 }
 
-// FuzzRedisValues: whatever stands in Redis under the keys of a strategy, a buy ends in one
-// of the outcomes, none of which is a 500; stock and records agree; and no more is sold than
-// there is, but by who believes the stock that a Redis tells which may have forgotten.
+// FuzzRedisValues plants any values under the keys of a strategy. A sale must end in one of the
+// outcomes without a 500, and stock and records must agree. Only a strategy that trusts a stock in
+// Redis may oversell.
 func FuzzRedisValues(f *testing.F) {
 	e, err := engine.Open(f.Context(), engine.Config{Name: engine.Embedded, Wait: time.Second, Conns: 16})
 	if err != nil {
@@ -177,7 +176,7 @@ func FuzzRedisValues(f *testing.F) {
 		}
 		if movers, ok := p.shop.(interface {
 			Forget(ctx context.Context, product string) error
-		}); ok { // what it has begun to write is written
+		}); ok { // writes under way have ended
 			if err := movers.Forget(t.Context(), "apple"); err != nil {
 				t.Fatal(err)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestLockPromises: a lock has two holders only where the strategy holds all the same, and
-// it frees another's exactly where the conformance suite catches it at that.
+// TestLockPromises: a lock may have two holders only if the strategy holds nevertheless. A lock
+// releases another holder's lock exactly if the conformance suite catches it.
 func TestLockPromises(t *testing.T) {
 	for _, e := range All() {
 		for _, c := range e.Lock.SharedUnder {
@@ -43,7 +43,7 @@ func TestLockPromises(t *testing.T) {
 		{"fenced", promise.Partition, true},
 		{"etcd", promise.Partition, false}, // nothing is promised
 		{"conditional", promise.Rush, false},
-		{"setnx", promise.Crash, true}, // stalled, and by one holder
+		{"setnx", promise.Crash, true}, // it stalls, with one holder
 	} {
 		entry, _ := ByName(c.strategy)
 		if got := entry.Excludes(c.condition, dialect.MySQL); got != c.want {
@@ -56,7 +56,7 @@ func TestLockPromises(t *testing.T) {
 		database  string
 		want      bool
 	}{
-		{"redis", promise.TwoProcesses, dialect.Galera, true}, // of the sales nothing is promised there, and the lock is the same
+		{"redis", promise.TwoProcesses, dialect.Galera, true}, // on Galera the sales have no promise, but the lock is the same
 		{"redis", promise.DBNodeFreeze, dialect.Galera, false},
 		{"redis", promise.DBNodeKill, dialect.GaleraOneWriter, false},
 		{"watchdog", promise.DBNodeKill, dialect.Galera, true},

@@ -17,12 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// servers are the strategies that are called as a server, or as a program, is. Their
-// names are also flags, folders and keys of a report on servers.
+// servers are the strategies with the name of a server or program. Such names are also flags,
+// folders, and keys in reports about servers.
 var servers = []string{"redis", "redlock", "zookeeper", "etcd"}
 
-// notStrategies are the literals that equal a strategy's name and mean something
-// else, by folder.
+// notStrategies are the literals that equal a strategy's name and mean something else, by folder.
 var notStrategies = []struct {
 	folder string
 	names  []string
@@ -43,15 +42,15 @@ var notStrategies = []struct {
 type mention struct {
 	strategy string
 	at       token.Position
-	compared bool // with a name, or used as a key: what a trait is for
+	compared bool // compared with a name, or used as a map key: a trait should replace it
 }
 
-// prose are the fields and functions whose text is a document.
+// prose matches fields and functions with text for people.
 var prose = regexp.MustCompile(`^(Use|Short|Long|Example|Summary|Guarantees|HowItBreaks|BreaksWhen|Cost|Source|Notes|Aliases|NoPromise|NotExplored)$`)
 
-// mentions finds the strategies that a file names: a literal that equals a name, or
-// that has one with a hyphen in it as a word. Text for people is left out: help,
-// examples, and the prose of entries.
+// mentions finds the strategies that a file names. A literal counts if it equals a name, or
+// contains a name with a hyphen as a word. Text for people does not count: help, examples, and the
+// prose of entries.
 func mentions(files *token.FileSet, file *ast.File) (found []mention) {
 	names, words := lockstrategy.Names(), hyphenated()
 	var stack []ast.Node
@@ -79,7 +78,7 @@ func mentions(files *token.FileSet, file *ast.File) (found []mention) {
 	return found
 }
 
-// hyphenated finds as a word each name that no English text has by chance.
+// hyphenated matches each name that does not occur in English by chance, as a word.
 var hyphenated = sync.OnceValue(func() map[string]*regexp.Regexp {
 	words := map[string]*regexp.Regexp{}
 	for _, name := range lockstrategy.Names() {
@@ -122,8 +121,8 @@ func compares(stack []ast.Node) bool {
 	return false
 }
 
-// TestStrategiesAreNotNamed: outside its own file, tests and documents no strategy is
-// named in a string literal. What others must know of it is a trait of its entry.
+// TestStrategiesAreNotNamed: outside its own file, tests and documents, no string literal names a
+// strategy. Other code must use a trait of the entry.
 func TestStrategiesAreNotNamed(t *testing.T) {
 	const root = "../.."
 	used, own := map[string]bool{}, 0
@@ -134,7 +133,7 @@ func TestStrategiesAreNotNamed(t *testing.T) {
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || d.Name() == "testdata"):
 			return filepath.SkipDir
 		case d.IsDir() && path == filepath.Join(root, "examples"):
-			return filepath.SkipDir // programs of their own, whose modes may share a name
+			return filepath.SkipDir // separate programs, whose modes may share a name
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
@@ -171,8 +170,8 @@ func TestStrategiesAreNotNamed(t *testing.T) {
 	}
 }
 
-// excused is the reason why a literal means something else. A comparison with a name
-// is never excused.
+// excused returns the reason why a literal means something else. A comparison with a name is never
+// excused.
 func excused(room string, m mention) (reason string) {
 	for _, e := range notStrategies {
 		inside := room == e.folder || strings.HasPrefix(room, e.folder+"/")
@@ -183,8 +182,7 @@ func excused(room string, m mention) (reason string) {
 	return ""
 }
 
-// TestMentionsAreFound: the search sees each way to name a strategy, and leaves alone
-// what is a document.
+// TestMentionsAreFound: mentions finds each way to name a strategy, and ignores documents.
 func TestMentionsAreFound(t *testing.T) {
 	for source, want := range map[string]string{
 		`var x = e.Name == "redis"`:                                              "redis compared",

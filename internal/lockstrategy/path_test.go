@@ -21,9 +21,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// pathOf counts what one sale sends: the statements that MariaDB has received (testdata/sql), and
-// the commands that a lone buyer sends to Redis. What the next buyer waits for follows from what
-// a buyer stands in line for; Uncounted has the rest, and differs where it is not zero.
+// pathOf counts the statements that MariaDB received from one sale (testdata/sql), and the commands
+// that a single buyer sends to Redis. The time that the next buyer waits follows from the kind of
+// queue. Uncounted has the other figures, and overrides counted ones unless it is zero.
 func pathOf(t *testing.T, e *engine.Engine, entry lockstrategy.Entry) sizing.Path {
 	t.Helper()
 	p := entry.Uncounted
@@ -48,7 +48,7 @@ func pathOf(t *testing.T, e *engine.Engine, entry lockstrategy.Entry) sizing.Pat
 	return p
 }
 
-// nodesOf is how the servers of a lock share its keys, unless the entry says otherwise.
+// nodesOf says how the servers of a lock share its keys, unless the entry has a value of its own.
 func nodesOf(entry lockstrategy.Entry) sizing.Sharing {
 	switch {
 	case entry.Uncounted.Nodes != sizing.NoServers:
@@ -73,10 +73,10 @@ func received(t *testing.T, entry lockstrategy.Entry) []string {
 		t.Fatal(err)
 	}
 	statements := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if entry.WritesLater || entry.AdmitsFirst { // the first buyer of a product copies its stock
+	if entry.WritesLater || entry.AdmitsFirst { // the first buyer of a product copies its stock to Redis
 		return statements[1:]
 	}
-	if entry.Uncounted.Rows > 0 { // or divides it
+	if entry.Uncounted.Rows > 0 { // or divides the stock
 		buys := strings.SplitAfter(string(text), "COMMIT;\n")
 		return strings.Split(strings.TrimSpace(buys[len(buys)-2]), "\n")
 	}
@@ -88,7 +88,7 @@ func rowSQL(t *testing.T, statements []string) int {
 	t.Helper()
 	begin, commit := slices.Index(statements, "START TRANSACTION;"), slices.Index(statements, "COMMIT;")
 	for n, s := range statements[begin:commit] {
-		// SERIALIZABLE makes each read one that locks.
+		// At SERIALIZABLE each read takes a lock.
 		reads := strings.Contains(s, "FOR UPDATE") || strings.Contains(statements[0], "SERIALIZABLE") && strings.HasPrefix(s, "SELECT")
 		if strings.HasPrefix(s, "UPDATE product") || reads {
 			return commit - begin - n
@@ -98,8 +98,7 @@ func rowSQL(t *testing.T, statements []string) int {
 	return 0
 }
 
-// commits counts the statements that wait for the disk: COMMIT, and a write before any
-// transaction.
+// commits counts the statements that wait for the disk: COMMIT, and a write outside a transaction.
 func commits(statements []string) (n int) {
 	inside := false
 	for _, s := range statements {
@@ -111,7 +110,7 @@ func commits(statements []string) (n int) {
 	return n
 }
 
-// countLock counts the round trips to Redis of a lone buyer, who is not the first one.
+// countLock counts the round trips to Redis of a single buyer that is not the first one.
 func countLock(t *testing.T, e *engine.Engine, entry lockstrategy.Entry) int {
 	t.Helper()
 	deps := onengine.Deps(e)
@@ -130,7 +129,7 @@ func countLock(t *testing.T, e *engine.Engine, entry lockstrategy.Entry) int {
 		deps.Redlock = append(deps.Redlock, counted(n))
 	}
 	if entry.Missing(deps) != "" {
-		return 0 // SQL alone, on a database that has it
+		return 0 // SQL only, on a database that supports it
 	}
 	shop := entry.New(deps)
 	if c, ok := shop.(io.Closer); ok {

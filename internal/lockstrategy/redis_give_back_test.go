@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// failsOnce breaks the first release of a lock.
+// failsOnce makes the first release of a lock fail.
 type failsOnce struct{ failed *atomic.Int64 }
 
 func (failsOnce) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -39,8 +39,8 @@ func (f failsOnce) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestGiveBackFails: a grant that no replica has, and whose release fails, does not keep the
-// product locked for the rest of the TTL.
+// TestGiveBackFails: a grant that no replica has, and whose release fails, does not lock the
+// product for the rest of the TTL.
 func TestGiveBackFails(t *testing.T) {
 	node := localservertest.Redis(t)
 	client := redis.NewClient(&redis.Options{Addr: node.Addr, MaxRetries: -1})
@@ -60,7 +60,7 @@ func TestGiveBackFails(t *testing.T) {
 	}
 }
 
-// TestGiveBackTooLate: a grant that has gone before it was given back is no failure.
+// TestGiveBackTooLate: a grant that expires before its release is not an error.
 func TestGiveBackTooLate(t *testing.T) {
 	node := localservertest.Redis(t)
 	client := redis.NewClient(&redis.Options{Addr: node.Addr, MaxRetries: -1})

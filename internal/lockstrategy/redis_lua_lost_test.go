@@ -16,11 +16,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// lossy loses one run of a script, or one other command: before it is done, or
-// its answer.
+// lossy loses one run of a script, or one other command: either the command or its answer.
 type lossy struct {
-	command string // name, or a script's hash
-	done    bool   // it was done, and the answer lost
+	command string // name, or hash of a script
+	done    bool   // whether the command is executed and only the answer is lost
 	before  func()
 	lost    atomic.Bool
 }
@@ -49,7 +48,7 @@ func (l *lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// lossyShop has connections to Redis of its own.
+// lossyShop returns a shop with Redis connections of its own.
 func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
 	t.Helper()
 	options := *e.Redis.(*redis.Client).Options()
@@ -59,7 +58,7 @@ func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
 	settings := DefaultSettings()
 	settings.Wait = longWait
 	shop := NewRedisLua(Deps{DB: e.DB, Redis: own, Settings: settings, Now: time.Now})
-	for _, script := range []*redis.Script{shop.admit, shop.load, settle} { // so that each goes by its hash
+	for _, script := range []*redis.Script{shop.admit, shop.load, settle} { // so that each script is called by its hash
 		if err := script.Load(t.Context(), e.Redis).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +66,8 @@ func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
 	return shop
 }
 
-// TestRedisLuaLostCommand: whatever command is lost, or its answer, a buyer that
-// asks again has one sale, and a refused buyer keeps no unit.
+// TestRedisLuaLostCommand: whichever command or answer is lost, a buyer that asks again has one
+// sale. A refused buyer keeps no unit.
 func TestRedisLuaLostCommand(t *testing.T) {
 	e := enginetest.Local(t)
 	scripts := newRedisLua(e, longWait)
@@ -86,11 +85,11 @@ func TestRedisLuaLostCommand(t *testing.T) {
 				if err := answered.buy(t.Context(), shop, o); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the loss", l.lost.Load) // a buyer is answered before its entry is taken out
+				eventually(t, "the loss", l.lost.Load) // a buyer gets its answer before its entry is removed
 				answered.check(t, e, 4)
 				mustHaveStock(t, e, 4)
 
-				// The database has one unit, Redis takes it for four.
+				// The database has one unit, but Redis has four.
 				if err := e.DB.Exec("UPDATE product SET amount = 1, stocked = 2 WHERE name = 'apple'").Error; err != nil {
 					t.Fatal(err)
 				}
@@ -107,8 +106,8 @@ func TestRedisLuaLostCommand(t *testing.T) {
 	}
 }
 
-// TestRedisLuaRefusedOnce: the units of a refused order come back once, however many
-// movers decide on it and settle it.
+// TestRedisLuaRefusedOnce: the units of a refused order are returned once, even if several movers
+// decide on it and settle it.
 func TestRedisLuaRefusedOnce(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -146,8 +145,8 @@ func TestRedisLuaRefusedOnce(t *testing.T) {
 	newAnswers().check(t, e, 0)
 }
 
-// TestRedisLuaRefusedFound: a refused order that was not taken out of the stream,
-// since its mover crashed, gives its units back when another mover finds it.
+// TestRedisLuaRefusedFound: a mover crashes and leaves a refused order in the stream. The next
+// mover that finds it returns its units.
 func TestRedisLuaRefusedFound(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -167,8 +166,8 @@ func TestRedisLuaRefusedFound(t *testing.T) {
 	mustHaveStock(t, e, 1)
 }
 
-// TestRedisLuaProductsKept: an order that comes when a worker has just seen the
-// last one go is found by the next worker.
+// TestRedisLuaProductsKept: an order arrives just after a worker has seen the last one leave. The
+// next worker finds it.
 func TestRedisLuaProductsKept(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)

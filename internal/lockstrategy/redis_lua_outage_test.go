@@ -22,7 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// openOn opens servers that run already.
+// openOn opens an engine on servers that already run.
 func openOn(t *testing.T, db, redis string) *engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{DB: db, Redis: redis, Wait: enginetest.Wait, Conns: 16})
@@ -33,8 +33,8 @@ func openOn(t *testing.T, db, redis string) *engine.Engine {
 	return e
 }
 
-// rush is a crowd among which strike is run, times times, each when n more sales
-// were acknowledged.
+// rush sends a burst of buyers and calls strike during it, times times, each time after n more
+// acknowledged sales.
 func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error, shops ...purchase.Strategy) {
 	t.Helper()
 	over := make(chan struct{})
@@ -45,7 +45,7 @@ func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error,
 			for range n {
 				select {
 				case <-a.sales:
-				case <-over: // a slow machine: most were answered unknown
+				case <-over: // on a slow machine, most buyers were answered unknown
 					return
 				}
 			}
@@ -76,8 +76,8 @@ type server interface {
 	Start() error
 }
 
-// outage kills a server, and starts it again when a buyer has met that: was answered
-// unknown, or any other trouble.
+// outage kills a server. It restarts the server when a buyer has met the outage: with unknown if
+// unknown is true, otherwise with any error.
 func (a *answers) outage(s server, unknown bool) func() error {
 	met := func() int {
 		a.mu.Lock()
@@ -101,7 +101,7 @@ func (a *answers) outage(s server, unknown bool) func() error {
 	}
 }
 
-// bothShops are one with a short wait and one with a long one, as the shop serves them.
+// bothShops returns a shop with a short wait and one with a long wait.
 func bothShops(e *engine.Engine) []purchase.Strategy {
 	return []purchase.Strategy{
 		purchase.NewIdempotent(newRedisLua(e, longWait), e.DB),
@@ -109,8 +109,8 @@ func bothShops(e *engine.Engine) []purchase.Strategy {
 	}
 }
 
-// TestRedisLuaRedisKilled: Redis with its append-only file is killed in the rush,
-// three times. Nothing is lost and everything is sold.
+// TestRedisLuaRedisKilled: Redis with its append-only file is killed three times during a rush. No
+// sale is lost and everything is sold.
 func TestRedisLuaRedisKilled(t *testing.T) {
 	server, err := localserver.StartDurableRedis(localservertest.Group(t))
 	if err != nil {
@@ -123,7 +123,7 @@ func TestRedisLuaRedisKilled(t *testing.T) {
 	answered.check(t, e, 0)
 }
 
-// TestRedisLuaDatabaseKilled: the same with the database.
+// TestRedisLuaDatabaseKilled is the same test with the database.
 func TestRedisLuaDatabaseKilled(t *testing.T) {
 	server, err := localserver.StartMySQL(localservertest.Group(t))
 	if err != nil {
@@ -136,14 +136,14 @@ func TestRedisLuaDatabaseKilled(t *testing.T) {
 	answered.check(t, e, 0)
 }
 
-// TestRedisLuaNotOnDisk: InnoDB shows a commit to others before it has flushed
-// it. A buyer whose order another process has written is answered only when
-// the record outlives the database.
+// TestRedisLuaNotOnDisk: InnoDB shows a commit to others before it has flushed it. If another
+// process has written a buyer's order, the buyer is answered only when the record survives a crash
+// of the database.
 func TestRedisLuaNotOnDisk(t *testing.T) {
 	server := localservertest.MySQL(t)
 	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
 	restock(t, e, "apple", 10)
-	// A mover whose COMMIT takes as long as one likes: nothing is flushed.
+	// These settings keep the mover's COMMIT off the disk.
 	for _, set := range []string{"innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"} {
 		if err := e.DB.Exec("SET GLOBAL " + set).Error; err != nil {
 			t.Fatal(err)
@@ -177,8 +177,8 @@ func TestRedisLuaNotOnDisk(t *testing.T) {
 	}
 }
 
-// TestRedisLuaForgets: Redis forgets all, five times in the rush. Orders under way
-// may be lost, and their buyers are answered unknown; what is left can be bought.
+// TestRedisLuaForgets: Redis loses all data five times during a rush. Orders under way may be lost,
+// and their buyers are answered unknown. The remaining units can be bought.
 func TestRedisLuaForgets(t *testing.T) {
 	server, err := localserver.StartRedis(localservertest.Group(t))
 	if err != nil {
@@ -192,7 +192,7 @@ func TestRedisLuaForgets(t *testing.T) {
 	answered.check(t, e, 0)
 }
 
-// TestRedisLuaAndConditional: another strategy sells the same units meanwhile.
+// TestRedisLuaAndConditional: another strategy sells the same units at the same time.
 func TestRedisLuaAndConditional(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 300)
@@ -205,8 +205,8 @@ func TestRedisLuaAndConditional(t *testing.T) {
 	}
 }
 
-// TestRedisLuaProcess is the crowd of another process, when it is started by
-// another test. It begins when its standard input ends.
+// TestRedisLuaProcess is the burst of another process, which another test starts. It begins when
+// its standard input ends.
 func TestRedisLuaProcess(t *testing.T) {
 	servers := strings.Fields(os.Getenv(processEnv))
 	if len(servers) != 2 {
@@ -226,7 +226,7 @@ func TestRedisLuaProcess(t *testing.T) {
 	fmt.Println(string(text))
 }
 
-// child is a shop in a process of its own.
+// child is a shop in a separate process.
 type child struct {
 	*exec.Cmd
 	lines *bufio.Reader
@@ -258,7 +258,7 @@ func startChild(t *testing.T, e *engine.Engine) *child {
 	return c
 }
 
-// TestRedisLuaTwoProcesses: a crowd in each of two is served exactly.
+// TestRedisLuaTwoProcesses: two processes with a burst each sell exactly the stock.
 func TestRedisLuaTwoProcesses(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 300)
@@ -286,8 +286,8 @@ func TestRedisLuaTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestRedisLuaCrash: a shop is killed when its orders are admitted and none is
-// written. The workers of two other shops write each once.
+// TestRedisLuaCrash: a shop is killed after its orders are admitted and before they are written.
+// The workers of two other shops write each order once.
 func TestRedisLuaCrash(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 100)
@@ -300,7 +300,7 @@ func TestRedisLuaCrash(t *testing.T) {
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Wait() // "signal: killed", as asked
+	_ = c.Wait() // "signal: killed" is expected
 	release()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -20,16 +20,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// luaKeys are the strategy's in Redis, and settle its mover's script.
+// luaKeys are the strategy's keys in Redis, and settle is its mover's script.
 var (
 	luaKeys = orderstream.Keys{Strategy: redisLua}
 	settle  = redis.NewScript(orderstream.Settle)
 )
 
-// longWait is a wait that no buyer of these tests sits out but for a lost order.
+// longWait is so long that only a buyer with a lost order waits to its end.
 const longWait = 20 * time.Second
 
-// newRedisLua is a shop of its own, as far from another one as a process.
+// newRedisLua returns a shop that shares no memory with others, like a separate process.
 func newRedisLua(e *engine.Engine, wait time.Duration) *RedisLua {
 	settings := DefaultSettings()
 	settings.Wait = wait
@@ -49,7 +49,7 @@ func restock(t *testing.T, e *engine.Engine, name string, units int64) {
 	}
 }
 
-// keepRow locks the apples' row, so that no order gets into the database.
+// keepRow locks the apples' row, so that no order is written to the database.
 func keepRow(t *testing.T, e *engine.Engine) (release func()) {
 	t.Helper()
 	tx := e.DB.Begin()
@@ -61,7 +61,7 @@ func keepRow(t *testing.T, e *engine.Engine) (release func()) {
 	return release
 }
 
-// eventually waits for what must come, on the slowest machine.
+// eventually waits for an event that must come, even on the slowest machine.
 func eventually(t *testing.T, what string, come func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(soon); !come(); time.Sleep(time.Millisecond) {
@@ -75,13 +75,13 @@ func apple(purchaser string, units int64) purchase.Order {
 	return purchase.Order{Product: "apple", Purchaser: purchaser, Amount: units}
 }
 
-// answers are what the buyers were answered. Each buys once, under a name of its own.
+// answers collects the buyers' answers. Each buyer buys once, under a name of its own.
 type answers struct {
 	mu      sync.Mutex
 	Sold    map[string]purchase.Receipt
-	No      map[string]string // answered that nothing was sold, and never unknown
+	No      map[string]string // refused, and never answered unknown
 	Unknown map[string]bool   // answered unknown at least once
-	trouble int               // how often a buyer was answered neither sold nor sold out
+	trouble int               // number of answers other than sold and sold out
 	sales   chan struct{}     // one for each sale
 }
 
@@ -89,8 +89,7 @@ func newAnswers() *answers {
 	return &answers{Sold: map[string]purchase.Receipt{}, No: map[string]string{}, Unknown: map[string]bool{}, sales: make(chan struct{}, 1<<16)}
 }
 
-// crowd lets buyers buy one unit after the other, all at once, until each is answered
-// that it is sold out.
+// crowd lets concurrent buyers buy one unit after the other, each until the answer is sold out.
 func (a *answers) crowd(t *testing.T, name string, buyers int, shops ...purchase.Strategy) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
 	defer cancel()
@@ -99,7 +98,7 @@ func (a *answers) crowd(t *testing.T, name string, buyers int, shops ...purchase
 		all.Go(func() {
 			for n := 0; ; n++ {
 				o := apple(fmt.Sprintf("%s-%d-%d", name, i, n), 1)
-				if i%8 != 7 { // the eighth has no key to ask again by
+				if i%8 != 7 { // every eighth buyer has no key and cannot ask again
 					o.IdempotencyKey = "key of " + o.Purchaser
 				}
 				err := a.buy(ctx, shops[i%len(shops)], o)
@@ -120,7 +119,7 @@ func (a *answers) crowd(t *testing.T, name string, buyers int, shops ...purchase
 	all.Wait()
 }
 
-// buy asks until there is an answer, if it has a key to ask by.
+// buy repeats the order until there is an answer. Without a key it asks once.
 func (a *answers) buy(ctx context.Context, shop purchase.Strategy, o purchase.Order) error {
 	for {
 		receipt, err := shop.Buy(ctx, o)
@@ -128,7 +127,7 @@ func (a *answers) buy(ctx context.Context, shop purchase.Strategy, o purchase.Or
 		if a.note(o, receipt, err); outcome == purchase.Sold || outcome == purchase.SoldOut {
 			return err
 		}
-		time.Sleep(20 * time.Millisecond) // a server that is down says so at once
+		time.Sleep(20 * time.Millisecond) // an unavailable server answers at once
 		if o.IdempotencyKey == "" || ctx.Err() != nil {
 			return err
 		}
@@ -155,7 +154,7 @@ func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 	}
 }
 
-// check compares the records with what the buyers were answered.
+// check compares the records with the buyers' answers.
 func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Helper()
 	if err := newRedisLua(e, longWait).Drain(t.Context(), "apple"); err != nil {
@@ -190,10 +189,10 @@ func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Logf("%d stocked, %d sold; told: %d sold, %d unknown, %d no", books.Stocked, books.UnitsSold, len(a.Sold), len(a.Unknown), len(a.No))
 }
 
-// processEnv has the servers for a child, see TestRedisLuaProcess.
+// processEnv names the servers for a child process, see TestRedisLuaProcess.
 const processEnv = "TEST_REDIS_LUA_PROCESS"
 
-// mustHaveStock compares the stock in Redis, as the next buyer finds it.
+// mustHaveStock compares the stock in Redis, as the next buyer sees it.
 func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
 	t.Helper()
 	if _, err := newRedisLua(e, longWait).loadStock(t.Context(), "apple", ""); err != nil {
@@ -204,8 +203,8 @@ func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
 	}
 }
 
-// TestRedisLuaAskAgain: answered unknown, a buyer asks by what it was answered, of
-// another shop, and gets the sale that was made.
+// TestRedisLuaAskAgain: a buyer that was answered unknown asks another shop with the key from the
+// answer, and gets the sale that was made.
 func TestRedisLuaAskAgain(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -249,8 +248,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	answered.check(t, e, 3)
 }
 
-// TestRedisLuaTooLow: Redis remembers too little. Nobody is answered sold
-// out, but for a second.
+// TestRedisLuaTooLow: a buyer is sold its units although the stock in Redis is too low.
 func TestRedisLuaTooLow(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -263,8 +261,8 @@ func TestRedisLuaTooLow(t *testing.T) {
 	newAnswers().check(t, e, 0)
 }
 
-// TestRedisLuaClockBehind: Redis gives ids that are before the last one seen. The
-// first such order is unknown, and later ones are sold.
+// TestRedisLuaClockBehind: Redis assigns ids that are lower than the last one seen. The first such
+// order is answered unknown, and later ones are sold.
 func TestRedisLuaClockBehind(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -278,7 +276,7 @@ func TestRedisLuaClockBehind(t *testing.T) {
 	if _, err := shop.Buy(t.Context(), apple("bob", 1)); !errors.Is(err, purchase.ErrUnknownOutcome) {
 		t.Errorf("%v, want that it is unknown", err)
 	}
-	if err := shop.Drain(t.Context(), "apple"); err != nil { // bob is answered before his entry is gone
+	if err := shop.Drain(t.Context(), "apple"); err != nil { // bob gets his answer before his entry is removed
 		t.Fatal(err)
 	}
 	if _, err := shop.Buy(t.Context(), apple("cec", 1)); err != nil {
@@ -288,8 +286,7 @@ func TestRedisLuaClockBehind(t *testing.T) {
 	mustHaveStock(t, e, 3)
 }
 
-// TestRedisLuaResetWaits: a restock does not overtake an order on its way into the
-// database.
+// TestRedisLuaResetWaits: a restock does not overtake an order on its way to the database.
 func TestRedisLuaResetWaits(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -304,7 +301,7 @@ func TestRedisLuaResetWaits(t *testing.T) {
 		var name string
 		var waits int
 		row := e.DB.Raw("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Row()
-		return row.Scan(&name, &waits) == nil && waits > 0 // the batch, at the row
+		return row.Scan(&name, &waits) == nil && waits > 0 // the batch waits for the row
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -321,8 +318,8 @@ func TestRedisLuaResetWaits(t *testing.T) {
 	newAnswers().check(t, e, 4)
 }
 
-// TestRedisLuaKeyOfAnother: a key that has a sale of another product is no sale of
-// this one, and takes no unit of it.
+// TestRedisLuaKeyOfAnother: a key with a sale of another product does not count as a sale of this
+// one, and takes no unit of it.
 func TestRedisLuaKeyOfAnother(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)

@@ -23,11 +23,12 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/sql/*.sql from what the server received")
 
-// TestSQLSent compares what MariaDB received from one buy, by its own general
-// log, with testdata/sql/NAME.sql. Locking rests on these words, and an ORM may
-// drop them without one: gorm v2 ignores Set("gorm:query_option", "FOR UPDATE").
+// TestSQLSent compares the statements that MariaDB received from one sale, from its general log,
+// with testdata/sql/NAME.sql. Locking depends on their exact text, and an ORM may silently drop a
+// part: gorm v2 ignores Set("gorm:query_option", "FOR UPDATE").
 //
-// It must not run beside other tests of this package: the log is the server's.
+// It must not run in parallel with other tests of this package, since the log belongs to the
+// server.
 func TestSQLSent(t *testing.T) {
 	e := enginetest.Coordinated(t)
 	for _, entry := range lockstrategy.All() {
@@ -45,8 +46,8 @@ func TestSQLSent(t *testing.T) {
 	}
 }
 
-// TestPostgresSent is TestSQLSent on PostgreSQL, by the server's log. The statements of
-// the buyer's sessions alone are in it.
+// TestPostgresSent is the same test on PostgreSQL, with the server's log. It considers only
+// statements of the buyer's sessions.
 func TestPostgresSent(t *testing.T) {
 	e := enginetest.CoordinatedPostgres(t)
 	config := e.URLs
@@ -76,7 +77,7 @@ func TestPostgresSent(t *testing.T) {
 	}
 }
 
-// postgresLog is what the server has logged so far.
+// postgresLog returns the server's log so far.
 func postgresLog(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	var data string
@@ -90,14 +91,14 @@ func postgresLog(t *testing.T, e *engine.Engine) string {
 	return string(text)
 }
 
-// Lines of the log: a statement, and the parameters of the one before.
+// These match lines of the log: a statement, and the parameters of the line before.
 var (
 	logLine   = regexp.MustCompile(`(?m)^\S+ \S+ UTC \[(\d+)\] (?:LOG:  (?:statement|execute [^:]+): (.*)|DETAIL:  parameters: (.*))$`)
 	parameter = regexp.MustCompile(`\$(\d+) = (?:'((?:[^']|'')*)'|NULL)`)
 )
 
-// postgresStatements are the statements of a log with their parameters in place, and the
-// server's processes that ran them.
+// postgresStatements returns the statements of a log with their parameters inserted, and the ids of
+// the server processes that ran them.
 func postgresStatements(log string) (_ string, processes map[string]bool) {
 	var statements []string
 	processes = map[string]bool{}
@@ -123,8 +124,8 @@ func postgresStatements(log string) (_ string, processes map[string]bool) {
 	return strings.Join(statements, ";\n") + ";\n", processes
 }
 
-// buysOf is how many buys show all that an entry sends: the first one divides the stock,
-// where that has rows of its own.
+// buysOf returns the number of sales that show all statements of an entry. If the stock has part
+// rows, the first sale divides it.
 func buysOf(entry lockstrategy.Entry) int {
 	if entry.Path.Rows > 0 {
 		return 2
@@ -132,7 +133,7 @@ func buysOf(entry lockstrategy.Entry) int {
 	return 1
 }
 
-// buy buys so often, and closes the shop.
+// buy buys times units, one after the other, and closes the shop.
 func buy(t *testing.T, shop purchase.Strategy, times int) error {
 	t.Helper()
 	var err error
@@ -146,7 +147,7 @@ func buy(t *testing.T, shop purchase.Strategy, times int) error {
 	return err
 }
 
-// logBuys leaves so many buys in mysql.general_log, and closes the shop.
+// logBuys records times sales in mysql.general_log and closes the shop.
 func logBuys(t *testing.T, e *engine.Engine, shop purchase.Strategy, times int) {
 	t.Helper()
 	exec := func(statement string) {
@@ -169,8 +170,8 @@ func logBuys(t *testing.T, e *engine.Engine, shop purchase.Strategy, times int) 
 	}
 }
 
-// TestNamedLockConnection: lock, section and release are of one connection.
-// With the section on another, the lock could die and the writes go on.
+// TestNamedLockConnection: lock, section and release use one connection. With the section on
+// another connection, the lock could be lost while the writes go on.
 func TestNamedLockConnection(t *testing.T) {
 	e := enginetest.Local(t)
 	logBuys(t, e, lockstrategy.NewNamedLock(onengine.Deps(e)), 1)
@@ -182,7 +183,7 @@ func TestNamedLockConnection(t *testing.T) {
 	}
 }
 
-// withoutLogging drops the statements that switch the log.
+// withoutLogging removes the statements that turn the log on and off.
 func withoutLogging(statements []string) string {
 	var lines []string
 	for _, s := range statements {
@@ -193,9 +194,8 @@ func withoutLogging(statements []string) string {
 	return strings.Join(lines, "")
 }
 
-// withoutTokens writes a word for what differs from run to run: a fencing token,
-// which depends on what etcd has seen before, the key that redis-lua gives an
-// order, the id of its entry.
+// withoutTokens replaces values that differ from run to run: a fencing token, which depends on
+// etcd's history, the key that redis-lua gives an order, and the id of its entry.
 func withoutTokens(statements string) string {
 	for pattern, word := range map[string]string{
 		`fence ([=<]) \d+`: "fence $1 TOKEN", `redis-lua-[a-z2-7]{26}`: "redis-lua-KEY", `'\d{13}-\d+'`: "'ENTRY'",

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestUnitRowsPool: however large the stock, the pool is bounded; an order of more than it
-// has is sold, and so is everything.
+// TestUnitRowsPool: the pool is bounded, however large the stock. Orders larger than the pool are
+// sold, and so is the whole stock.
 func TestUnitRowsPool(t *testing.T) {
 	for _, e := range []*engine.Engine{enginetest.Local(t), enginetest.Postgres(t)} {
 		mustRestock(t, e, "apple", 2500)

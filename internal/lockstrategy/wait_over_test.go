@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// steps counts down commands to Redis and statements, each before it is sent, and calls
-// over at the last of them.
+// steps counts down Redis commands and SQL statements, each before it is sent, and calls over at
+// the last one.
 type steps struct {
 	mu   sync.Mutex
 	left int
@@ -65,8 +65,8 @@ func (s *steps) onStatements(db *gorm.DB) error {
 	)
 }
 
-// TestWaitOverAtAnyStep ends a buyer's wait at its first command to Redis or the database, at
-// its second, and so on. The servers live, so nobody may be told that one of them is down.
+// TestWaitOverAtAnyStep ends a buyer's wait at its first command to Redis or the database, at its
+// second, and so on. The servers are up, so no buyer may be told that one is down.
 func TestWaitOverAtAnyStep(t *testing.T) {
 	t.Parallel()
 	for _, entry := range lockstrategy.All() {
@@ -96,7 +96,7 @@ func TestWaitOverAtAnyStep(t *testing.T) {
 	}
 }
 
-// waitOverAt reports whether the buyer came to step k.
+// waitOverAt reports whether the buyer reached step k.
 func waitOverAt(t *testing.T, s *steps, k int, shop purchase.Strategy, o purchase.Order) bool {
 	t.Helper()
 	ctx, over := context.WithCancelCause(t.Context())

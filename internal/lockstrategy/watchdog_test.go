@@ -15,12 +15,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestWatchdogHungRedis: a Redis that hangs, renewal and all, does not keep the
-// section going beyond the TTL.
+// TestWatchdogHungRedis: if Redis hangs, renewals included, the section ends within the TTL.
 func TestWatchdogHungRedis(t *testing.T) {
 	e := enginetest.Local(t)
 	node := localservertest.Redis(t)
-	client := redis.NewClient(&redis.Options{Addr: node.Addr, MaxRetries: -1, ReadTimeout: time.Minute}) // no help from here
+	client := redis.NewClient(&redis.Options{Addr: node.Addr, MaxRetries: -1, ReadTimeout: time.Minute}) // the client must not detect the hang
 	defer client.Close()
 
 	settings := lockstrategy.DefaultSettings()
@@ -32,7 +31,7 @@ func TestWatchdogHungRedis(t *testing.T) {
 			switch event.Kind {
 			case lockstrategy.Acquired:
 				close(acquired)
-			case lockstrategy.Released: // the section has ended; let the release through
+			case lockstrategy.Released: // the section has ended; now let the release through
 				if err := node.Signal(syscall.SIGCONT); err != nil {
 					t.Error(err)
 				}

@@ -17,7 +17,7 @@ func (answer) RedisError()     {}
 
 var _ redis.Error = answer("")
 
-// TestFailed: a server that cannot serve is down; one that rejects a wrong command is not.
+// TestFailed: a server that cannot serve is down. A server that rejects a wrong command is not.
 func TestFailed(t *testing.T) {
 	for err, down := range map[error]bool{
 		errors.New("connection refused"):                                       true,

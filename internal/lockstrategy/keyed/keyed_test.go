@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
-// TestMap: a value is made once, shared by its users, and gone with the last.
+// TestMap: a value is created once, shared by its users, and removed after the last one.
 func TestMap(t *testing.T) {
 	var m keyed.Map[string, *int]
 	made := 0
@@ -41,7 +41,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestReleaseUnused: a Release too many would take somebody else's value away.
+// TestReleaseUnused: one Release too many would remove a value that another user needs.
 func TestReleaseUnused(t *testing.T) {
 	defer func() {
 		if recover() == nil {

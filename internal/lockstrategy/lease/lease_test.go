@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestUntilLost: the context ends with the loss, at once when the loss came first,
-// and with its parent.
+// TestUntilLost: the context ends when the lease is lost, at once if it is already lost, and when
+// its parent ends.
 func TestUntilLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := make(chan struct{})
@@ -26,7 +26,7 @@ func TestUntilLost(t *testing.T) {
 		}
 		late, end := UntilLost(t.Context(), lost)
 		defer end()
-		if !errors.Is(context.Cause(late), purchase.ErrLockLost) { // no statement may run first
+		if !errors.Is(context.Cause(late), purchase.ErrLockLost) { // before any statement runs
 			t.Errorf("lost before it began: %v, want ErrLockLost", context.Cause(late))
 		}
 		parent, cancel := context.WithCancelCause(t.Context())

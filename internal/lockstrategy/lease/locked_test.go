@@ -11,8 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// fragile is a lease that is known to be lost when its channel is closed, and not held
-// any more when it is released then.
+// fragile is a lease that is lost when its channel is closed. Its release then reports the loss.
 type fragile chan struct{}
 
 func (f fragile) Lock(context.Context, string) (Lease, error) { return f, nil }
@@ -32,7 +31,7 @@ func (f fragile) Release(context.Context) error {
 	}
 }
 
-// unwatched is a fragile lease whose holder is told of the loss at the release only.
+// unwatched is a fragile lease that reports its loss only at the release.
 type unwatched struct{ fragile }
 
 func (u unwatched) Lock(context.Context, string) (Lease, error) { return u, nil }
@@ -41,8 +40,8 @@ func (u unwatched) Context(ctx context.Context) (context.Context, context.Cancel
 	return context.WithCancel(ctx)
 }
 
-// TestReportLoss: the loss of a lease is reported once, when its holder's section is ended
-// by it or at the release, and not when the section ends by itself or the buyer has gone.
+// TestReportLoss: the loss of a lease is reported once, when it ends the holder's section or at the
+// release. It is not reported if the section ends by itself or the buyer has gone.
 func TestReportLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(lost chan struct{}, hangUp context.CancelFunc)

@@ -9,14 +9,14 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// deaf sells by a sound statement and does not hear that its buyer has hung up.
+// deaf sells correctly and does not notice that its buyer has hung up.
 type deaf struct{ purchase.Strategy }
 
 func (s deaf) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	return s.Strategy.Buy(context.WithoutCancel(ctx), o)
 }
 
-// selfish answers a buyer that hung up, and leaves its sale behind.
+// selfish answers a buyer that has hung up, but leaves its sale in the database.
 type selfish struct{ purchase.Strategy }
 
 func (s selfish) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -27,8 +27,8 @@ func (s selfish) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return receipt, err
 }
 
-// TestCancelIsCaught: a strategy that sells to a buyer that hung up inside the section
-// fails, whether it answers the sale or not.
+// TestCancelIsCaught: a strategy fails the suite if it sells to a buyer that hung up inside the
+// section, whether or not it answers the sale.
 func TestCancelIsCaught(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrap   func(purchase.Strategy) purchase.Strategy

@@ -6,10 +6,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FuzzReadEntry: an entry of the stream is refused, or it is an order for so many units, none of which it gives back.
+// FuzzReadEntry: an entry of the stream is either refused or an order for a positive number of
+// units.
 func FuzzReadEntry(f *testing.F) {
 	f.Add("1-2", "1", "key", "ann", "1700000000000000")
-	f.Add("5", "0", "", "", "0") // of load.lua
+	f.Add("5", "0", "", "", "0") // written by load.lua
 	f.Add("18446744073709551615-18446744073709551615", "1000", "key", "ann", "-1")
 	f.Add("1-", "-1", "key", "ann", "x")
 	f.Add("-", "1001", "key", "ann", "9223372036854775807")

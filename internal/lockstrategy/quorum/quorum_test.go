@@ -29,7 +29,7 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// pool is a node that answers nothing; it counts who asks.
+// pool is a node that never answers. It counts the requests.
 type pool struct{ asked int }
 
 func (p *pool) Get(context.Context) (redsyncredis.Conn, error) {
@@ -37,8 +37,8 @@ func (p *pool) Get(context.Context) (redsyncredis.Conn, error) {
 	return nil, errors.New("no connection")
 }
 
-// TestSilentNode: a node that ran out of time is left out for the pause, then asked
-// once; and never while a majority is silent.
+// TestSilentNode: a node that timed out is skipped during the pause, then asked once. It is never
+// skipped while a majority is silent.
 func TestSilentNode(t *testing.T) {
 	clock := time.Unix(1000, 0)
 	nodes := make([]*node, 3)

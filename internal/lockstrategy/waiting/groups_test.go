@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// gates let leaders through one by one, to where they gather and to where they answer.
+// gates let leaders through one by one, first to gather a group and then to answer it.
 type gates struct{ gather, commit chan struct{} }
 
 func newGates() gates { return gates{make(chan struct{}), make(chan struct{})} }
 
-// pass waits for one leave to go on, or for the end of the group's context.
+// pass waits until the gate lets it through, or until the group's context ends.
 func pass(g *Group, gate chan struct{}) bool {
 	select {
 	case <-gate:
@@ -39,8 +39,8 @@ func joined(t *testing.T, gs *Groups, ctx context.Context, buyer string) <-chan 
 	return answer
 }
 
-// TestGroupsFill: while one group is written the next one fills, in order of arrival, and
-// no more leaders are under way than may be.
+// TestGroupsFill: while one group is written, the next one fills in order of arrival. The number of
+// leaders stays within its limit.
 func TestGroupsFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
@@ -70,16 +70,16 @@ func TestGroupsFill(t *testing.T) {
 			synctest.Wait()
 		}
 		join("abc")
-		step(at.gather) // abc is written
+		step(at.gather) // abc is being written
 		join("de")
-		step(at.gather) // de, too
-		join("fg")      // and two leaders are under way
+		step(at.gather) // so is de
+		join("fg")      // two leaders are under way
 		select {
 		case at.gather <- struct{}{}:
 			t.Error("a third leader is under way")
 		default:
 		}
-		step(at.commit) // one is free again
+		step(at.commit) // one leader is free again
 		step(at.gather)
 		step(at.commit)
 		step(at.commit)
@@ -98,7 +98,7 @@ func TestGroupsFill(t *testing.T) {
 	})
 }
 
-// TestLeaders: as many are under way as it takes to have one of them write at any time.
+// TestLeaders: there are as many leaders as are needed for one of them to write at any time.
 func TestLeaders(t *testing.T) {
 	for _, c := range []struct {
 		writes, commits time.Duration
@@ -111,12 +111,12 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
-// TestLeadersMeasured: the times are those of the groups.
+// TestLeadersMeasured: the times are measured from the groups.
 func TestLeadersMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gs := NewGroups(time.Now, func(g *Group) {
 			members := g.Gather()
-			time.Sleep(2 * time.Millisecond) // of the bubble's clock
+			time.Sleep(2 * time.Millisecond) // by the clock of the synctest bubble
 			g.Bind()
 			time.Sleep(5 * time.Millisecond)
 			members[0].Answer(purchase.Receipt{}, nil)
@@ -133,7 +133,7 @@ func TestLeadersMeasured(t *testing.T) {
 	})
 }
 
-// TestGroupsFull: who finds no room goes with the next group.
+// TestGroupsFull: a buyer that finds a full group joins the next one.
 func TestGroupsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
@@ -159,12 +159,12 @@ func TestGroupsFull(t *testing.T) {
 	})
 }
 
-// TestGroupsLeave: a buyer leaves alone, from the line and from a group, until that is bound;
-// the last one ends the leader's way, and who comes then has a leader of his own.
+// TestGroupsLeave: until a group is bound, a buyer can leave it or the queue without affecting
+// others. The last member to leave ends the leader's work, and a later buyer gets a new leader.
 func TestGroupsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
-		refuse := false // the COMMIT
+		refuse := false // at the COMMIT
 		var groups []string
 		gs := NewGroups(time.Now, func(g *Group) {
 			if !pass(g, at.gather) {
@@ -213,7 +213,7 @@ func TestGroupsLeave(t *testing.T) {
 			}
 		}
 
-		a, aLeaves := buyer("a") // alone in the line
+		a, aLeaves := buyer("a") // alone in the queue
 		aLeaves()
 		want(a, hungUp)
 
@@ -221,13 +221,13 @@ func TestGroupsLeave(t *testing.T) {
 		c, cLeaves := buyer("c")
 		d, dLeaves := buyer("d")
 		e, eLeaves := buyer("e")
-		bLeaves() // from the line, in front
+		bLeaves() // leaves the front of the queue
 		want(b, hungUp)
 		step(at.gather)
-		cLeaves() // from the group
+		cLeaves() // leaves the group
 		want(c, hungUp)
-		step(at.commit) // d and e once more
-		step(at.commit) // bound
+		step(at.commit) // d and e again
+		step(at.commit) // now bound
 		dLeaves()
 		if len(d) > 0 {
 			t.Error("a buyer has left while the COMMIT was on its way")
@@ -235,12 +235,12 @@ func TestGroupsLeave(t *testing.T) {
 		refuse = true
 		step(at.commit)
 		want(d, hungUp)
-		step(at.commit) // e, bound
+		step(at.commit) // e, which is bound
 		eLeaves()
 		step(at.commit)
 		want(e, nil)
 
-		f, fLeaves := buyer("f") // the last one of a group
+		f, fLeaves := buyer("f") // the last member of a group
 		step(at.gather)
 		fLeaves()
 		want(f, hungUp)
@@ -250,7 +250,7 @@ func TestGroupsLeave(t *testing.T) {
 	})
 }
 
-// TestGroupsApart: a part of a group has a context of its own, and its members may leave it.
+// TestGroupsApart: a part of a group has its own context, and its members may leave it.
 func TestGroupsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// TestPollerOrder: buyers of one process get on first come, first served, and
-// only the one at the front asks.
+// TestPollerOrder: buyers of one process are served in order of arrival, and only the first one
+// polls.
 func TestPollerOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})
@@ -53,8 +53,8 @@ func TestPollerOrder(t *testing.T) {
 	})
 }
 
-// TestPollerHandsOn: a release in this process is seen at once, one elsewhere
-// within three halves of Poll.
+// TestPollerHandsOn: a release in this process is noticed at once, one elsewhere within 1.5 times
+// Poll.
 func TestPollerHandsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const poll = 2 * time.Millisecond
@@ -66,7 +66,7 @@ func TestPollerHandsOn(t *testing.T) {
 				_ = p.obtain(t.Context(), "apple", func() (bool, error) { return free.Load(), nil })
 				got <- time.Now()
 			}()
-			time.Sleep(10 * poll) // of the bubble's clock
+			time.Sleep(10 * poll) // by the clock of the synctest bubble
 			free.Store(true)
 			freed := time.Now()
 			limit := poll * 3 / 2
@@ -81,8 +81,8 @@ func TestPollerHandsOn(t *testing.T) {
 	})
 }
 
-// TestPollerGivesUp: with the cause of its context, whether at the front or
-// behind; and one that fails leaves the line to the next.
+// TestPollerGivesUp: a buyer gives up with the cause of its context, at the front or behind. If it
+// fails, it hands the queue to the next buyer.
 func TestPollerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})

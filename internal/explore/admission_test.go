@@ -13,19 +13,19 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestAdmission: whoever is refused at the door, nothing is sold or recorded for it, in any
-// order, and a sound strategy stays sound behind it. What breaks by a race still does where
-// both are let in.
+// TestAdmission: in every schedule, nothing is sold to or recorded for a buyer that the admission
+// refuses, and a correct strategy stays correct behind it. A strategy with a race still breaks if
+// both buyers are admitted.
 func TestAdmission(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		for _, c := range []struct {
 			strategy string
-			doors    int // each buyer passes so many, of 32 places for which nobody is refused
+			doors    int // number of doors that each buyer passes, out of the 32 places without refusals
 			want     verdict.Verdict
 		}{
-			{"none", 16, verdict.Oversold}, // there is room for two
-			{"none", 20, verdict.Holds},    // the second is refused while the first is inside
+			{"none", 16, verdict.Oversold}, // there is room for both buyers
+			{"none", 20, verdict.Holds},    // the second buyer is refused while the first is inside
 			{"for-update", 20, verdict.Holds},
 			{"conditional", 16, verdict.Holds},
 			{"redis-decr", 20, verdict.Holds},

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
-// BenchmarkBroken is how long the first violation takes of every strategy that
-// SQLite and Redis can show to break, one after the other: docs/reference/benchmarks.md.
+// BenchmarkBroken measures the time to the first violation for each strategy that breaks on SQLite
+// and Redis. See docs/reference/benchmarks.md.
 func BenchmarkBroken(b *testing.B) {
 	defer explore.OneProcessor(false)() // as the command does
 	e, err := engine.Open(b.Context(), engine.Config{Name: engine.Embedded, Wait: enginetest.Wait, Conns: 4})
@@ -53,7 +53,7 @@ func BenchmarkBroken(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s")
 }
 
-// first finds a violation, or fails.
+// first searches for a violation, and fails without one.
 func first(b *testing.B, c explore.Config) {
 	b.Helper()
 	x, err := explore.New(b.Context(), c)

@@ -15,8 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestEarlySoldOut: a buyer who is told sold out by his own row while another has a unit is
-// counted, where the one who would have got it crashes. Put right it never happens.
+// TestEarlySoldOut: a strategy tells a buyer sold out because its own row is empty, while another
+// row has a unit. The search counts this if the buyer that would have got the unit crashes. The
+// corrected strategy never does it.
 func TestEarlySoldOut(t *testing.T) {
 	for _, mistake := range []bool{true, false} {
 		config := exploretest.Config(enginetest.Embedded(t), lockstrategy.Entry{
@@ -37,7 +38,8 @@ func TestEarlySoldOut(t *testing.T) {
 	}
 }
 
-// ownRow takes from a row of its own, and looks at the other unless that is the mistake.
+// ownRow takes a unit from a row of its own. Unless it has the mistake, it also checks the other
+// row.
 type ownRow struct {
 	deps    lockstrategy.Deps
 	mistake bool

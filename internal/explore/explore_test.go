@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestShortest: the witness of none is the one that a person would draw, and no
-// schedule is shorter.
+// TestShortest: the witness of none is the one that a person would draw, and no schedule is
+// shorter.
 func TestShortest(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), entry))
@@ -35,8 +35,8 @@ func TestShortest(t *testing.T) {
 	}
 }
 
-// BenchmarkExplore is the schedules a second of docs/reference/benchmarks.md, on one
-// processor as shop explore runs them.
+// BenchmarkExplore measures the schedules per second in docs/reference/benchmarks.md, on one
+// processor, as shop explore runs them.
 func BenchmarkExplore(b *testing.B) {
 	for _, c := range []struct{ engine, localDB, strategy string }{
 		{engine.Embedded, "", "none"},
@@ -54,7 +54,7 @@ func BenchmarkExplore(b *testing.B) {
 			defer e.Close()
 			entry := exploretest.Entry(b, c.strategy)
 			config := exploretest.Config(e, entry)
-			config.Full = true // the speed of a run
+			config.Full = true // measure the speed of single runs
 			x, err := explore.New(b.Context(), config)
 			if err != nil {
 				b.Fatal(err)
@@ -73,9 +73,9 @@ func BenchmarkExplore(b *testing.B) {
 	}
 }
 
-// TestMerged: schedules that come to one state are gone on with once, and nothing is
-// lost by that: as many schedules, that end in the same ways, with the same shortest
-// witness, as where each is run.
+// TestMerged: the search continues schedules with equal states only once, and loses nothing. It
+// counts as many schedules with the same results and the same shortest witness as a search that
+// runs each schedule.
 func TestMerged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a search that runs each schedule; make test has it")
@@ -115,8 +115,8 @@ func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
 }
 
-// TestHandedOver: a buyer to whom another of the same process has given its lock frees
-// its own.
+// TestHandedOver: a buyer that got its lock from another buyer of the same process releases a lock
+// of its own.
 func TestHandedOver(t *testing.T) {
 	config := exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "redisson"))
 	config.Shared, config.Bound = true, 1
@@ -126,7 +126,7 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestThreeBuyers within the bound, and what the report calls it.
+// TestThreeBuyers: the bound limits a search of three buyers, and the report names it.
 func TestThreeBuyers(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, want := range []exploretest.Expectation{
@@ -146,7 +146,7 @@ func TestThreeBuyers(t *testing.T) {
 	}
 }
 
-// TestInterrupted: what was explored until then is there.
+// TestInterrupted: an interrupted search returns the result so far.
 func TestInterrupted(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	c := exploretest.Config(enginetest.Embedded(t), entry)
@@ -164,7 +164,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestReplayRefused: a line of something else is no result.
+// TestReplayRefused: the replay string of another strategy gives an error, not a result.
 func TestReplayRefused(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), entry))

@@ -23,7 +23,7 @@ func TestFronts(t *testing.T) {
 		}
 		for _, front := range own.Fronts() {
 			if front == own.Admission && entry.WritesLater || front == own.FailingRead && promised != verdict.Holds {
-				continue // a worker's commands are no buyer's; without preemptions a broken strategy does not break
+				continue // a worker's commands belong to no buyer; without preemptions a broken strategy does not break
 			}
 			t.Run(entry.Name+"/"+string(front), func(t *testing.T) {
 				config := exploretest.Config(e, entry)

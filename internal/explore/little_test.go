@@ -18,28 +18,28 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A little is a program in memory: a schedule.Runner for tests of the search. Each buyer has
-// one thread or more, each a list of commands for two servers. What a command writes follows
-// from all that its buyer was answered, in its order; so does whether one is left out.
+// A little is a program in memory: a schedule.Runner for tests of the search. Each buyer has one
+// thread or more, each with a list of commands for two servers. The earlier answers of a buyer
+// determine the values that it writes, and which commands it skips.
 type little struct {
 	buyers [][][]command
 	events []schedule.Event
-	wrong  func(*world) string // what is broken at the end; "": nothing is
-	mild   verdict.Verdict     // the verdict of every run that breaks nothing; "": holds
+	wrong  func(*world) string // the error at the end; "": none
+	mild   verdict.Verdict     // the verdict of every run without an error; "": holds
 
-	lies     bool                                // writes are said to read
-	unmixed  bool                                // Point.Mixed is never set
-	trouble  func(*world, *schedule.Point) error // before each choice; nil: none
-	compound func() []string                     // Ended.Compound; nil: none
+	lies     bool                                // whether writes are described as reads
+	unmixed  bool                                // whether Point.Mixed is never set
+	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
+	compound func() []string                     // Ended.Compound; may be nil
 	runs     int
-	finals   map[string]verdict.Verdict // of the runs that were judged
-	observed int                        // runs with observe
+	finals   map[string]verdict.Verdict // verdicts of the judged runs
+	observed int                        // number of runs with observe
 }
 
 type command struct {
 	do     string // read, write, lock, unlock, local, maybe
 	server string
-	name   string // of what is read, written or locked
+	name   string // the name that is read, written or locked
 }
 
 func (c command) String() string { return c.do + " " + c.server + "." + c.name }
@@ -61,7 +61,7 @@ type thread struct {
 	buyer int
 	token string
 	left  []command
-	waits string // for a lock
+	waits string // the lock that it waits for
 }
 
 func (l *little) Stated() bool { return false }
@@ -92,7 +92,7 @@ func (l *little) begin() *world {
 
 type move = conduct.Move[*thread]
 
-// Run is schedule.Runner.Run.
+// Run implements schedule.Runner.
 func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool) (schedule.Ended, error) {
 	l.runs++
 	if observe {
@@ -112,7 +112,7 @@ func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 func (w *world) Begin(context.Context) error { return nil }
 func (w *world) Over() bool                  { return true }
 
-// Moves is conduct.Subject.Moves.
+// Moves implements conduct.Subject.
 func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 	for _, t := range w.threads {
 		if t.waits != "" || len(t.left) == 0 {
@@ -131,7 +131,7 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 	return all, ctx.Err()
 }
 
-// Describe is conduct.Subject.Describe.
+// Describe implements conduct.Subject.
 func (w *world) Describe(_ context.Context, p *schedule.Point, moves []move) {
 	standing, waiting := map[int]bool{}, map[int]map[string]bool{}
 	for _, m := range moves {
@@ -150,7 +150,7 @@ func (w *world) Describe(_ context.Context, p *schedule.Point, moves []move) {
 	}
 }
 
-// Do is conduct.Subject.Do.
+// Do implements conduct.Subject.
 func (w *world) Do(ctx context.Context, m move) error {
 	w.tokens = append(w.tokens, m.Token)
 	step := witness.Step{Buyer: m.Buyer, Token: m.Token, Name: m.Name, Command: m.Name, Server: m.Touches}
@@ -166,7 +166,7 @@ func (w *world) Do(ctx context.Context, m move) error {
 	return nil
 }
 
-// execute has a thread's command happen, and returns its answer.
+// execute executes a thread's command and returns its answer.
 func (w *world) execute(t *thread) string {
 	c := t.left[0]
 	t.left = t.left[1:]
@@ -185,7 +185,7 @@ func (w *world) execute(t *thread) string {
 	case "add":
 		w.values[at]++
 		w.answer(t, "ok")
-	case "take": // what was read last, less one
+	case "take": // the last value read, minus one
 		seen := w.answers[t.buyer]
 		n := 0
 		fmt.Sscan(seen[len(seen)-1], &n)
@@ -236,7 +236,7 @@ func (w *world) String() string {
 	return fmt.Sprint(all, w.answers)
 }
 
-// End is conduct.Subject.End.
+// End implements conduct.Subject.
 func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 	l := w.l
 	if l.compound != nil {
@@ -265,7 +265,7 @@ func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 	return nil
 }
 
-// littleConfig is of every order.
+// littleConfig configures a search of all schedules.
 func littleConfig(l *little) explore.Config {
 	return explore.Config{Program: "little", Buyers: max(2, len(l.buyers)), Events: l.events, Bound: -1, Servers: "A 1, B 2", Again: "shop explore --app little.yaml"}
 }
@@ -293,7 +293,7 @@ func searchLittle(t testing.TB, c explore.Config, l *little) explore.Result {
 	return r
 }
 
-// randomly makes one up.
+// randomly returns a random program.
 func randomly(r *rand.Rand) *little {
 	l := &little{wrong: func(w *world) string {
 		if w.values["a.x"] > w.values["b.x"] {
@@ -301,7 +301,7 @@ func randomly(r *rand.Rand) *little {
 		}
 		return ""
 	}}
-	if r.IntN(8) == 0 { // one waits in a server while its buyer has more to send
+	if r.IntN(8) == 0 { // one thread waits in a server while its buyer has more to send
 		holder := [][]command{{{"lock", "b", "m"}, {"unlock", "b", "m"}}}
 		waiter := [][]command{{{"lock", "b", "m"}}, {{[]string{"read", "write", "add"}[r.IntN(3)], "a", "x"}}}
 		l.buyers = [][][]command{waiter, holder}
@@ -333,7 +333,7 @@ func randomly(r *rand.Rand) *little {
 	return l
 }
 
-// atMost reports whether it has no more than n orders: those of commands none of which waits.
+// atMost reports whether the program has at most n schedules, if no command waits.
 func (l *little) atMost(n float64) bool {
 	orders, commands := 1.0, len(l.events)
 	for _, threads := range l.buyers {
@@ -347,7 +347,8 @@ func (l *little) atMost(n float64) bool {
 	return orders <= n
 }
 
-// oversells is the naive shop, with a log of its visits: each buyer reads, sells, and notes.
+// oversells returns the naive shop with a log of its visits: each buyer reads, sells, and writes to
+// the log.
 func oversells() *little {
 	buyer := [][]command{{{"add", "b", "visits"}, {"read", "a", "x"}, {"add", "a", "x"}}}
 	return &little{buyers: [][][]command{buyer, buyer}, wrong: func(w *world) string {

@@ -22,12 +22,13 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestMergedServers: what TestMerged and TestState say, where statements wait in the server: as
-// many schedules, that end in the same ways, with the same shortest witness.
+// TestMergedServers checks what TestMerged and TestState check, on servers in which statements
+// wait: a merged search counts as many schedules, with the same results and the same shortest
+// witness.
 func TestMergedServers(t *testing.T) {
 	crash, timeout := []explore.Event{explore.Crash}, []explore.Event{explore.Timeout}
 	three := func(c *explore.Config) { c.Buyers, c.Bound, c.Symmetry = 3, 1, true }
-	// A search that runs hundreds of schedules one by one has one of the databases in make test.
+	// In make test, a search that runs hundreds of schedules one by one uses one of the databases.
 	elsewhere := func(t *testing.T, long bool) {
 		if long {
 			exploretest.SkipUnlessSoak(t, "a long search, which the other database has")
@@ -92,7 +93,7 @@ func TestMergedServers(t *testing.T) {
 	}
 }
 
-// sameMerged compares a search with one that runs each schedule.
+// sameMerged compares a merged search with one that runs each schedule.
 func sameMerged(t *testing.T, config explore.Config) (merged, full explore.Result) {
 	t.Helper()
 	merged = search(t, config)
@@ -111,8 +112,8 @@ func sameMerged(t *testing.T, config explore.Config) (merged, full explore.Resul
 	return merged, full
 }
 
-// passed tells the buyers' two ways apart that come to one state: the first buyer says in Redis
-// that it has come so far, and the second has looked before that, or after it.
+// passed distinguishes two schedules with the same state. The first buyer notes its progress in
+// Redis, and the second buyer reads that note before it or after it.
 func (s *planted) passed(ctx context.Context, o purchase.Order) (bool, error) {
 	if !second(o) {
 		return true, s.deps.Redis.Set(ctx, "planted:passed", "1", 0).Err()
@@ -121,7 +122,7 @@ func (s *planted) passed(ctx context.Context, o purchase.Order) (bool, error) {
 	return n > 0, err
 }
 
-// lost takes a unit without a record where err is one, so that a refusal shows.
+// lost takes a unit without a record if err is an error, so that a refusal leaves a trace.
 func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
 	if err == nil {
 		return nil
@@ -129,8 +130,8 @@ func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
 	return errors.Join(err, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
 }
 
-// byLostID sells rightly only where its record follows one of its own that was rolled back. The
-// second buyer rolls a record back, too, or another change where the first has passed.
+// byLostID sells correctly only if its record follows one of its own that was rolled back. The
+// second buyer also rolls back a record, or another change if the first buyer has passed.
 func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	lost := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	insert := func(tx *gorm.DB) error { return purchase.Insert(ctx, tx, "", s.deps.Now(), &lost) }
@@ -160,7 +161,7 @@ func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 	return receipt, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error
 }
 
-// rolledBack does something, and rolls it back.
+// rolledBack runs do in a transaction and rolls it back.
 func (s *planted) rolledBack(ctx context.Context, do func(tx *gorm.DB) error) error {
 	undone := errors.New("rolled back")
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error { return cmp.Or(do(tx), undone) })
@@ -170,8 +171,8 @@ func (s *planted) rolledBack(ctx context.Context, do func(tx *gorm.DB) error) er
 	return err
 }
 
-// byUnseenLock locks the parts that are there, and is not told which. The second buyer makes one,
-// and then waits for the first, or does not.
+// byUnseenLock locks the existing parts without reading them. The second buyer inserts a part, and
+// then waits for the first buyer, or does not.
 func byUnseenLock(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	db := s.deps.DB.WithContext(ctx)
 	if second(o) {
@@ -193,8 +194,8 @@ func byUnseenLock(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 }
 
-// byChangedBack sells in a view that began before the second buyer changed the product and
-// changed it back, or another row: PostgreSQL refuses the write in the first case alone.
+// byChangedBack sells in a snapshot. After it began, the second buyer changed the product and
+// changed it back, or changed another row. Only in the first case PostgreSQL rejects the write.
 func byChangedBack(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	db := s.deps.DB.WithContext(ctx)
 	if second(o) {
@@ -227,8 +228,8 @@ func byChangedBack(ctx context.Context, s *planted, o purchase.Order) (purchase.
 	return receipt, s.lost(ctx, o, err)
 }
 
-// byEndedReader has PostgreSQL refuse one of two that read what the other writes: the second
-// buyer, which has ended, has read the product or has not.
+// byEndedReader makes PostgreSQL reject one of two transactions that read each other's writes. The
+// second buyer, which has ended, has read the product or has not.
 func byEndedReader(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	level := &sql.TxOptions{Isolation: sql.LevelSerializable}
 	if second(o) {
@@ -262,8 +263,8 @@ func byEndedReader(ctx context.Context, s *planted, o purchase.Order) (purchase.
 	return receipt, s.lost(ctx, o, err)
 }
 
-// byFirstRead sells what its view shows, which began with its first read without a lock: rightly
-// only where nobody has sold since.
+// byFirstRead sells by its snapshot, which began with its first plain read. That is correct only if
+// no other buyer has sold since.
 func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	if second(o) {
@@ -287,8 +288,8 @@ func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt pur
 	})
 }
 
-// byLine waits for the row in one transaction and sells in another one, by what it has read in
-// the first: who was first in the line may be second now.
+// byLine waits for the row in one transaction, and sells in another one by the earlier read. The
+// order of the buyers may have changed in between.
 func byLine(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	var seen product.Product
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) (err error) {

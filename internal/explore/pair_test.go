@@ -11,15 +11,15 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
-// TestOverlap: two commands at once find what one at a time finds, and nothing
-// in what is sound; and the server does decide between them.
+// TestOverlap: pairs of concurrent commands find the same violations as single commands, and none
+// in correct strategies. The server decides between the two commands.
 func TestOverlap(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		e := start(t)
 		for _, c := range []struct {
 			strategy string
 			broken   bool
-			course   string // on MariaDB an overlapped step comes to this, among others
+			course   string // how an overlapped step may end on MariaDB
 		}{
 			{"none", true, "waits"},
 			{"transaction", true, "waits"},
@@ -31,7 +31,7 @@ func TestOverlap(t *testing.T) {
 			{"redisson", false, "unchanged"},
 		} {
 			if e.DB.Name() != "mysql" && (c.strategy == "transaction" || c.strategy == "serializable") {
-				continue // SQLite refuses and they try again, in thousands of ways
+				continue // SQLite rejects them and they try again, in thousands of schedules
 			}
 			t.Run(c.strategy, func(t *testing.T) {
 				if e.DB.Name() == dialect.SQLite && c.strategy != "none" && c.strategy != "for-update" {
@@ -41,7 +41,7 @@ func TestOverlap(t *testing.T) {
 				config := exploretest.Config(e, entry)
 				config.Overlap = true
 				if c.strategy == "serializable" && !exploretest.Soak() {
-					config.Bound = 2 // enough for a deadlock; all orders are half a minute
+					config.Bound = 2 // enough for a deadlock; all schedules take half a minute
 				}
 				result := exploretest.Search(t, config)
 				if (result.Violations > 0) != c.broken {
@@ -74,8 +74,8 @@ func comesTo(courses map[string]int, what string) bool {
 	return false
 }
 
-// TestOverlapWitness: a line with commands let go together can be run again, and
-// says which they were.
+// TestOverlapWitness: a replay string with concurrent commands can be run again and names those
+// commands.
 func TestOverlapWitness(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		entry := exploretest.Entry(t, "none")

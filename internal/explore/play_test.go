@@ -10,8 +10,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestShortestWay: the shortest way is the witness that the search has, the rest of it is the
-// shortest way from any of its steps, and where none leads there it says so.
+// TestShortestWay: the shortest path to a violation is the witness of the search. From each of its
+// steps, the rest of it is the shortest path. Where no path leads to a violation, the result says
+// so.
 func TestShortestWay(t *testing.T) {
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "none")))
 	result, err := x.Search(t.Context())

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// TestProgramReport: what a report says of a program.
+// TestProgramReport: the content of a report about a program.
 func TestProgramReport(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)

@@ -37,7 +37,7 @@ func save(t *testing.T, c explore.Config, l *little) *explore.Saved {
 	return s
 }
 
-// TestAgain: a saved order after the program has changed.
+// TestAgain: a saved schedule after changes to the program.
 func TestAgain(t *testing.T) {
 	none := func(*world) string { return "" }
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestAgain(t *testing.T) {
 				return nil
 			}
 		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
-		{"another token", func(l *little) { // a thread more, which is done before
+		{"another token", func(l *little) { // an additional thread that ends before
 			l.buyers[0] = [][]command{nil, l.buyers[0][0]}
 		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
 		{"mended", func(l *little) { l.wrong = none }, "the same order no longer breaks", false, explore.OtherWay{}},
@@ -82,7 +82,7 @@ func TestAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before := oversells()
 			s := save(t, littleConfig(before), before)
-			s.Steps = nil // an order in which no buyer goes on to its end before the other has begun
+			s.Steps = nil // a schedule in which one buyer ends before the other begins
 			for _, token := range strings.Fields("1 1 2 2 1 2") {
 				name := []string{"add b.visits", "read a.x", "add a.x"}[strings.Count(tokensOf(s), token)]
 				s.Steps = append(s.Steps, witness.Choice{Buyer: int(token[0] - '0'), Token: token, Name: name})
@@ -114,7 +114,7 @@ func tokensOf(s *explore.Saved) (all string) {
 	return all
 }
 
-// TestAgainVoid: an order that is void five times is void.
+// TestAgainVoid: a schedule whose run is discarded five times is reported as discarded.
 func TestAgainVoid(t *testing.T) {
 	l := oversells()
 	s := save(t, littleConfig(l), l)
@@ -131,7 +131,7 @@ func TestAgainVoid(t *testing.T) {
 	}
 }
 
-// TestAgainEvents: an event is known by its token, and must be one of the search.
+// TestAgainEvents: an event is identified by its token, and the search must include it.
 func TestAgainEvents(t *testing.T) {
 	l := oversells()
 	l.events = []schedule.Event{"expire"}
@@ -160,7 +160,7 @@ func TestAgainEvents(t *testing.T) {
 	}
 }
 
-// TestReplayProgram: a replay line of a program, and a run that ends in another verdict.
+// TestReplayProgram: the replay string of a program, and a run that ends in another verdict.
 func TestReplayProgram(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
@@ -182,7 +182,7 @@ func TestReplayProgram(t *testing.T) {
 	}
 }
 
-// TestNewOn: what is refused.
+// TestNewOn: configurations that are refused.
 func TestNewOn(t *testing.T) {
 	for name, want := range map[string]string{"": "is no name", "a:b": "is no name", "a b": "is no name", "-x": "is no name", strings.Repeat("a", 65): "is no name", "shop-1_x.y": ""} {
 		c := littleConfig(oversells())
@@ -204,7 +204,7 @@ func TestNewOn(t *testing.T) {
 	}
 }
 
-// TestSaveRefused: what cannot be saved or read is said in one line.
+// TestSaveRefused: an error in saving or reading is reported in one line.
 func TestSaveRefused(t *testing.T) {
 	l := oversells()
 	x := openLittle(t, littleConfig(l), l)
@@ -246,7 +246,7 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// FuzzSaved: a file is refused in one line, or it is written as one that means the same.
+// FuzzSaved: a file is refused in one line, or saving it again gives an equivalent file.
 func FuzzSaved(f *testing.F) {
 	f.Add(`{"version": 1, "program": "x", "buyers": 2, "events": ["expire", "crash"], "verdict": "broken", "why": "a\nb", "schedule": "v1:x:b2:s1:1", "steps": [{"buyer": 1, "token": "1a", "name": "SELECT ?", "server": "mysql"}, {"buyer": 0, "token": "expire", "name": "expire"}, {"buyer": 2, "token": "1+2", "name": "a with b"}]}`)
 	f.Add(`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1*3", "name": "n"}]}`)

@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
-// TestReduce: of orders that differ in commands that commute one is enough. It comes to the
-// same ends as all of them, for hundreds of programs, in make soak for thousands; and not
-// when the search is told a lie.
+// TestReduce: of schedules that differ only in commuting commands, one is enough. The reduced
+// search finds the same results as the full one, for hundreds of programs, and for thousands in
+// make soak. If the commands are described wrongly, the results differ.
 func TestReduce(t *testing.T) {
 	enough := 400
 	if exploretest.Soak() {
@@ -63,7 +63,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestReduceNowhereElse: where every order counts none is left out.
+// TestReduceNowhereElse: a search that must run every schedule skips none.
 func TestReduceNowhereElse(t *testing.T) {
 	for name, set := range map[string]func(*explore.Config){
 		"full":       func(c *explore.Config) { c.Full = true },
@@ -77,7 +77,7 @@ func TestReduceNowhereElse(t *testing.T) {
 		c.Reduce = true
 		set(&c)
 		if name == "overlap" {
-			continue // a little knows no pairs
+			continue // a little does not support pairs
 		}
 		if r := searchLittle(t, c, l); r.Reduced || r.Explored != 20 {
 			t.Errorf("%s: reduced %v, %d orders", name, r.Reduced, r.Explored)

@@ -18,16 +18,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestSoldOutCheck: with the check before it, and in use from the first buyer on, a sound
-// strategy holds in every order: nobody is refused while there is a unit that nobody gets
-// (such a unit would be leaked). And the check hides no race: what breaks without it
-// breaks with it.
+// TestSoldOutCheck: with the check in use from the first buyer on, a correct strategy holds in
+// every schedule: no buyer is refused while a unit stays unsold (such a unit would count as
+// leaked). The check hides no race: a strategy that breaks without it breaks with it.
 func TestSoldOutCheck(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		for _, c := range []struct {
 			strategy string
-			shared   bool // both buyers ask one check
+			shared   bool // whether both buyers use one check
 			want     verdict.Verdict
 		}{
 			{"none", false, verdict.Oversold},
@@ -37,9 +36,9 @@ func TestSoldOutCheck(t *testing.T) {
 			{"for-update", false, verdict.Holds},
 			{"for-update", true, verdict.Holds},
 			{"conditional", true, verdict.Holds},
-			{"check-after", true, verdict.Holds}, // its units come back by a rollback
+			{"check-after", true, verdict.Holds}, // a rollback returns its units
 			{"optimistic", true, verdict.Holds},
-			{"redis-decr", false, verdict.Holds}, // and its by an INCR
+			{"redis-decr", false, verdict.Holds}, // an INCR returns its units
 			{"coalesced", false, verdict.Holds},
 			{"coalesced", true, verdict.Holds},
 			{"bucketed", false, verdict.Holds}, // its units are in rows of their own
@@ -55,7 +54,7 @@ func TestSoldOutCheck(t *testing.T) {
 				if entry.Left != nil {
 					config.Parts = 2
 				}
-				switch { // elsewhere each order is run, and of one process nothing is merged
+				switch { // other databases run each schedule; nothing is merged within one process
 				case e.Name != engine.Embedded:
 					config.Bound = 1
 				case c.shared:
@@ -74,8 +73,8 @@ func TestSoldOutCheck(t *testing.T) {
 	})
 }
 
-// TestSoldOutCheckUnits: of three units two buyers who ask for two each get one order
-// filled, and a check that is not asked, since nobody was refused, changes no order.
+// TestSoldOutCheckUnits: two buyers ask for two of three units each, and one order is filled. A
+// check without an earlier refusal is not used and changes no schedule.
 func TestSoldOutCheckUnits(t *testing.T) {
 	e := enginetest.Embedded(t)
 	plain := exploretest.Config(e, exploretest.Entry(t, "conditional"))
@@ -94,7 +93,7 @@ func TestSoldOutCheckUnits(t *testing.T) {
 	}
 }
 
-// asking is a strategy behind a check that has heard of a refusal.
+// asking puts a strategy behind a check that has seen a refusal.
 func asking(entry lockstrategy.Entry) lockstrategy.Entry {
 	build := entry.New
 	entry.New = func(d lockstrategy.Deps) purchase.Strategy {
@@ -105,7 +104,7 @@ func asking(entry lockstrategy.Entry) lockstrategy.Entry {
 	return entry
 }
 
-// check reads on the connections that the explorer holds up.
+// check reads over connections that the explorer controls.
 func check(d lockstrategy.Deps, entry lockstrategy.Entry) *purchase.SoldOutCheck {
 	return purchase.NewSoldOutCheck(func(ctx context.Context, name string) (int64, error) {
 		if entry.Left != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A planted strategy decides by one thing that a state must tell apart.
+// A planted strategy's decision depends on one fact that a state must distinguish.
 type planted struct {
 	deps     lockstrategy.Deps
-	listener *redis.PubSub // that of byMessage
+	listener *redis.PubSub // for byMessage
 	buy      func(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error)
 }
 
@@ -30,8 +30,8 @@ func (s *planted) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return s.buy(ctx, s, o)
 }
 
-// Close is called when the schedule has ended: a listener that left before it would be
-// counted by a server that has not seen it yet.
+// Close is called after the schedule. If a listener left earlier, a server that has not noticed yet
+// would still count it.
 func (s *planted) Close() error {
 	if s.listener == nil {
 		return nil
@@ -39,9 +39,9 @@ func (s *planted) Close() error {
 	return s.listener.Close()
 }
 
-// TestState: strategies that decide by what only the state's key can tell apart, when
-// whoever else knew it has ended. Merged and full searches must count the same; of every order
-// in make soak, of those with two preemptions else.
+// TestState has strategies whose decision depends on a fact that only the state's key
+// distinguishes, since every other holder of it has ended. Merged and full searches must count the
+// same. make soak runs every schedule, make test those with two preemptions.
 func TestState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a search that runs each schedule; make test has it")
@@ -81,7 +81,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// search leaves no key behind.
+// search deletes its keys.
 func search(t *testing.T, c explore.Config) explore.Result {
 	t.Helper()
 	x, err := explore.New(t.Context(), c)
@@ -95,11 +95,12 @@ func search(t *testing.T, c explore.Config) explore.Result {
 	return result
 }
 
-// second tells the buyers apart: the first decides, the second does what it decides by.
+// second reports whether this is the second buyer. The first buyer decides, and the second creates
+// the fact that the decision depends on.
 func second(o purchase.Order) bool { return o.Purchaser == "buyer-2" }
 
-// sell records a sale, and takes the unit from the stock, or forgets to: that shows in
-// no command but by its values.
+// sell records a sale. If right is false, it does not take the unit from the stock. The commands
+// differ only in their values.
 func (s *planted) sell(ctx context.Context, o purchase.Order, right bool) (receipt purchase.Receipt, err error) {
 	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	units := 0
@@ -115,7 +116,7 @@ func (s *planted) sell(ctx context.Context, o purchase.Order, right bool) (recei
 	return receipt, err
 }
 
-// gone is the answer of a buyer who is there for the other one.
+// gone is the answer of a buyer that only assists the other one.
 func gone(err error) (purchase.Receipt, error) {
 	return purchase.Receipt{}, errors.Join(purchase.ErrBusy, err)
 }
@@ -185,7 +186,7 @@ func byView(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt
 		return gone(nil)
 	}
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
-	_, err := product.ByName(db, o.Product) // so that more has changed than its view, since it first asked
+	_, err := product.ByName(db, o.Product) // so that more than its snapshot has changed since its first read
 	if err != nil {
 		return receipt, err
 	}
@@ -195,7 +196,7 @@ func byView(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt
 		}
 		return purchase.DatabaseError(ctx, "take", tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
 	})
-	if err == nil || errors.Is(err, purchase.ErrBusy) { // deaf to a refusal
+	if err == nil || errors.Is(err, purchase.ErrBusy) { // ignores a refusal
 		err = purchase.Insert(ctx, db, "", s.deps.Now(), &receipt)
 	}
 	return receipt, err
@@ -229,7 +230,7 @@ func byRecordTime(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 			return gone(err)
 		}
 		claim := purchase.Record{ProductName: o.Product, Purchaser: "a claim", PurchaseTime: s.deps.Now(), Strategy: "claim"}
-		return gone(db.Create(&claim).Error) // not purchase.Insert, which refuses a record of no units
+		return gone(db.Create(&claim).Error) // not purchase.Insert, which refuses a record without units
 	}
 	var claims []purchase.Record
 	if err := db.Where("purchaser = ?", "a claim").Find(&claims).Error; err != nil {
@@ -269,11 +270,11 @@ func byAnswer(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 	return s.byValue(ctx, o, "good: 1", "bad: 1")
 }
 
-// byValue sells as the value of a key says.
+// byValue sells correctly or not, as the value of a key says.
 func (s *planted) byValue(ctx context.Context, o purchase.Order, good, bad string) (purchase.Receipt, error) {
 	const key = "planted:value"
 	if second(o) {
-		for _, value := range []string{good, bad, bad} { // the last one hides that something has changed since
+		for _, value := range []string{good, bad, bad} { // the last write hides the change before it
 			if err := s.deps.Redis.Set(ctx, key, value, 0).Err(); err != nil {
 				return gone(err)
 			}
@@ -324,8 +325,8 @@ func byOtherKeys(ctx context.Context, s *planted, o purchase.Order) (purchase.Re
 	return s.sell(ctx, o, values[1] == "good")
 }
 
-// byTimePassed takes a lock with a watchdog and the database's write lock, each buyer in
-// another order. Where each has one, nobody can move, and time passes.
+// byTimePassed takes a lock with a watchdog and the database's write lock, each buyer in another
+// order. If each buyer has one of them, both are blocked until time passes.
 func byTimePassed(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	const key = "planted:watched"
 	lock := func() error {

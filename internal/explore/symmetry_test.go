@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
-// TestSymmetry: it makes no difference but in name which of the buyers who have
-// not begun begins.
+// TestSymmetry: it does not matter which of the buyers that have not begun begins, except for their
+// names.
 func TestSymmetry(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestSymmetry(t *testing.T) {
 			all := exploretest.Search(t, config)
 			config.Symmetry = true
 			symmetric := exploretest.Search(t, config)
-			// Each order of the first steps of three is there once, not six times.
+			// With three buyers, each sequence of first steps occurs once and not six times.
 			if !all.Complete || !symmetric.Complete || all.Explored != 6*symmetric.Explored {
 				t.Errorf("explored %d (%v) and with symmetry %d (%v), want six times as many", all.Explored, all.Complete, symmetric.Explored, symmetric.Complete)
 			}
@@ -43,8 +43,8 @@ func TestSymmetry(t *testing.T) {
 	}
 }
 
-// TestNodesAlike: which node of a lock is asked first makes no difference but in name: there
-// are fewer schedules, and they end in the same ways.
+// TestNodesAlike: it does not matter which node of a lock is asked first, except for the names.
+// There are fewer schedules, with the same results.
 func TestNodesAlike(t *testing.T) {
 	e := enginetest.Embedded(t)
 	config := exploretest.Config(e, exploretest.Entry(t, "redlock"))

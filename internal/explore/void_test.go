@@ -16,14 +16,14 @@ import (
 
 var stray = schedule.Void{Why: "a command came that nobody had waited for"}
 
-// TestVoid: runs that are void are tried again and count as nothing.
+// TestVoid: discarded runs are repeated and are not counted.
 func TestVoid(t *testing.T) {
 	clean := oversells()
 	want := searchLittle(t, littleConfig(clean), clean)
 	if !want.Complete || want.Explored != 20 || want.Violations != 12 || want.Void != 0 {
 		t.Fatalf("%+v", want)
 	}
-	// The shortest violation is next to a void run: see TestDoubtful.
+	// The shortest violation is next to a discarded run: see TestDoubtful.
 	for reduce, witness := range map[bool]string{false: "v1:little:b2:s1:2.1.2.1.2.1", true: "v1:little:b2:s1:2*2.1*2.2.1"} {
 		l := oversells()
 		l.trouble = func(w *world, p *schedule.Point) error {
@@ -51,8 +51,8 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// TestVoidSeen: of each reason what was seen is told, the commonest first, and no more of them
-// than a report can hold.
+// TestVoidSeen: for each reason the report shows what was observed, the most frequent first, up to
+// its limit.
 func TestVoidSeen(t *testing.T) {
 	l := oversells()
 	l.trouble = func(_ *world, p *schedule.Point) error {
@@ -101,8 +101,8 @@ func seenIn(t *testing.T, r explore.Report) []string {
 	return notes[1:]
 }
 
-// TestVoidIDs: void runs whose details differ only in ids count as the same. A different buyer or
-// command makes them different.
+// TestVoidIDs: discarded runs whose details differ only in ids count as the same. A different buyer
+// or command makes them different.
 func TestVoidIDs(t *testing.T) {
 	seen := []string{
 		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,
@@ -134,7 +134,7 @@ func TestVoidIDs(t *testing.T) {
 	}
 }
 
-// TestCompound: commands of several statements are named once each, the first ones in the line.
+// TestCompound: commands with several statements are listed once each, up to the limit of the line.
 func TestCompound(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
@@ -152,7 +152,7 @@ func TestCompound(t *testing.T) {
 	}
 }
 
-// TestVoidLost: a branch that is void three times is given up, with all below it.
+// TestVoidLost: a branch that is discarded three times is given up, with all schedules below it.
 func TestVoidLost(t *testing.T) {
 	l := oversells()
 	l.trouble = func(w *world, _ *schedule.Point) error {
@@ -171,7 +171,7 @@ func TestVoidLost(t *testing.T) {
 	}
 }
 
-// TestVoidAlways: where everything is void the search ends, and says why.
+// TestVoidAlways: if every run is discarded, the search ends and says why.
 func TestVoidAlways(t *testing.T) {
 	for _, c := range []struct {
 		good, runs int
@@ -198,15 +198,15 @@ func TestVoidAlways(t *testing.T) {
 	}
 }
 
-// longer has many orders.
+// longer returns a little with many schedules.
 func longer() *little {
 	l := oversells()
 	l.buyers = append(l.buyers, l.buyers[0])
 	return l
 }
 
-// TestVoidStray: a program that sends something else on the way of a branch makes that run
-// void, and shows in no other.
+// TestVoidStray: if a program sends a different command on the way to a branch, that run is
+// discarded, and no other run is affected.
 func TestVoidStray(t *testing.T) {
 	l := oversells()
 	l.trouble = func(w *world, p *schedule.Point) error {
@@ -221,7 +221,7 @@ func TestVoidStray(t *testing.T) {
 	}
 }
 
-// TestVoidDropped: a violation that does not run again is dropped, and the next one is shown.
+// TestVoidDropped: a violation that does not recur is dropped, and the next one is shown.
 func TestVoidDropped(t *testing.T) {
 	clean := oversells()
 	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
@@ -263,7 +263,7 @@ func TestVoidDropped(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		replays   int // the number of replays that fail
+		replays   int // number of replays that fail
 		pause     time.Duration
 		budget    time.Duration
 		confirmed bool
@@ -296,7 +296,8 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestDoubtful: the search replays a violation next to a void run last, even if it is the shortest.
+// TestDoubtful: the search replays a violation next to a discarded run last, even if it is the
+// shortest.
 func TestDoubtful(t *testing.T) {
 	clean := oversells()
 	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
@@ -315,7 +316,7 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
-// TestMildness: a broken rule is the witness, although every other schedule fails or leaks a lock.
+// TestMildness: the witness is a broken rule, although every other schedule fails or leaks a lock.
 func TestMildness(t *testing.T) {
 	for _, mild := range []verdict.Verdict{verdict.Failed, verdict.LeakedLock} {
 		l := oversells()
@@ -326,7 +327,7 @@ func TestMildness(t *testing.T) {
 	}
 }
 
-// TestShrinkEnds: shrinking a program's violation is over when its time is, and with ctx.
+// TestShrinkEnds: shrinking a program's violation stops when its time is over or ctx ends.
 func TestShrinkEnds(t *testing.T) {
 	l := longer()
 	l.buyers[2] = [][]command{slices.Repeat([]command{{"add", "a", "x"}}, 60)}
@@ -360,7 +361,7 @@ func TestShrinkEnds(t *testing.T) {
 	}
 }
 
-// TestShrinkVoid: a run that is void while a violation is shrunk is tried again.
+// TestShrinkVoid: a run that is discarded while a violation is shrunk is repeated.
 func TestShrinkVoid(t *testing.T) {
 	shrunk := func(trouble func(l *little) error) explore.Result {
 		l := longer()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sound is a file that nothing is wrong with.
+// sound is a valid file.
 const sound = `run: node server.mjs
 mysql: 127.0.0.1:3306
 redis: 127.0.0.1:6379
@@ -27,7 +27,7 @@ func load(t *testing.T, text string) (*App, error) {
 	return Load(file)
 }
 
-// TestLoad: what a file says, with what follows where it says nothing.
+// TestLoad: Load returns the values in a file, and the defaults for the rest.
 func TestLoad(t *testing.T) {
 	a, err := load(t, sound)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: each mistake has one line that says what to do.
+// TestLoadRefused: each mistake is reported in one line that says what to do.
 func TestLoadRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, by, says string }{
 		{"a key with a slip", "reset:", "rset:", `oversell.yaml:5: unknown key "rset"; did you mean reset?`},
@@ -95,7 +95,7 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
-// TestGuard: what is not on this machine is not touched, unless it is named.
+// TestGuard: a server on another machine is not touched unless the file allows it by name.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct {
 		address, allowed string
@@ -139,7 +139,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestStatements: a semicolon in a text or a comment ends nothing, and after DELIMITER none does.
+// TestStatements: a semicolon in a text or a comment ends no statement, and after DELIMITER no
+// semicolon does.
 func TestStatements(t *testing.T) {
 	for _, c := range []struct {
 		text string

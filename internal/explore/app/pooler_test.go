@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// poolers: Open refuses a relay that numbers its clients by itself, in one line. It accepts one that
-// forwards everything unchanged.
+// poolers: Open refuses a relay that assigns connection numbers of its own, in one line. It accepts
+// a relay that forwards everything unchanged.
 func poolers(t *testing.T, s *Servers) {
 	for protocol, c := range map[string]struct {
 		user   string

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReference: docs/reference/yaml.md lists exactly the keys that a file may have, and its file
-// is valid but for the schema, which is not there.
+// TestReference: docs/reference/yaml.md lists exactly the keys that a file may have. Its example is
+// valid except for the schema, which does not exist.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/yaml.md")
 	if err != nil {

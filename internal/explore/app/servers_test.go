@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// both has every kind of server, private ones, and a table of the same name in each database.
+// both has every kind of private server, and a table of the same name in each database.
 const both = `run: node server.mjs
 mysql: 127.0.0.1:3306
 postgres: 127.0.0.1:5432
@@ -40,7 +40,7 @@ func openBoth(t *testing.T) *Servers {
 	localservertest.SkipShort(t)
 	dir := t.TempDir()
 	schema := "CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL); -- ; no\nCREATE TABLE orders (id SERIAL PRIMARY KEY, item_id INT NOT NULL);\nINSERT INTO items VALUES (1, 5);\n"
-	for n := range 2 * mostRows { // more than are kept of an answer
+	for n := range 2 * mostRows { // more rows than are kept of an answer
 		schema += fmt.Sprintf("CREATE TABLE more%d (id SERIAL PRIMARY KEY, note CHAR(9));\n", n)
 	}
 	for name, text := range map[string]string{"oversell.yaml": both, "schema.sql": schema} {
@@ -64,7 +64,7 @@ func openBoth(t *testing.T) *Servers {
 	return s
 }
 
-// TestServers: what the explorer asks beside the gates.
+// TestServers checks the explorer's own queries, which bypass the gates.
 func TestServers(t *testing.T) {
 	s := openBoth(t)
 	for _, c := range []struct {
@@ -107,15 +107,15 @@ func (s *Servers) exec(t *testing.T, protocol, statement string) {
 	}
 }
 
-// number is what a query of one has.
+// number returns the single value of a query.
 func (s *Servers) number(t *testing.T, protocol, query string) (n int) {
 	t.Helper()
 	must(t, s.SQL(protocol).QueryRowContext(t.Context(), query).Scan(&n))
 	return n
 }
 
-// resets: each server is brought back by its own lines, and of Redis the number that the URL
-// names alone.
+// resets: the file's own statements reset each server. In Redis they reset only the database number
+// in the URL.
 func resets(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	other := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], DB: 5})
@@ -143,12 +143,12 @@ func resets(t *testing.T, s *Servers) {
 	}
 }
 
-// nevers: each query goes to its database, with the number of buyers who were told so.
+// nevers: each query runs in its database, with the number of buyers that were told so.
 func nevers(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 	for _, c := range []struct {
 		sold  int
-		found string // of the findings
+		found string // expected in the findings
 	}{
 		{0, ""},
 		{1, "postgres: [?column?] [[1]]"},
@@ -177,7 +177,7 @@ func show(found []Finding) string {
 	return strings.Join(all, "; ")
 }
 
-// watches: the first row, also where there is none.
+// watches returns the first row of a query, or nothing if there is none.
 func watches(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 	columns, values, err := s.Watch(t.Context())
@@ -196,7 +196,7 @@ func watches(t *testing.T, s *Servers) {
 	})
 }
 
-// with has the servers be those of a file with a change.
+// with changes the file of the servers while do runs.
 func with(s *Servers, change func(*App), do func()) {
 	before := s.app
 	defer func() { s.app = before }()
@@ -206,7 +206,7 @@ func with(s *Servers, change func(*App), do func()) {
 	do()
 }
 
-// serverErrors: what fails is named.
+// serverErrors: an error names what has failed.
 func serverErrors(t *testing.T, s *Servers) {
 	for _, c := range []struct {
 		change func(*App)
@@ -233,7 +233,7 @@ func serverErrors(t *testing.T, s *Servers) {
 	}
 }
 
-// held: a reset that somebody stands in the way of says so.
+// held: a reset that another session blocks says so.
 func held(t *testing.T, s *Servers) {
 	if os.Getenv("OVERSELL_SOAK") == "" {
 		t.Skip("it waits for 10 s: make soak, or OVERSELL_SOAK=1, runs this")
@@ -253,7 +253,7 @@ func held(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 }
 
-// elsewhere is the file of a user whose own servers those of s are.
+// elsewhere returns the file of a user with servers of their own, which are those of s.
 func elsewhere(s *Servers) *App {
 	a := *s.app
 	a.Local, a.Schema = false, ""
@@ -263,7 +263,7 @@ func elsewhere(s *Servers) *App {
 	return &a
 }
 
-// privateIDs: new rows of every table have ids that are not taken for other numbers.
+// privateIDs: new rows of every table have ids that cannot be confused with other numbers.
 func privateIDs(t *testing.T, s *Servers) {
 	for _, protocol := range []string{"mysql", "postgres"} {
 		for _, table := range []string{"more0", fmt.Sprintf("more%d", 2*mostRows-1)} {
@@ -275,7 +275,7 @@ func privateIDs(t *testing.T, s *Servers) {
 	}
 }
 
-// privateLogin: the program's users have no password.
+// privateLogin: the program's database users have no password.
 func privateLogin(t *testing.T, s *Servers) {
 	other, err := Open(t.Context(), elsewhere(s))
 	must(t, err)
@@ -283,7 +283,8 @@ func privateLogin(t *testing.T, s *Servers) {
 	must(t, other.Close())
 }
 
-// privilegesMySQL: who may not see the waits of others is refused, until it is granted.
+// privilegesMySQL: a user that may not see the waits of other sessions is refused until it gets the
+// privilege.
 func privilegesMySQL(t *testing.T, s *Servers) {
 	for _, statement := range []string{"CREATE USER 'few'@'127.0.0.1' IDENTIFIED BY 'few'", "GRANT ALL ON shop.* TO 'few'@'127.0.0.1'"} {
 		s.exec(t, "mysql", statement)
@@ -300,8 +301,8 @@ func privilegesMySQL(t *testing.T, s *Servers) {
 	must(t, other.Close())
 }
 
-// privilegesPostgres: who may not see what the program waits for is told what to grant; of a
-// superuser a superuser alone may see, and end, everything.
+// privilegesPostgres: a user that may not see the program's waits is told what to grant. Only a
+// superuser may see and end the sessions of a superuser.
 func privilegesPostgres(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	for _, statement := range []string{"CREATE ROLE look LOGIN", "CREATE ROLE program LOGIN"} {
@@ -338,8 +339,8 @@ func privilegesPostgres(t *testing.T, s *Servers) {
 	refused(superuser, "shop")
 }
 
-// leasesStretched: in every database number what has a time to live gets two minutes, once
-// less than one is left; what has none, and what has long, stays as it is.
+// leasesStretched: in every database number of Redis, a key with less than a minute to live gets
+// two minutes. Other keys stay unchanged.
 func leasesStretched(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	must(t, s.redis.FlushAll(ctx).Err())
@@ -388,7 +389,7 @@ func leasesStretched(t *testing.T, s *Servers) {
 	}
 }
 
-// blockedClients: who waits is seen, and let go with nothing.
+// blockedClients: a waiting client is found and released without a result.
 func blockedClients(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], PoolSize: 1, MaxRetries: -1})

@@ -13,7 +13,7 @@ import (
 
 type move = conduct.Move[*int]
 
-// two are two buyers who send so many commands each.
+// two is two buyers with a number of commands each.
 type two struct {
 	left  map[int]int
 	done  []string
@@ -54,7 +54,7 @@ func (s *two) End(_ context.Context, _ *schedule.Ended, err error) error {
 	return err
 }
 
-// TestRun: which schedules end, in which way.
+// TestRun: which schedules end, and how.
 func TestRun(t *testing.T) {
 	happens := func(name schedule.Event) conduct.Event[*int] {
 		return conduct.Event[*int]{Name: name, Moves: func(context.Context) ([]move, error) {
@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		tokens string // "": prune
+		tokens string // an empty string: prune
 		limits conduct.Limits
 		fails  bool
 		want   string // "pruned", "cut", "judged", or a part of the error

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// TestRedis: a command is taken for a read only where it is one, and an answer for a proof
-// that nothing has changed only where it is one.
+// TestRedis: only real reads count as reads. An answer counts as a proof that nothing has changed
+// only if it is one.
 func TestRedis(t *testing.T) {
 	for _, c := range []struct {
 		command         string

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// TestInside: which statements another connection's write can divide.
+// TestInside: which statements another connection's write can come in between.
 func TestInside(t *testing.T) {
 	for _, c := range []struct {
 		sql      string
@@ -41,9 +41,9 @@ func TestInside(t *testing.T) {
 		{"UPDATE items SET stock = (SELECT stock FROM items WHERE id = 1) - 1 WHERE id = 1", effect.Divided, effect.Divided},
 		{"UPDATE jobs SET taken = 1 WHERE id = (SELECT min(id) FROM jobs WHERE taken = 0)", effect.Divided, effect.Divided},
 		{"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE done) ", effect.Divided, effect.Divided},
-		{"INSERT INTO seats SELECT 7 WHERE NOT EXISTS (SELECT 1 FROM seats WHERE n = 7 FOR UPDATE)", effect.Divided, effect.Divided}, // the row is not there yet
+		{"INSERT INTO seats SELECT 7 WHERE NOT EXISTS (SELECT 1 FROM seats WHERE n = 7 FOR UPDATE)", effect.Divided, effect.Divided}, // the row does not exist yet
 		{"UPDATE jobs SET taken = 1 WHERE id = (SELECT id FROM jobs WHERE taken = 0 LIMIT 1 FOR UPDATE SKIP LOCKED)", effect.Atomic, effect.Atomic},
-		{ // WooCommerce's statement: a locked row of another table keeps other buyers out
+		{ // WooCommerce's statement: a locked row in another table keeps other buyers out
 			"INSERT INTO reserved (order_id, qty) SELECT 5, 1 FROM DUAL WHERE (SELECT qty FROM stock WHERE id = 1 FOR UPDATE) - (SELECT COALESCE(SUM(qty), 0) FROM reserved WHERE id = 1 FOR UPDATE) >= 1 ON DUPLICATE KEY UPDATE qty = VALUES(qty)",
 			effect.Atomic, effect.Divided,
 		},

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// TestPostgres: what waits at the gate outside of a transaction (a), within one (b), and within
-// one above READ COMMITTED (c).
+// TestPostgres: which statements wait at the gate outside a transaction (a), inside one (b), and
+// inside one above READ COMMITTED (c).
 func TestPostgres(t *testing.T) {
 	for _, c := range []struct {
 		sql    string

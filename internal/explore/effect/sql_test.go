@@ -13,7 +13,7 @@ const (
 	postgres = effect.Postgres
 )
 
-// TestEffect: a statement is taken for a read only where it is one.
+// TestEffect: only real reads count as reads.
 func TestEffect(t *testing.T) {
 	for _, c := range []struct {
 		sql     string
@@ -28,12 +28,12 @@ func TestEffect(t *testing.T) {
 		{"SELECT 'FOR UPDATE' FROM items", mysql, schedule.Reads},
 		{`SELECT "it's -- FOR UPDATE" FROM items`, mysql, schedule.Reads},
 		{`SELECT * FROM items WHERE name = 'O\'Reilly' LIMIT 1`, mysql, schedule.Reads},
-		{`SELECT * FROM items WHERE name = 'a\' FOR UPDATE -- '`, mysql, schedule.Writes}, // a read unless NO_BACKSLASH_ESCAPES
+		{`SELECT * FROM items WHERE name = 'a\' FOR UPDATE -- '`, mysql, schedule.Writes}, // a read, unless NO_BACKSLASH_ESCAPES is set
 		{"SELECT `for update` FROM items", mysql, schedule.Reads},
 		{"SELECT stock /* FOR UPDATE */ FROM items", mysql, schedule.Reads},
 		{"SELECT stock FROM items -- FOR UPDATE", mysql, schedule.Reads},
 		{"SELECT stock FROM items # FOR UPDATE", mysql, schedule.Reads},
-		{"SELECT stock FROM items --FOR UPDATE", mysql, schedule.Writes}, // no comment in MySQL
+		{"SELECT stock FROM items --FOR UPDATE", mysql, schedule.Writes}, // not a comment in MySQL
 		{"SELECT stock FROM items --FOR UPDATE", postgres, schedule.Reads},
 		{"SELECT stock FROM items /*! FOR UPDATE */", mysql, schedule.Writes},
 		{"SELECT stock FROM items /*!50000 FOR UPDATE */", mysql, schedule.Writes},
@@ -122,7 +122,8 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// TestPasses: what sets a connection up passes, and nothing that can commit.
+// TestPasses: statements that set up a connection pass the gate. A statement that can commit never
+// does.
 func TestPasses(t *testing.T) {
 	for _, c := range []struct {
 		sql     string
@@ -271,7 +272,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestCompound: several statements are, where more than one of them can meet another's.
+// TestCompound: a text of several statements is compound if more than one of them can interact with
+// another buyer's.
 func TestCompound(t *testing.T) {
 	for _, c := range []struct {
 		sql     string
@@ -285,7 +287,7 @@ func TestCompound(t *testing.T) {
 		{"BEGIN; SELECT stock FROM items FOR UPDATE; UPDATE items SET stock = 0", postgres, true},
 		{"SET NAMES utf8mb4; SELECT stock FROM items", mysql, false},
 		{"INSERT INTO orders VALUES ('a;b')", mysql, false},
-		{`INSERT INTO orders VALUES ('a\'; b')`, mysql, true}, // where NO_BACKSLASH_ESCAPES is on, it may be two
+		{`INSERT INTO orders VALUES ('a\'; b')`, mysql, true}, // with NO_BACKSLASH_ESCAPES these are two statements
 		{"INSERT INTO orders SELECT * FROM baskets", mysql, false},
 		{"CALL buy(1)", mysql, true},
 		{"call buy(1)", postgres, true},
@@ -302,7 +304,8 @@ func TestCompound(t *testing.T) {
 	}
 }
 
-// FuzzStatement: no text is too odd, and what is gated never both passes and ends.
+// FuzzStatement: every text is classified without a panic. A statement at the gate never both
+// passes and ends a transaction.
 func FuzzStatement(f *testing.F) {
 	for _, seed := range []string{
 		"SELECT 1", "SET NAMES utf8, autocommit=0", "SELECT 'a\\'", "/*!", "/* /* */", "$a$", "$1", "E'\\", "@@session.x", "SELECT @@", "SHOW COUNT(*)",

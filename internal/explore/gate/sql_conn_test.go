@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// atOnce is a gate.Scheduler that lets every command go, and keeps it.
+// atOnce is a gate.Scheduler that releases every command at once and records it.
 type atOnce struct{ ops []*gate.Op }
 
 func (s *atOnce) Free() bool    { return false }
@@ -24,9 +24,9 @@ func (s *atOnce) Hear(r gate.Report) {
 	}
 }
 
-// TestChanged: what a command has changed is its own doing, whatever was sent over its
-// connection before it. SQLite says of a BEGIN how many rows the last INSERT or UPDATE
-// has changed; that may have been in an earlier schedule.
+// TestChanged: the reported changes of a command are its own, whatever was sent over its connection
+// before. SQLite reports for a BEGIN how many rows the last INSERT or UPDATE has changed, which may
+// have been in an earlier schedule.
 func TestChanged(t *testing.T) {
 	ctx, e := t.Context(), enginetest.Embedded(t)
 	if err := product.Put(e.Admin.WithContext(ctx), "apple", 5); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestManyBuyers: eight are as well under control as two.
+// TestManyBuyers: the explorer controls eight buyers as well as two.
 func TestManyBuyers(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		e := start(t)

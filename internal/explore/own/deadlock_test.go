@@ -17,10 +17,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// crossed locks two rows, and buyer 2 the other way round.
+// crossed locks two rows; buyer 2 locks them in reverse.
 type crossed struct{ deps lockstrategy.Deps }
 
-// beside is the row that nobody buys.
+// beside is a row that no buyer buys.
 const beside = "beside"
 
 func (s crossed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
@@ -47,9 +47,9 @@ func (s crossed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 	return receipt, err
 }
 
-// TestDeadlock: a deadlock is a part of a schedule: where two wait for each other, one is
-// told so by the database, and the other goes on; each run of the schedule has the same
-// end, and so has each search.
+// TestDeadlock: a deadlock is part of a schedule. If two buyers wait for each other, the database
+// fails one of them, and the other goes on. Each run of the schedule ends in the same way, and so
+// does each search.
 func TestDeadlock(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -79,7 +79,8 @@ func TestDeadlock(t *testing.T) {
 			if len(digests) != 1 {
 				t.Errorf("three searches took %d courses", len(digests))
 			}
-			// Each has locked a row, buyer 1 waits for the other's, and buyer 2 closes the circle.
+			// Each buyer has locked a row. Buyer 1 waits for the other row, and buyer 2 completes
+			// the deadlock.
 			w, err := x.Replay(t.Context(), "v1:planted:b2:s1:1*2.2*2.1.2*2.1*3")
 			if err != nil {
 				t.Fatal(err)

@@ -13,8 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// halted ends the search while one of its commands is on the way to the
-// database, or on its way to the gate.
+// halted ends the search while one of its commands is on the way to the database or to its gate.
 type halted struct {
 	deps    lockstrategy.Deps
 	halt    context.CancelCauseFunc
@@ -22,7 +21,7 @@ type halted struct {
 	inside  *atomic.Int32 // calls of Buy that have not returned
 }
 
-// long takes SQLite some ms, and with -race far more.
+// long takes SQLite some milliseconds, and far more with -race.
 const long = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT MAX(i) FROM n`
 
 func (s halted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, error) {
@@ -42,11 +41,11 @@ func (s halted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, er
 	return purchase.Receipt{}, purchase.ErrSoldOut
 }
 
-// errEnough is a Ctrl-C.
+// errEnough stands for Ctrl-C.
 var errEnough = errors.New("enough")
 
-// TestInterruptedInside: Ctrl-C may come at any time. No buyer is left behind,
-// and no connection is closed under a statement that runs.
+// TestInterruptedInside: Ctrl-C may come at any time. Every buyer ends, and no connection is closed
+// during a statement.
 func TestInterruptedInside(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for name, running := range map[string]bool{"between": false, "inside": true} {

@@ -76,8 +76,8 @@ func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore
 	return r.Witness
 }
 
-// TestLeftOpen: a transaction that a refused buyer leaves open is a break of the strategy. No later
-// schedule meets its locks.
+// TestLeftOpen: a transaction that a refused buyer leaves open is an error of the strategy. No
+// later schedule is affected by its locks.
 func TestLeftOpen(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -91,14 +91,14 @@ func TestLeftOpen(t *testing.T) {
 	})
 }
 
-// TestNeverEnds: code of the strategy that never ends is a break of the strategy, not a failure of the
+// TestNeverEnds: code of the strategy that never ends is an error of the strategy and not of the
 // explorer.
 func TestNeverEnds(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		name, says string
 		soak       bool
-		refuse     func(end <-chan struct{}) // called in Buy after its transaction
+		refuse     func(end <-chan struct{}) // called in Buy, after its transaction
 	}{
 		{"a goroutine", "a goroutine of the strategy does not end: chan receive at leftover_test.go", false, func(end <-chan struct{}) { go func() { <-end }() }},
 		{"a Buy that waits", "its Buy does not return: chan receive at leftover_test.go", false, func(end <-chan struct{}) { <-end }},

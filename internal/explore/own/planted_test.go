@@ -24,8 +24,8 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// TestPlanted: copies of strategies with one mistake each. The explorer finds
-// it, and finds nothing in the same copy without the mistake.
+// TestPlanted has copies of strategies with one mistake each. The explorer finds the mistake, and
+// nothing in the same copy without it.
 func TestPlanted(t *testing.T) {
 	redis := []lockstrategy.Need{lockstrategy.NeedsRedis}
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -34,11 +34,11 @@ func TestPlanted(t *testing.T) {
 			name   string
 			needs  []lockstrategy.Need
 			events []explore.Event
-			want   verdict.Verdict // of the mistake
+			want   verdict.Verdict // for the copy with the mistake
 			build  func(d lockstrategy.Deps, mistake bool) purchase.Strategy
-			long   bool // a long search, put right: on SQLite, and in make soak
+			long   bool // the corrected copy is a long search: on SQLite, and in make soak
 
-			without string // the dialect whose databases refuse the mistake
+			without string // the dialect on which the database prevents the mistake
 		}{
 			{"release before the commit", redis, nil, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return earlyRelease{d, lockstrategy.NewRedisLocker(d), mistake}
@@ -87,7 +87,7 @@ func TestPlanted(t *testing.T) {
 	})
 }
 
-// earlyRelease frees a lock of Redis after the commit, or before it.
+// earlyRelease releases a lock of Redis before the commit instead of after it.
 type earlyRelease struct {
 	deps   lockstrategy.Deps
 	locker lockstrategy.Locker
@@ -123,7 +123,8 @@ func (s earlyRelease) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 	return receipt, err
 }
 
-// versioned writes where the version is the one it read, or wherever.
+// versioned should write only if the version is the one that it has read. With the mistake it
+// always writes.
 type versioned struct {
 	deps  lockstrategy.Deps
 	blind bool
@@ -159,11 +160,11 @@ func (s versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, purchase.ErrBusy
 }
 
-// counted draws its fencing token from a counter in Redis, which may be
-// forgotten: then two holders have the same one.
+// counted gets its fencing token from a counter in Redis. If Redis forgets the counter, two holders
+// have the same token.
 type counted struct {
 	deps  lockstrategy.Deps
-	equal bool // lets a token pass that was seen before
+	equal bool // whether an equal token is accepted
 }
 
 func (s counted) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
@@ -216,10 +217,10 @@ func (s counted) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 	return receipt, err
 }
 
-// renewed renews its lock by writing it anew, so as to survive a Redis that has
-// forgotten it. That needs a watchdog that has stopped, and whose last renewal is
-// done, before the unlock; one that goes on takes the lock again, for nobody and
-// for ever. In the field: redisson/redisson#2714 and #7272, renewal after unlock.
+// renewed renews its lock by setting it again, so that the lock survives a Redis that has forgotten
+// it. Its watchdog must stop, and finish its last renewal, before the unlock. Otherwise it sets the
+// lock again and leaves it forever without an owner. Real cases: redisson/redisson#2714 and #7272,
+// renewal after unlock.
 type renewed struct {
 	deps lockstrategy.Deps
 	leak bool // the watchdog does not learn of the unlock
@@ -255,9 +256,9 @@ func (s renewed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 	return section.Sell(ctx, o, 0)
 }
 
-// watch renews the lock until stop, which returns when no renewal can follow.
+// watch renews the lock until stop is called. After stop returns, no renewal follows.
 func (s renewed) watch(ctx context.Context, token string) (stop func()) {
-	var mu sync.Mutex // held while a renewal is under way
+	var mu sync.Mutex // held during a renewal
 	var timer rlock.Timer
 	stopped := false
 	mu.Lock()
@@ -278,9 +279,9 @@ func (s renewed) watch(ctx context.Context, token string) (stop func()) {
 	}
 }
 
-// unheeded looks at the rows that its UPDATE changed, and at its error, or not.
-// After a time-out InnoDB has undone that statement alone, so the record is
-// written without the stock.
+// unheeded should check the changed rows and the error of its UPDATE. With the mistake it ignores
+// them. After a time-out InnoDB has undone only that statement, so the record is written without
+// the stock.
 type unheeded struct {
 	deps lockstrategy.Deps
 	deaf bool
@@ -301,8 +302,8 @@ func (s unheeded) Buy(ctx context.Context, o purchase.Order) (receipt purchase.R
 	return receipt, err
 }
 
-// two preemptions; and where one purchase too many is looked for, a unit for each
-// buyer, so that nobody is refused.
+// two allows two preemptions. If one sale too many is expected, there is a unit for each buyer, so
+// that no buyer is refused.
 func two(want verdict.Verdict) func(c *explore.Config) {
 	return func(c *explore.Config) {
 		if c.Bound = 2; want == verdict.Duplicated {
@@ -311,8 +312,8 @@ func two(want verdict.Verdict) func(c *explore.Config) {
 	}
 }
 
-// repeated tries again after a time-out: the whole purchase, in one transaction,
-// or in two, of which the first has been committed.
+// repeated tries again after a time-out. It repeats the whole purchase in one transaction, or in
+// two, of which the first has been committed.
 type repeated struct {
 	deps  lockstrategy.Deps
 	split bool
@@ -347,14 +348,14 @@ func (s repeated) Buy(ctx context.Context, o purchase.Order) (receipt purchase.R
 	return receipt, err
 }
 
-// hasty sells in a goroutine of its own, and hands on the answer when its COMMIT is
-// through, or before.
+// hasty sells in a goroutine and passes on the answer after its COMMIT. With the mistake it does so
+// before.
 type hasty struct {
 	deps  lockstrategy.Deps
 	early bool
 }
 
-// Work is purchase.Worker.Work: the strategy's goroutines outlive a buy.
+// Work implements purchase.Worker: the strategy's goroutines outlive a buy.
 func (s hasty) Work(ctx context.Context) { <-ctx.Done() }
 
 func (s hasty) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {

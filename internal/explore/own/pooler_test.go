@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestPoolerRefused: behind a pooler the explorer would ask after, and end, sessions that
-// may be other people's.
+// TestPoolerRefused: behind a pooler, the explorer might inspect and end sessions of other users,
+// so it refuses to run.
 func TestPoolerRefused(t *testing.T) {
 	server := localservertest.Postgres(t)
 	pooler, err := server.Pooler()

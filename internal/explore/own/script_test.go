@@ -16,20 +16,20 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// scripted sends one script, and sells nothing.
+// scripted sends one script and sells nothing.
 type scripted struct{ deps lockstrategy.Deps }
 
 var increment = redis.NewScript("-- Counts.\nreturn redis.call('incr', KEYS[1])")
 
 func (s scripted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, error) {
 	if err := increment.Run(ctx, s.deps.Redis, []string{"test:counter"}).Err(); err != nil {
-		return purchase.Receipt{}, purchase.ErrBusy // a strategy may well swallow it
+		return purchase.Receipt{}, purchase.ErrBusy // a strategy may swallow this error
 	}
 	return purchase.Receipt{}, purchase.ErrBusy
 }
 
-// TestScriptNotDescribed: the explorer guesses nothing of a script from its text, and
-// refuses one that nobody has described, by name.
+// TestScriptNotDescribed: the explorer does not guess the effect of a script from its text. It
+// refuses a script without a description, and names it.
 func TestScriptNotDescribed(t *testing.T) {
 	e := enginetest.Embedded(t)
 	entry := lockstrategy.Entry{

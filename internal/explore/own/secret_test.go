@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestMayHide: no text is passed over in which the expressions find something.
+// TestMayHide: no text is skipped in which the expressions find a secret.
 func TestMayHide(t *testing.T) {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)

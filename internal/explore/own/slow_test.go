@@ -17,12 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// slow is longer than every time-out that a strategy sets by itself: 1.5 s for
-// one lock of a multi lock, 2 s for a release.
+// slow is longer than every time-out in a strategy: 1.5 s for one lock of a multi lock, 2 s for a
+// release.
 const slow = 2200 * time.Millisecond
 
-// delayed makes a Redis answer one command late, as a machine does that has
-// stalled.
+// delayed makes a Redis answer one command late, like a machine that has stalled.
 type delayed struct {
 	mu    sync.Mutex
 	left  int // commands until the late one
@@ -66,15 +65,15 @@ func (d *delayed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// TestSlowMachine: a schedule runs the same way however long a step takes. No
-// time-out of a strategy comes by itself: that of a multi lock for one node, while
-// the buyer waits at node b, once gave node a back, which no schedule had decided.
+// TestSlowMachine: a schedule runs in the same way however long a step takes. No time-out of a
+// strategy may expire by itself. An earlier explorer let a multi lock time out while its buyer
+// waited at node b; the buyer then released node a, which no schedule had decided.
 func TestSlowMachine(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		strategy string
 		line     string
-		late     int // the command that is late, counted from 1
+		late     int // number of the late command, from 1
 	}{
 		{"multilock", "v1:multilock:b2:s1:1a.expire.2a.2b.1b.2c.2*5.2c.2b.2a.1b.1c.1.1c.1b.1a", 5},
 		{"redisson", "v1:redisson:b2:s1:1*6.2.1.2*3", 2},

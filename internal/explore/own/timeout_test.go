@@ -11,8 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
-// TestTimeoutShown: what a buyer sees whose wait times out, in the words of its
-// database.
+// TestTimeoutShown: a buyer whose wait times out sees the error of its database.
 func TestTimeoutShown(t *testing.T) {
 	for _, c := range []struct {
 		engine   string

@@ -12,8 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestForeignUnlock: token-get-del deletes the other's lock, and the witness
-// says so.
+// TestForeignUnlock: token-get-del deletes another buyer's lock, and the witness says so.
 func TestForeignUnlock(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		entry := exploretest.Entry(t, "token-get-del")
@@ -34,9 +33,9 @@ func TestForeignUnlock(t *testing.T) {
 	})
 }
 
-// TestRedlockForgets: the shortest witness (docs/witnesses/redlock.md) is one on
-// both databases. It is Kleppmann's case: buyer 1 loses a split vote, comes back
-// when node b has forgotten buyer 2's key, and has a majority beside it.
+// TestRedlockForgets: the shortest witness (docs/witnesses/redlock.md) breaks redlock on both
+// databases. It is Kleppmann's case: buyer 1 loses a split vote and comes back after node b has
+// forgotten buyer 2's key. Then both buyers have a majority.
 func TestRedlockForgets(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		entry := exploretest.Entry(t, "redlock")

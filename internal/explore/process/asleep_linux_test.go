@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// echo is a server whose threads answer a byte after a while, or after none.
+// echo is a server whose threads answer a byte after a while, or at once.
 const echo = `
 import random, socket, threading, time
 def serve(c):
@@ -29,7 +29,7 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
 
-// TestAsleep: a program with one runnable process or thread at each moment is never asleep.
+// TestAsleep: a program that has a runnable process or thread at each moment is never asleep.
 func TestAsleep(t *testing.T) {
 	for name, program := range map[string]string{
 		"busy": `
@@ -48,8 +48,8 @@ if os.fork() == 0:
         while True: pass
     os.wait()
 os.wait()`,
-		// At least one of the two can run at each moment: who writes wakes the other before
-		// it waits itself.
+		// At each moment at least one of the two can run: the writer wakes the other before it
+		// waits.
 		"two processes in turn": `
 import os
 (ar, aw), (br, bw) = os.pipe(), os.pipe()
@@ -77,7 +77,7 @@ import threading
 print("begin")
 while True:
     t = threading.Thread(target=lambda: None); t.start(); t.join()`,
-		// Nobody waits for anybody: each is its parent's orphan.
+		// No process waits for another: each is an orphan of its parent.
 		"a daemon after the other": `
 import os
 print("begin")
@@ -104,7 +104,7 @@ while True:
 	}
 }
 
-// oneLook is what is not enough: each thread's state, one after the other.
+// oneLook is an insufficient check: it reads each thread's state once, one after the other.
 func (t *tree) oneLook() bool {
 	for _, th := range t.order {
 		if resting, err := th.resting(); err != nil || !resting {
@@ -114,7 +114,7 @@ func (t *tree) oneLook() bool {
 	return true
 }
 
-// TestAsleepOneLook: the programs above would catch a lesser checker.
+// TestAsleepOneLook: the programs above expose an insufficient check.
 func TestAsleepOneLook(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os
@@ -137,7 +137,7 @@ os.wait()`))
 	}
 }
 
-// TestRests: who waits is asleep, whoever started it.
+// TestRests: a waiting process is asleep, whoever started it.
 func TestRests(t *testing.T) {
 	for name, program := range map[string]string{
 		"a pipe": `
@@ -169,7 +169,7 @@ print("begin"); os.read(r, 1)`,
 	}
 }
 
-// TestStopped: who was stopped has not come to rest, since it goes on where it was.
+// TestStopped: a stopped process is not asleep, since it will continue where it was.
 func TestStopped(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os
@@ -195,7 +195,7 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 	until(t, "it sleeps again", p.Asleep)
 }
 
-// TestAsleepAnswers: what a program owes has been sent when it is asleep.
+// TestAsleepAnswers: once a program is asleep, it has sent all its answers.
 func TestAsleepAnswers(t *testing.T) {
 	s := newTestSpace(t)
 	p, _ := begin(t, s, python(t, echo))
@@ -209,7 +209,7 @@ func TestAsleepAnswers(t *testing.T) {
 		if _, err := c.Write(sent); err != nil {
 			t.Fatal(err)
 		}
-		// The kernel may have the byte in a queue of its own (softirq).
+		// The kernel may still have the byte in a queue (softirq).
 		until(t, "it has arrived", func() bool {
 			left := 0
 			err := raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
@@ -262,7 +262,7 @@ func TestAsleepLog(t *testing.T) {
 	}
 }
 
-// TestUnreadable: who cannot be looked at is never asleep.
+// TestUnreadable: a process that cannot be inspected is never asleep.
 func TestUnreadable(t *testing.T) {
 	p, _ := begin(t, nil, "sleep 987004")
 	until(t, "it sleeps", p.Asleep)
@@ -271,7 +271,7 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("the threads of %d are not known by their number", pid)
 		}
 	}
-	none, err := os.Open(os.DevNull) // reads as nothing
+	none, err := os.Open(os.DevNull) // reads as empty
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestScanned: without lists of children the parents tell.
+// TestScanned: without lists of children, the parent ids are used.
 func TestScanned(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os
@@ -323,7 +323,7 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 	until(t, "it sleeps", p.Asleep)
 }
 
-// programs are what the benchmarks look at.
+// programs returns the programs of the benchmarks.
 func programs(b *testing.B) map[string]string {
 	node := filepath.Join(b.TempDir(), "server.mjs")
 	err := os.WriteFile(node, []byte(`
@@ -340,8 +340,8 @@ http.createServer((q, r) => r.end("x")).listen(8080, "127.0.0.1")`), 0o644)
 	return map[string]string{"python3": python, "node": node}
 }
 
-// BenchmarkAsleep is one look at a program that sleeps. Still: nobody has run since the
-// last one; run: all have.
+// BenchmarkAsleep measures one check of a sleeping program. still: no process has run since the
+// last check; run: all have.
 func BenchmarkAsleep(b *testing.B) {
 	for name, file := range programs(b) {
 		b.Run(name, func(b *testing.B) {

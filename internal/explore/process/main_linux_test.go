@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNotRoot runs what root's rights could matter to as nobody, in user namespaces.
+// TestNotRoot runs the tests that root's rights could affect as the user "nobody", in user namespaces.
 func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("is not root already")
@@ -59,7 +59,7 @@ func TestNotRoot(t *testing.T) {
 	}
 }
 
-// newTestSpace is closed after the test.
+// newTestSpace returns a space that is closed after the test.
 func newTestSpace(t *testing.T) *Space {
 	t.Helper()
 	s, err := NewSpace()
@@ -70,7 +70,7 @@ func newTestSpace(t *testing.T) *Space {
 	return s
 }
 
-// begin starts a program; its log goes to the test's.
+// begin starts a program. Its log goes to the test's log.
 func begin(t *testing.T, s *Space, line string) (*Program, *buffer) {
 	t.Helper()
 	log := &buffer{}
@@ -87,7 +87,7 @@ func begin(t *testing.T, s *Space, line string) (*Program, *buffer) {
 	return p, log
 }
 
-// python is Python's interpreter, told to run a program from a file.
+// python returns a command line that runs a Python program from a file.
 func python(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath("python3")
@@ -101,7 +101,7 @@ func python(t *testing.T, program string) string {
 	return path + " -u " + file
 }
 
-// until polls.
+// until polls until is returns true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -111,7 +111,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// dial connects to what may only be about to listen.
+// dial connects to a server that may only be about to listen.
 func dial(t *testing.T, s *Space, address string) *net.TCPConn {
 	t.Helper()
 	var c *net.TCPConn
@@ -124,7 +124,7 @@ func dial(t *testing.T, s *Space, address string) *net.TCPConn {
 	return c
 }
 
-// running are the processes with a mark in their command lines, zombies left out.
+// running returns the processes with a mark in their command lines, except zombies.
 func running(mark string) (pids []int) {
 	all, _ := os.ReadDir("/proc")
 	for _, entry := range all {
@@ -139,7 +139,7 @@ func running(mark string) (pids []int) {
 	return pids
 }
 
-// keepers are those whose parent is pid, or who are below it.
+// keepers returns the keeper processes below pid.
 func keepers(pid int) (found []int) {
 	below, _ := descendants(pid)
 	for _, pid := range below.pids {
@@ -150,7 +150,7 @@ func keepers(pid int) (found []int) {
 	return found
 }
 
-// A buffer may be read while it is written to.
+// A buffer may be read during writes.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

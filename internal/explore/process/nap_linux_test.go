@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// naps is a server with an idle loop and a pool of threads that wait with time-outs, and
-// whose requests say how to wait. A nap that ends by itself is followed by another until the
-// client says so: however slow the machine is, one is there to be seen.
+// naps is a server with an idle loop and a pool of threads that wait with time-outs. Its requests
+// say how to wait. A nap that ends is followed by another until the client stops it, so a slow
+// machine sees one, too.
 const naps = `
 import os, queue, select, socket, threading, time
 q = queue.Queue()
@@ -54,24 +54,24 @@ while True:
     if p.poll(500): threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
 
-// asleepNow is Asleep, within a while: idle loops wake now and then.
+// asleepNow calls Asleep for a while, since idle loops wake now and then.
 func asleepNow(t *testing.T, p *Program) {
 	t.Helper()
 	until(t, "it sleeps", p.Asleep)
 }
 
-// baseline notes an idle program's waits.
+// baseline records an idle program's waits.
 func baseline(t *testing.T, p *Program) {
 	t.Helper()
 	for range 20 {
 		asleepNow(t, p)
 		p.Baseline()
-		time.Sleep(5 * time.Millisecond) // its loops go round meanwhile
+		time.Sleep(5 * time.Millisecond) // its loops run meanwhile
 	}
 }
 
-// TestNaps: who waits for time alone is told from who waits for others, and from who
-// always waits so.
+// TestNaps: a process that waits only for time is distinguished from one that waits for others, and
+// from one that always waits like that.
 func TestNaps(t *testing.T) {
 	t.Parallel()
 	s := newTestSpace(t)
@@ -115,14 +115,14 @@ func TestNaps(t *testing.T) {
 	idle("idle")
 	for _, way := range []string{"a", "b", "c", "d", "e", "f", "p"} {
 		ask(c, way)
-		// The request may not have come to the program at the first look.
+		// At the first check, the request may not have reached the program.
 		until(t, way+" naps", func() bool { return p.Asleep() && p.Napping(5*time.Second) })
 		ask(c, ".")
 		answered(c)
 		idle("after " + way)
 	}
 	for range 20 {
-		ask(c, "q") // whichever thread of the pool does it
+		ask(c, "q") // any thread of the pool may serve it
 		answered(c)
 		idle("the pool")
 	}
@@ -136,7 +136,7 @@ func TestNaps(t *testing.T) {
 	}
 }
 
-// TestNapsNode: a timer of an event loop is a nap, the loop's own time limits are not.
+// TestNapsNode: a timer of an event loop is a nap; the loop's own time limits are not.
 func TestNapsNode(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
@@ -184,7 +184,7 @@ net.createServer(c => {
 	}
 }
 
-// TestNap: what counts, wait by wait.
+// TestNap: which waits count as naps.
 func TestNap(t *testing.T) {
 	futex := func(tid int, depth, word uint64) wait {
 		return wait{tid: tid, at: place{kind: "worker", call: 202, pc: 7, depth: depth}, sp: uint64(tid)<<12 + depth, word: word, left: time.Second}
@@ -220,7 +220,7 @@ func TestNap(t *testing.T) {
 	}
 }
 
-// TestNapsTimer: a descriptor that will be ready when a time has come is a nap.
+// TestNapsTimer: waiting for a descriptor that becomes ready at a certain time is a nap.
 func TestNapsTimer(t *testing.T) {
 	t.Parallel()
 	s := newTestSpace(t)
@@ -256,7 +256,7 @@ while True:
 	until(t, "its timer has fired", func() bool { return p.Asleep() && !p.Napping(time.Minute) })
 }
 
-// TestWait reads what the kernel says a thread is in.
+// TestWait parses the kernel's description of a thread's wait.
 func TestWait(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the numbers of its calls are amd64's")
@@ -265,7 +265,7 @@ func TestWait(t *testing.T) {
 		"running\n":             false,
 		"":                      false,
 		"-1 0x7ffe 0x7f00\n":    false,
-		"0 0x0 0x1 0x1 0x0 0x0": false, // cut off
+		"0 0x0 0x1 0x1 0x0 0x0": false, // truncated
 		"0 0x0 0x1 0x1 0x0 0x0 0x0 0x7ffe 0x7f\n":                  false, // read
 		"281 0xe 0x7f 0x400 0xffffffff 0x0 0x8 0x7ffe 0x7f\n":      false, // epoll_pwait, none
 		"281 0xe 0x7f 0x400 0x64 0x0 0x8 0x7ffe 0x7f\n":            true,

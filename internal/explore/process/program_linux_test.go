@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// daemon is a program that leaves its session, its parent and its first process.
+// daemon returns a program that leaves its session, its parent and its first process.
 func daemon(mark int) string {
 	return fmt.Sprintf("setsid sh -c 'sleep %d & setsid sleep %d & exec sleep %d' & sleep %d", mark, mark, mark, mark)
 }
 
-// TestKilled: whenever the explorer is killed, nothing of its programs outlives it.
+// TestKilled: whenever the explorer is killed, its programs end.
 func TestKilled(t *testing.T) {
 	for _, how := range []string{"space", "host", "bare"} {
 		t.Run(how, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// inNetwork are the processes in a network namespace.
+// inNetwork returns the processes in a network namespace.
 func inNetwork(name string) (found []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, link := range links {
@@ -85,7 +85,7 @@ func inNetwork(name string) (found []string) {
 	return found
 }
 
-// explorer starts programs until it is killed, and writes the network of each.
+// explorer starts programs until it is killed, and prints the network of each.
 func explorer(how string) {
 	var mark int
 	_, err := fmt.Sscan(os.Getenv("MARK"), &mark)
@@ -110,7 +110,7 @@ func explorer(how string) {
 	panic(err)
 }
 
-// startBare is Start on a machine that allows no namespaces.
+// startBare calls Start as on a machine without namespaces.
 func startBare(c Command) (*Program, error) {
 	log, write, err := newOutput(c.Log)
 	if err != nil {
@@ -124,7 +124,7 @@ func startBare(c Command) (*Program, error) {
 	return k.start(c, false, log)
 }
 
-// TestStop: nothing is left, nothing of the log is lost, and it may be called again.
+// TestStop: after Stop no process is left and the log is complete. It may be called again.
 func TestStop(t *testing.T) {
 	starts := map[string]func(Command) (*Program, error){
 		"space": func(c Command) (*Program, error) { return Start(newTestSpace(t), c) },
@@ -139,7 +139,7 @@ func TestStop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Three daemons, one child; the shells have been replaced or wait.
+			// Three daemons and one child. The shells have been replaced, or wait.
 			until(t, "the daemons run", func() bool { return len(running("sleep\x00"+fmt.Sprint(mark))) == 4 })
 			if err := p.Err(); err != nil {
 				t.Errorf("it runs, and has ended: %v", err)
@@ -162,7 +162,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestEnded: how a first process ends is known, and what it leaves lives on until Stop.
+// TestEnded: the exit of a first process is reported, and its children live on until Stop.
 func TestEnded(t *testing.T) {
 	s := newTestSpace(t)
 	for line, want := range map[string]string{
@@ -181,7 +181,7 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 		if line[0] == 't' && want == "exit status 127" {
-			until(t, "the shell says why", log.has("there-is-no-such: ")) // not found, or in a folder that is closed to us
+			until(t, "the shell says why", log.has("there-is-no-such: ")) // not found, or in a folder that we may not read
 		}
 	}
 	p, _ := begin(t, s, "sleep 987002 & true")
@@ -194,7 +194,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestCommand: where it runs, with which variables, as whom.
+// TestCommand: working folder, variables and user of a command.
 func TestCommand(t *testing.T) {
 	s, dir := newTestSpace(t), t.TempDir()
 	log := &buffer{}
@@ -220,7 +220,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestLog: a program is not held up, however much it writes, and its log is whole.
+// TestLog: a program can write any amount without waiting, and its log is complete.
 func TestLog(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(nil, Command{Line: "head -c 5000000 /dev/zero; echo end >&2", Log: log})
@@ -234,7 +234,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLine: a plain command takes the place of its shell.
+// TestLine: a simple command replaces its shell.
 func TestLine(t *testing.T) {
 	env := []string{"PATH=/nowhere:/usr/bin:/bin"}
 	for in, want := range map[string]string{
@@ -265,7 +265,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestAttach: one that runs already is seen, and left alone.
+// TestAttach: a program that already runs is observed and not changed.
 func TestAttach(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "sleep 987003; exit 3")
 	if err := cmd.Start(); err != nil {
@@ -306,7 +306,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestNoKeep: a binary that does not call Keep gets told.
+// TestNoKeep: a binary that does not call Keep gets an error.
 func TestNoKeep(t *testing.T) {
 	conn, there, err := channel()
 	if err != nil {
@@ -318,7 +318,7 @@ func TestNoKeep(t *testing.T) {
 	}
 }
 
-// TestRemedy: whoever may have no namespace is told what to do in one line.
+// TestRemedy: a user that may not create namespaces is told what to do, in one line.
 func TestRemedy(t *testing.T) {
 	if !refused(fmt.Errorf("fork/exec: %w", os.ErrPermission)) || refused(errKeep) || refused(nil) {
 		t.Error("what is a refusal?")

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSpaces: the same address is another in each, and none is the host's.
+// TestSpaces: the same address is a different one in each space, and never the host's.
 func TestSpaces(t *testing.T) {
 	spaces := []*Space{newTestSpace(t), newTestSpace(t)}
 	for i, s := range spaces {
-		l, err := s.Listen("127.0.0.1:80") // a port of root's
+		l, err := s.Listen("127.0.0.1:80") // a privileged port
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestSpaces(t *testing.T) {
 		if want := string(rune('a' + i)); err != nil || string(b) != want {
 			t.Errorf("got %q, %v, want %q", b, err, want)
 		}
-		// A program finds it there, too.
+		// A program reaches it, too.
 		_, log := begin(t, s, python(t, `
 import socket
 print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
@@ -67,7 +67,7 @@ print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
 	}
 }
 
-// TestDialWaits: a connection that is not there at once comes, or ends with its context.
+// TestDialWaits: Dial waits until the connection is established or its context ends.
 func TestDialWaits(t *testing.T) {
 	s := newTestSpace(t)
 	l, err := s.Listen("127.0.0.1:1000")
@@ -75,7 +75,7 @@ func TestDialWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := control2(l, func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // room for one
+	if err := control2(l, func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // a backlog of one
 		t.Fatal(err)
 	}
 	dial(t, s, "127.0.0.1:1000")
@@ -105,7 +105,7 @@ func control2(l *net.TCPListener, do func(fd int) error) (err error) {
 	return err
 }
 
-// TestIPv6: loopback has both.
+// TestIPv6: loopback has both protocols.
 func TestIPv6(t *testing.T) {
 	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
 		t.Skip("this machine has no IPv6")
@@ -125,7 +125,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestForeignAddresses: a server of another machine has its address in here, too.
+// TestForeignAddresses: a space can have the address of a server on another machine.
 func TestForeignAddresses(t *testing.T) {
 	s := newTestSpace(t)
 	for _, address := range []string{"192.0.2.77:3306", "192.0.2.77:5432", "198.51.100.77:3306", "[2001:db8::7]:3306"} {
@@ -157,7 +157,7 @@ func listening(s *Space) (at []string, err error) {
 	return slices.Compact(at), err
 }
 
-// TestBacklog counts what a program has not accepted.
+// TestBacklog counts the connections that a program has not accepted.
 func TestBacklog(t *testing.T) {
 	for name, proc := range map[string]bool{"sock_diag": false, "proc": true} {
 		t.Run(name, func(t *testing.T) {
@@ -191,8 +191,8 @@ while True: signal.pause()`))
 	}
 }
 
-// TestUnacknowledged: what has been sent and has not come. Who reads nothing gets no more than
-// its kernel keeps.
+// TestUnacknowledged counts bytes that were sent and have not arrived. A program that does not read
+// gets only as much as its kernel buffers.
 func TestUnacknowledged(t *testing.T) {
 	for name, s := range map[string]*Space{"space": newTestSpace(t), "host": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestUnacknowledged(t *testing.T) {
 				t.Errorf("nothing was sent: %d, %v", n, err)
 			}
 			begun := time.Now()
-			for range 20 { // without TCP_QUICKACK most of them take 40 ms
+			for range 20 { // without TCP_QUICKACK most take 40 ms
 				if _, err := other.Write([]byte("x")); err != nil {
 					t.Fatal(err)
 				}
@@ -234,7 +234,7 @@ func TestUnacknowledged(t *testing.T) {
 			if _, err := io.ReadFull(other, make([]byte, 4)); err != nil {
 				t.Fatal(err)
 			}
-			for taken, sent := 1, 0; taken > 0; sent += taken { // until there is no room: a slow machine takes its time
+			for taken, sent := 1, 0; taken > 0; sent += taken { // until the buffers are full, which takes time on a slow machine
 				_ = other.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 				if taken, err = other.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) && (err != nil || sent > 64<<20) {
 					t.Fatalf("the kernel has taken everything: %v", err)
@@ -291,7 +291,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestClose ends what is in the network, and its keepers.
+// TestClose: Close ends the processes in the network, and its keepers.
 func TestClose(t *testing.T) {
 	s, err := NewSpace()
 	if err != nil {

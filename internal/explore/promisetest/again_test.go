@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// TestSameAgain: whatever the code under test can observe is decided by the schedule. So
-// each search of so many schedules runs the same ones in the same order, on a machine
-// that has nothing else to do and beside busy loops.
+// TestSameAgain: the schedule determines everything that the code under test can observe. Each
+// search with the same limit therefore runs the same schedules in the same order, on an idle
+// machine and next to busy loops.
 func TestSameAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs busy loops; make test has it")

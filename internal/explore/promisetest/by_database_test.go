@@ -33,11 +33,11 @@ const (
 	updateByDatabase = "go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses"
 )
 
-// TestByDatabase: where the catalogue promises that a strategy breaks by order alone on
-// one database and holds on another, docs/witnesses/by-database has the same buyers in
-// the same order on each of them, and each ends as promised.
+// TestByDatabase covers strategies that break by order alone on one database and hold on another.
+// docs/witnesses/by-database shows the same schedule on each database, and each run ends as
+// promised.
 //
-//	go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
+// ⏎ go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
 func TestByDatabase(t *testing.T) {
 	localservertest.SkipShort(t)
 	var on []*onLevel
@@ -81,7 +81,7 @@ type onLevel struct {
 	engine *engine.Engine
 }
 
-// flags open the same with shop explore.
+// flags returns the flags of shop explore for the same engine.
 func (l onLevel) flags() string {
 	switch l.level.Name {
 	case dialect.SQLite:
@@ -92,7 +92,7 @@ func (l onLevel) flags() string {
 	return engine.Flags(engine.Local, l.level.Name, "")
 }
 
-// openLevels opens each. The levels of PostgreSQL are those of sessions on one server.
+// openLevels opens an engine for each level. PostgreSQL's levels are sessions on one server.
 func openLevels(t *testing.T) (all []*onLevel) {
 	postgres := enginetest.Postgres(t)
 	for _, l := range dialect.Levels() {
@@ -118,7 +118,7 @@ func openLevels(t *testing.T) (all []*onLevel) {
 	return all
 }
 
-// atLevel opens the database of e for sessions of another isolation level.
+// atLevel opens the database of e with sessions at another isolation level.
 func atLevel(t *testing.T, e *engine.Engine, name string) *engine.Engine {
 	t.Helper()
 	c := e.URLs
@@ -139,8 +139,8 @@ func atLevel(t *testing.T, e *engine.Engine, name string) *engine.Engine {
 // replayLine finds the schedule in a file of docs/witnesses.
 var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 
-// sideBySide is the page of a strategy: beside those databases on which the schedule of
-// its witness breaks, each on which it does not.
+// sideBySide returns the page of a strategy: the databases on which the schedule of its witness
+// breaks, next to those on which it does not.
 func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(witnesses, entry.Name+".md"))
@@ -181,17 +181,17 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	return b.String()
 }
 
-// played is a schedule on a database.
+// played is a run of a schedule on a database.
 type played struct {
 	*onLevel
 	*explore.Witness
 }
 
-// longest is how many steps the last buyer may take until it has its answer.
+// longest is the maximum number of steps until the last buyer has its answer.
 const longest = 30
 
-// play runs the schedule. The last buyer has as many steps as it takes: where the
-// database refuses a write, its way is another from there on.
+// play runs the schedule. The last buyer has as many steps as it needs: if the database rejects a
+// write, the buyer continues differently from there.
 func play(t *testing.T, entry lockstrategy.Entry, on *onLevel, s explore.Schedule) played {
 	t.Helper()
 	x := exploretest.Open(t, exploretest.Config(on.engine, entry))
@@ -217,7 +217,7 @@ func play(t *testing.T, entry lockstrategy.Entry, on *onLevel, s explore.Schedul
 	return played{}
 }
 
-// writeBeside is a table with a column for each database.
+// writeBeside writes a table with a column for each database.
 func writeBeside(b *strings.Builder, strategy string, all []played) {
 	last := all[len(all)-1]
 	fmt.Fprintf(b, "\n## %s\n\n| step |", last.level.Title)

@@ -18,7 +18,7 @@ import (
 // A condition is a variation under which every strategy of the catalogue must keep its promise.
 type condition struct {
 	name   string
-	breaks bool // a strategy that breaks in two processes breaks under it, too
+	breaks bool // whether a strategy that breaks in two processes also breaks under it
 	config func(c *explore.Config)
 }
 

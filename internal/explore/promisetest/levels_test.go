@@ -13,11 +13,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestAboveReadCommitted has PostgreSQL at its two other levels. Of what only the database
-// decides, the orders of two buyers with at most one preemption are run, and in make soak
-// every one: where the catalogue makes no promise, since how many buyers are turned away is
-// chance, no order sells too much all the same. What an event breaks at READ COMMITTED it
-// breaks there, too (lockstrategy.BrokenBy).
+// TestAboveReadCommitted runs PostgreSQL at its two other levels. It runs strategies without lock
+// servers, in schedules with at most one preemption; make soak runs every schedule. Where the
+// number of refusals depends on chance, the catalogue promises nothing, but still no schedule may
+// oversell. A violation by an event at READ COMMITTED occurs at these levels, too
+// (lockstrategy.BrokenBy).
 func TestAboveReadCommitted(t *testing.T) {
 	localservertest.SkipShort(t)
 	for _, on := range openLevels(t) {

@@ -16,14 +16,14 @@ func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
 }
 
-// whole does not end at the first violation.
+// whole does not stop at the first violation.
 func whole(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound, c.First = n, false }
 }
 
 func shared(c *explore.Config) { c.Shared = true }
 
-// symmetric begins with buyer 1: half the orders.
+// symmetric starts with buyer 1, which halves the number of schedules.
 func symmetric(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound, c.Symmetry = n, true }
 }
@@ -33,35 +33,35 @@ func crowd(buyers, preemptions int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Buyers, c.Symmetry, c.Bound = buyers, true, preemptions }
 }
 
-// few allows so many events in a schedule, and so many preemptions.
+// few limits the events and preemptions of a schedule.
 func few(events, preemptions int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.MaxEvents, c.Bound = events, preemptions }
 }
 
-// parts has the stock in so many rows at first, with one event and one preemption at most.
+// parts divides the stock into n rows at first, with at most one event and one preemption.
 func parts(n int64) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Parts, c.MaxEvents, c.Bound = n, 1, 1 }
 }
 
-// row is one expectation; on is "mysql", "sqlite" or "server" where it is of that
-// database only, or of any that is a server.
+// row is one expectation. on limits it to "mysql", "sqlite", or "server", which is any database
+// server.
 func row(strategy string, events []explore.Event, want verdict.Verdict, config func(c *explore.Config), on string) exploretest.Expectation {
 	return exploretest.Expectation{Strategy: strategy, Events: events, Want: want, Config: config, On: on}
 }
 
-// long is a row of make soak; why says what guards the promise else.
+// long marks a row of make soak. why says which other test covers the promise.
 func long(why string, x exploretest.Expectation) exploretest.Expectation {
 	x.Soak = why
 	return x
 }
 
-// promises are what the catalogue claims, with what each of them takes.
+// promises are the catalogue's claims, with the search that each of them needs.
 func promises() []exploretest.Expectation {
 	return []exploretest.Expectation{
 		row("none", nil, verdict.Oversold, nil, ""),
 		row("transaction", nil, verdict.Oversold, nil, "server"),
 		row("transaction", nil, verdict.Holds, bound(2), "sqlite"),
-		long("902 schedules on SQLite; the row before has those of at most two preemptions", row("transaction", nil, verdict.Holds, nil, "sqlite")), // it refuses a stale snapshot
+		long("902 schedules on SQLite; the row before has those of at most two preemptions", row("transaction", nil, verdict.Holds, nil, "sqlite")), // the database rejects a stale snapshot
 		row("early-unlock", nil, verdict.Oversold, nil, ""),
 		row("early-unlock", nil, verdict.Oversold, shared, ""),
 		row("mutex", nil, verdict.Oversold, nil, ""), // two processes
@@ -95,17 +95,17 @@ func promises() []exploretest.Expectation {
 		row("coalesced", explore.Events(false), verdict.Holds, few(1, 1), ""),
 		long("several events in one schedule, at every step; the row before has one of them", row("coalesced", explore.Events(false), verdict.Holds, nil, "")),
 		row("bucketed", nil, verdict.Holds, bound(2), ""),
-		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Buyers, c.Stock, c.Bound = 3, 3, 1 }, "sqlite"), // the first divides the stock, and two meet at the rows
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Buyers, c.Stock, c.Bound = 3, 3, 1 }, "sqlite"), // the first buyer divides the stock, and two meet at the rows
 		long("21,330 schedules on MariaDB; the rows before have those of few preemptions", row("bucketed", nil, verdict.Holds, nil, "")),
 		row("bucketed", explore.Events(false), verdict.Holds, few(1, 1), "mysql"),
 		long("a minute and a half; MariaDB has this row", row("bucketed", explore.Events(false), verdict.Holds, few(1, 1), "postgres")),
-		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Parts, c.Buyers, c.Stock, c.Bound = 2, 3, 2, 1 }, ""), // two meet at a row
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Parts, c.Buyers, c.Stock, c.Bound = 2, 3, 2, 1 }, ""), // two meet at one row
 		row("bucketed", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(2), ""),
-		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 1 }, ""), // one sweeps, the other waits for that
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 1 }, ""), // one sweeps, and the other waits for it
 		long("several events in one schedule, at every step; the row before has one of them", row("bucketed", explore.Events(false), verdict.Holds, nil, "")),
 		row("unit-rows", nil, verdict.Holds, bound(2), "server"),
 		row("unit-rows", explore.Events(false), verdict.Holds, few(1, 1), "server"),
-		row("unit-rows", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(1), "server"), // two meet at the one unit
+		row("unit-rows", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(1), "server"), // two meet at the only unit
 		long("all orders; the rows before have those of few preemptions", row("unit-rows", nil, verdict.Holds, nil, "server")),
 		row("setnx", nil, verdict.Holds, nil, ""),
 		row("setnx", []explore.Event{explore.Crash}, verdict.Stalled, nil, ""),
@@ -136,11 +136,11 @@ func promises() []exploretest.Expectation {
 		row("fenced", []explore.Event{explore.Expire}, verdict.Holds, bound(1), ""), // a late holder needs one preemption
 		row("fenced", explore.Events(false), verdict.Holds, few(1, 0), ""),
 		long("836 schedules; the rows before have its leases run out, and the others without preemption", row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql")),
-		// Redis gives one token twice; another holder comes between the two holders of that token.
+		// Redis grants one token twice. Another holder comes between the two holders of that token.
 		row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "sqlite"),
 		long("8,389 schedules on SQLite; MariaDB has the rows before", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "mysql")),
 		row("redis-decr", []explore.Event{explore.Crash}, verdict.Leaked, nil, ""),
-		row("redis-decr", []explore.Event{explore.Forget}, verdict.Oversold, whole(1), ""), // the first to break leaks
+		row("redis-decr", []explore.Event{explore.Forget}, verdict.Oversold, whole(1), ""), // the first violation is a leak
 		row("redis-decr", nil, verdict.Holds, bound(3), "sqlite"),
 		row("redis-lua", nil, verdict.Holds, bound(1), ""),
 		row("redis-lua", explore.Events(false), verdict.Holds, few(1, 0), ""),
@@ -156,10 +156,10 @@ func promises() []exploretest.Expectation {
 	}
 }
 
-// TestStrategies explores what the catalogue promises, completely or within the bound of the
-// row. MariaDB has every row. PostgreSQL has the rows of strategies that need only the
-// database, because the other locks work there as on MariaDB. SQLite has all but the plain
-// rows, which TestVerifyQuick explores there. make soak has every row on each.
+// TestStrategies explores the catalogue's promises, completely or within the bound of the row.
+// MariaDB has every row. PostgreSQL has the rows of strategies that need only the database, since
+// other locks work there as on MariaDB. SQLite has all rows except the simple ones, which
+// TestVerifyQuick explores there. make soak has every row on each.
 func TestStrategies(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -178,7 +178,8 @@ func TestStrategies(t *testing.T) {
 				if database == dialect.SQLite && want.On == "" && len(want.Events) <= 1 && want.Config == nil && !testing.Short() {
 					exploretest.SkipUnlessSoak(t, "TestVerifyQuick explores the strategy on SQLite, and MariaDB has this row")
 				}
-				// A lock elsewhere is the same whatever the database; with -short there is no other.
+				// A lock outside the database is the same on every database. With -short there is
+				// only one.
 				if database != dialect.MySQL && !testing.Short() && len(exploretest.Entry(t, want.Strategy).Needs) > 0 && want.On == "" {
 					exploretest.SkipUnlessSoak(t, "the lock is the same as on MariaDB, which has this row")
 				}

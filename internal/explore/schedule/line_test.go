@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// FuzzParseSchedule: a line is refused in one line, or it is a schedule that is
-// written as a line that means the same.
+// FuzzParseSchedule: a string is refused in one line, or it is parsed to a schedule that is written
+// back equivalently.
 func FuzzParseSchedule(f *testing.F) {
 	for _, line := range []string{
 		"v1:none:b2:s1:1*2.2*5.1*3", "v1:pooled:b2:s1:shared:1.1~2*2.1*3",

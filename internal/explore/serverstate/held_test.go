@@ -82,7 +82,7 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 		if err != nil || !slices.Equal(held[id], h.want) {
 			t.Errorf("after %q: %q, %v; want %q", h.statements, held[id], err, h.want)
 		}
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // otherwise the pool keeps it
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // otherwise the pool keeps the connection
 		_ = conn.Close()
 	}
 }

@@ -16,18 +16,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// afterwards is what a transaction has left after a wait of its second statement
-// has ended.
+// afterwards is the state of a transaction after the wait of its second statement has ended.
 type afterwards struct {
-	open   bool // it still reads what its first statement wrote
-	locks  bool // and keeps its lock
+	open   bool // it still sees the write of its first statement
+	locks  bool // it still has its lock
 	first  int64
 	second int64
 }
 
-// TestTimeoutIsReal: the time-out of a schedule, KILL QUERY, leaves a transaction
-// as a real one does; and the numbers of their errors are what the gate takes
-// them for.
+// TestTimeoutIsReal: KILL QUERY, the time-out in a schedule, leaves a transaction in the same state
+// as a real time-out. The gate recognizes both by their error numbers.
 func TestTimeoutIsReal(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
 	if err != nil {
@@ -48,8 +46,8 @@ func TestTimeoutIsReal(t *testing.T) {
 	}
 }
 
-// waitInVain has a transaction write one product and wait for another, until the
-// real time-out of 1 s or KILL QUERY ends the wait; then it commits.
+// waitInVain makes a transaction write one product and wait for another until the wait ends, by the
+// real time-out of 1 s or by KILL QUERY. Then it commits.
 func waitInVain(t *testing.T, db *sql.DB, real bool) (state afterwards, waited error) {
 	t.Helper()
 	ctx := t.Context()
@@ -101,8 +99,8 @@ func waitInVain(t *testing.T, db *sql.DB, real bool) (state afterwards, waited e
 	return state, waited
 }
 
-// TestTableWaits: who waits for LOCK TABLES is seen, and is not any more as soon as the lock was
-// given back, however long it takes to wake: as the server tells it, and without that.
+// TestTableWaits: a session that waits for LOCK TABLES is found. It is no longer found once the
+// lock is released, however long it takes to wake, with and without the server's own information.
 func TestTableWaits(t *testing.T) {
 	ctx := t.Context()
 	db, err := enginetest.Local(t).DB.DB()
@@ -135,7 +133,7 @@ func TestTableWaits(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		if told {
 			if _, err := db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'"); err != nil {
-				t.Skip(err) // of MySQL
+				t.Skip(err) // MySQL's
 			}
 		}
 		d := serverstate.For(dialect.MySQL, db)

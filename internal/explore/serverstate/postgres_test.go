@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 )
 
-// TestClosed: of those in a circle of waits the one gives way whose wait has closed it.
+// TestClosed: in a cycle of waits, the session whose wait completed the cycle is the victim.
 func TestClosed(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -35,9 +35,9 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestPostgresWaits: a time-out and a deadlock of a schedule, which are pg_cancel_backend,
-// leave a transaction as the server's own do: it has failed, and has let go of its locks.
-// And the numbers of the errors are what Answer gives.
+// TestPostgresWaits: pg_cancel_backend stands for time-outs and deadlocks in a schedule. It leaves
+// a transaction in the same state as the server's own: failed and without locks. The error numbers
+// are those that Answer returns.
 func TestPostgresWaits(t *testing.T) {
 	db, err := enginetest.Postgres(t).Admin.DB()
 	if err != nil {
@@ -67,9 +67,9 @@ func TestPostgresWaits(t *testing.T) {
 	}
 }
 
-// waitsInVain has a transaction write one product and wait for another until the server,
-// or pg_cancel_backend, ends the wait, and fails the test where it is then not as it
-// must be.
+// waitsInVain makes a transaction write one product and wait for another until the server or
+// pg_cancel_backend ends the wait. It fails the test unless the transaction is then in the expected
+// state.
 func waitsInVain(t *testing.T, db *sql.DB, setting string, deadlock, cancel bool) error {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
@@ -142,7 +142,7 @@ func waitsInVain(t *testing.T, db *sql.DB, setting string, deadlock, cancel bool
 	if _, again := waiter.ExecContext(ctx, "SELECT 1"); !errors.As(again, &said) || said.Code != "25P02" { // in_failed_sql_transaction
 		t.Errorf("after %v the transaction goes on: %v", err, again)
 	}
-	if deadlock { // a failed transaction has let go already
+	if deadlock { // a failed transaction has released its locks
 		if err := <-through; err != nil {
 			t.Errorf("the other one: %v", err)
 		}

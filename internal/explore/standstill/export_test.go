@@ -2,7 +2,7 @@ package standstill
 
 import "bytes"
 
-// Unseen are the marks that no stack has.
+// Unseen returns the marks that occur in no stack.
 func (g *Goroutines) Unseen(stacks []byte) (unseen []string) {
 	m := g.marks
 	for _, mark := range append(m.ours, m.listener, m.sent, m.reads, m.connects, m.answer, m.rollback) {
@@ -13,11 +13,11 @@ func (g *Goroutines) Unseen(stacks []byte) (unseen []string) {
 	return unseen
 }
 
-// Left is how many goroutines were there before.
+// Left returns the number of goroutines that existed before.
 func (g *Goroutines) Left() int { return len(g.left) }
 
-// Waits reports whether a goroutine in that state, with these functions in its stack,
-// cannot go on by itself.
+// Waits reports whether a goroutine in that state, with these functions in its stack, cannot go on
+// by itself.
 func (g *Goroutines) Waits(state, functions string) bool {
 	return g.marks.waits([]byte(functions), []byte(state))
 }

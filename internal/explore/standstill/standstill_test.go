@@ -19,11 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/standstill"
 )
 
-// parkTimeout is how long a goroutine may take to get where it waits.
+// parkTimeout limits how long a goroutine may take to reach its wait.
 const parkTimeout = 30 * time.Second
 
-// TestMarks parks the real thing in each function that stacks are asked for. When one
-// of them is renamed, here or in a library, its mark is not found any more.
+// TestMarks parks goroutines in each function that is searched for in stacks. If such a function is
+// renamed, here or in a library, its mark is no longer found.
 func TestMarks(t *testing.T) {
 	e := enginetest.Embedded(t)
 	var stacks []byte
@@ -36,7 +36,7 @@ func TestMarks(t *testing.T) {
 		events   []schedule.Event
 		steps    []string // first of all
 	}{
-		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}}, // buyer 2 listens, buyer 1's watchdog renews
+		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}}, // buyer 2 listens while buyer 1's watchdog renews
 		{"redlock", nil, nil},
 	} {
 		spec := own.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events}
@@ -67,8 +67,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// askPostgres looks while the driver of PostgreSQL waits for an answer, for longer than it
-// reads by itself.
+// askPostgres calls look while PostgreSQL's driver waits for an answer, for longer than its own
+// read time-out.
 func askPostgres(t *testing.T, look func()) {
 	t.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func askPostgres(t *testing.T, look func()) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	if _, err := server.Read(make([]byte, 1)); err != nil { // it has asked
+	if _, err := server.Read(make([]byte, 1)); err != nil { // the driver has sent its request
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond)
@@ -96,7 +96,7 @@ func askPostgres(t *testing.T, look func()) {
 	<-given
 }
 
-// wait and spin are entries of this test.
+// wait and spin are entry points of this test.
 func wait(until chan struct{}) { <-until }
 
 func spin(stop *atomic.Bool) {
@@ -105,7 +105,7 @@ func spin(stop *atomic.Bool) {
 	}
 }
 
-// TestAtRest: a goroutine that waits for another is at rest, and one that runs is not.
+// TestAtRest: a goroutine that waits for another is at rest. One that runs is not.
 func TestAtRest(t *testing.T) {
 	g := standstill.NewGoroutines(nil, wait, spin)
 	until := make(chan struct{})
@@ -138,8 +138,8 @@ func eventually(t *testing.T, what string, done func() bool) {
 // parked stands for a strategy's goroutine that does not end.
 func parked(until chan struct{}) { <-until }
 
-// TestLeftBehind: what a failed exploration has left does not keep the next one from
-// ending, and its own does.
+// TestLeftBehind: goroutines left over from a failed exploration do not block the next exploration.
+// Its own goroutines do.
 func TestLeftBehind(t *testing.T) {
 	before, own := make(chan struct{}), make(chan struct{})
 	defer close(before)
@@ -167,8 +167,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestAnswer: who waits for an answer of PostgreSQL is at rest where a command was let go,
-// and not where it connects, or asks whether a connection lives, whoever reads.
+// TestAnswer: a goroutine that waits for PostgreSQL's answer to a released command is at rest. It
+// is not at rest while it connects or checks a connection, whichever goroutine reads.
 func TestAnswer(t *testing.T) {
 	const (
 		pgx  = "github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).Read"

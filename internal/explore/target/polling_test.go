@@ -2,7 +2,7 @@ package target
 
 import "testing"
 
-// TestPolls: what is held back is a question that would get the same answer.
+// TestPolls: only questions that would get the same answer are held back.
 func TestPolls(t *testing.T) {
 	read := try{name: "GET a", answer: "1", server: "redis"}
 	failed := try{name: "SET lock", answer: "nil", server: "redis"}
@@ -18,7 +18,7 @@ func TestPolls(t *testing.T) {
 		name    string
 		tries   []try
 		command string
-		others  int // changes by others since
+		others  int // changes by other buyers since
 		polls   bool
 	}{
 		{"the first command", nil, "SET lock", 0, false},

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TestOverlap: commands are counted while they are at their servers, and one whose
-// connection goes is there no more, for anybody who comes later.
+// TestOverlap: commands are counted while they are at their servers. A command whose connection
+// ends is no longer counted.
 func TestOverlap(t *testing.T) {
 	f := newFloor()
 	one, two, three := &wire.Command{Gated: true}, &wire.Command{Gated: true}, &wire.Command{Gated: true}
@@ -31,7 +31,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestTold: what is counted for which answer.
+// TestTold: how each answer is counted.
 func TestTold(t *testing.T) {
 	cut := errors.New("EOF")
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReply: an answer in one line. One that says what has failed is shown longer than others.
+// TestReply: an answer is shown in one line. An answer about a failure may be longer than others.
 func TestReply(t *testing.T) {
 	long := strings.Repeat("é", 400)
 	for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestTail: the last five lines that have something in them, in one line.
+// TestTail: the last five non-empty lines, joined in one line.
 func TestTail(t *testing.T) {
 	printed := &tail{}
 	if got := printed.last(); got != "" {
@@ -40,7 +40,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestWhoWaits: one waits, several wait.
+// TestWhoWaits: "one waits" and "several wait".
 func TestWhoWaits(t *testing.T) {
 	for _, c := range []struct {
 		ids  []int

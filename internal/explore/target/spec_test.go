@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCheckErr: what keeps a program from being explored is one line. A buyer who is refused
-// alone does not, where another is sold something.
+// TestCheckErr: a reason why a program cannot be explored is one line. A single refused buyer is no
+// reason if another buyer is sold a unit.
 func TestCheckErr(t *testing.T) {
 	one := []Seen{{Server: "mysql", Text: "SELECT 1"}}
 	bought := Alone{Buyer: 1, Answer: "200 bought", Sold: true, Commands: one}

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// An ordered gate is slow to take note of First, and hears of Passed meanwhile if it can.
+// An ordered gate returns from First slowly, and records whether Passed is called meanwhile.
 type ordered struct {
 	wire.Open
 	passed chan *wire.Command
@@ -27,21 +27,21 @@ func (g *ordered) First(o *wire.Command) {
 		if p == o {
 			g.early <- o
 		}
-	case <-time.After(50 * time.Millisecond): // nothing hangs on it: the answer takes far less
+	case <-time.After(50 * time.Millisecond): // the test does not depend on this time: the answer takes far less
 	}
 }
 
 func (g *ordered) Passed(o *wire.Command) {
 	select {
 	case g.passed <- o:
-	default: // nobody is in First
+	default: // First is not running
 	}
 }
 
-// An attentive gate is slow to take note of Passed, and looks what the program does meanwhile.
+// An attentive gate returns from Passed slowly, and observes the program meanwhile.
 type attentive struct {
 	wire.Open
-	returned chan struct{} // by the program's call
+	returned chan struct{} // set when the program's call returns
 	passed   chan *wire.Command
 	left     chan error
 	early    chan struct{}
@@ -51,15 +51,15 @@ func (g *attentive) Passed(o *wire.Command) {
 	select {
 	case <-g.returned:
 		g.early <- struct{}{}
-	case <-time.After(50 * time.Millisecond): // nothing hangs on it: the call takes far less
+	case <-time.After(50 * time.Millisecond): // the test does not depend on this time: the call takes far less
 	}
 	g.passed <- o
 }
 
 func (g *attentive) Left(_ *wire.Conn, err error) { g.left <- err }
 
-// TestPassed: the gate hears that a command is through before its program can go on by the
-// answer, and hears nothing of one whose connection goes.
+// TestPassed: the gate learns that a command has ended before the program can act on its answer. It
+// learns nothing of a command whose connection ends.
 func TestPassed(t *testing.T) {
 	address := localservertest.Redis(t).Addr
 	gate := &attentive{returned: make(chan struct{}), passed: make(chan *wire.Command, 8), left: make(chan error, 8), early: make(chan struct{}, 8)}
@@ -98,8 +98,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestFirst: no command reaches its server before the gate knows that it is the first, or
-// the gate would hear of its end before its beginning.
+// TestFirst: no command reaches its server before the gate knows that it is the first. Otherwise
+// the gate could learn of its end before its beginning.
 func TestFirst(t *testing.T) {
 	address := localservertest.Redis(t).Addr
 	gate := &ordered{passed: make(chan *wire.Command), early: make(chan *wire.Command, 8)}

@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// A clocked gate leaves time-outs alone, or does not.
+// A clocked gate either keeps the program's time-outs or removes them.
 type clocked struct {
 	wire.Open
 	timed bool
@@ -27,7 +27,7 @@ type clocked struct {
 
 func (g clocked) Timed() bool { return g.timed }
 
-// TestTimed: time-outs are the program's own where the gate says so, and none where it does not.
+// TestTimed: the program's time-outs apply if the gate keeps them, and never expire if it does not.
 func TestTimed(t *testing.T) {
 	t.Run("mysql", func(t *testing.T) {
 		server := localservertest.MySQL(t)
@@ -65,7 +65,7 @@ func TestTimed(t *testing.T) {
 	})
 }
 
-// dsn is what the driver takes for a URL of mysql, at another address.
+// dsn returns the driver's form of a mysql URL, at another address.
 func dsn(t *testing.T, text, at string) string {
 	t.Helper()
 	u, err := url.Parse(text)

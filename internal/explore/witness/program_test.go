@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// sold is a program's witness.
+// sold is the witness of a program.
 func sold() *Witness {
 	w := &Witness{
 		Schedule: "v1:shop:b2:s1:1.2", Verdict: verdict.Broken, Why: "must return no row, and does: SELECT * FROM items WHERE stock < 0", Program: "shop", Watch: []string{"stock", "who"},
@@ -26,8 +26,8 @@ func sold() *Witness {
 	return w
 }
 
-// TestProgram: what its user watches stands in place of the stock and the records, in each
-// format, and what a query found below the verdict.
+// TestProgram: each format shows the user's watched values instead of stock and records, and the
+// result of a query below the verdict.
 func TestProgram(t *testing.T) {
 	w := sold()
 	d := Document{Buyers: 2, Broken: Found{Witness: w, Replay: "shop explore --app shop.yaml --replay " + w.Schedule}, Data: w}
@@ -61,7 +61,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestProgramWatchesNothing: then nothing stands there.
+// TestProgramWatchesNothing: without watched values, nothing is shown there.
 func TestProgramWatchesNothing(t *testing.T) {
 	w := sold()
 	w.Watch, w.Findings = nil, nil
@@ -77,7 +77,7 @@ func TestProgramWatchesNothing(t *testing.T) {
 	}
 }
 
-// TestOwnJSON: nothing of a strategy's JSON has changed by what programs have.
+// TestOwnJSON: the support for programs has not changed the JSON of strategies.
 func TestOwnJSON(t *testing.T) {
 	w := &Witness{Schedule: "s", Steps: []Step{{Buyer: 1, Command: "a <b>", Stock: 1}}, Verdict: verdict.Holds, Why: "w", Outcomes: []Outcome{{Buyer: 1, Answer: "sold"}}}
 	const want = `{"schedule":"s","steps":[{"buyer":1,"command":"a <b>","result":"","stock":1,"records":0,"server":""}],"verdict":"holds","why":"w","outcomes":[{"buyer":1,"told":"sold"}]}`

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A client speaks the protocol by hand, where a driver would not.
+// A client speaks the protocol directly, to send what drivers do not send.
 type client struct {
 	t         testing.TB
 	conn      net.Conn
@@ -20,7 +20,8 @@ type client struct {
 
 const clientCapabilities = 1<<0 | 1<<3 | 1<<9 | 1<<13 | 1<<15 | 1<<16 | 1<<17 | 1<<19 // LONG_PASSWORD, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH
 
-// dial connects and logs in. more are capabilities that it sets, offered or not.
+// dial connects and logs in. It also sets the capabilities in more, even if the server has not
+// offered them.
 func dial(t testing.TB, address, password string, more uint32) *client {
 	t.Helper()
 	c := greet(t, address, password)
@@ -47,13 +48,13 @@ func greet(t testing.TB, address, password string) *client {
 	return c
 }
 
-// response is HandshakeResponse41.
+// response returns a HandshakeResponse41.
 func (c *client) response(capabilities uint32) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, capabilities)
 	b = binary.LittleEndian.AppendUint32(b, 1<<24)
 	b = append(b, 45)
 	b = append(b, make([]byte, 19)...)
-	b = append(b, 0xff, 0xff, 0, 0) // MariaDB's extended capabilities, if it is taken for a client of MariaDB
+	b = append(b, 0xff, 0xff, 0, 0) // MariaDB's extended capabilities, used if the client counts as MariaDB's
 	b = append(b, "shop\x00"...)
 	scrambled := scramble(c.challenge, c.password)
 	b = append(append(b, byte(len(scrambled))), scrambled...)
@@ -70,7 +71,7 @@ func scramble(challenge []byte, password string) []byte {
 	return three[:]
 }
 
-// login answers a request to switch, and returns the last packet.
+// login answers a request to switch the plugin, and returns the last packet.
 func (c *client) login() []byte {
 	c.t.Helper()
 	sequence, p := c.packet()
@@ -124,7 +125,7 @@ func (c *client) command(code byte, rest ...byte) {
 	c.send(0, append([]byte{code}, rest...))
 }
 
-// until reads up to n EOF packets, or an OK or an ERR, and returns how many packets came.
+// until reads up to n EOF packets, or an OK or an ERR. It returns the number of packets.
 func (c *client) until(n int) (packets int, last []byte) {
 	c.t.Helper()
 	for {
@@ -141,7 +142,7 @@ func (c *client) until(n int) (packets int, last []byte) {
 	}
 }
 
-// rows reads rows up to an EOF packet, and returns how many packets came.
+// rows reads rows up to an EOF packet. It returns the number of packets.
 func (c *client) rows() (packets int) {
 	c.t.Helper()
 	for {
@@ -152,7 +153,7 @@ func (c *client) rows() (packets int) {
 	}
 }
 
-// prepare returns a statement's number.
+// prepare returns a statement's id.
 func (c *client) prepare(sql string) uint32 {
 	c.t.Helper()
 	c.command(0x16, []byte(sql)...)
@@ -168,7 +169,7 @@ func (c *client) prepare(sql string) uint32 {
 	return binary.LittleEndian.Uint32(head[1:])
 }
 
-// execute is STMT_EXECUTE; rest follows the iteration count.
+// execute sends STMT_EXECUTE. rest follows the iteration count.
 func (c *client) execute(id uint32, flags byte, rest ...byte) {
 	c.t.Helper()
 	b := binary.LittleEndian.AppendUint32(nil, id)

@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestCommands: what is recorded of a command and of its answer.
+// TestCommands: how commands and their answers are recorded.
 func TestCommands(t *testing.T) {
 	const (
 		writes = schedule.Writes
@@ -26,7 +26,7 @@ func TestCommands(t *testing.T) {
 		local  = schedule.Local
 	)
 	type outcome struct {
-		text    string // "": the statement
+		text    string // an empty string: the statement itself
 		effect  schedule.Effect
 		answer  string
 		flags   string // gated, named, ends, compound; changed, failed
@@ -55,7 +55,7 @@ func TestCommands(t *testing.T) {
 		{"SELECT stock FROM items WHERE id = ? FOR UPDATE", []any{1}, outcome{"SELECT stock FROM items WHERE id = 1 FOR UPDATE", writes, "stock=1", "gated changed", false}},
 		{"BEGIN", nil, outcome{"", local, "ok", "gated", false}},
 		{"UPDATE items SET stock = stock - 1 WHERE id = 1", nil, outcome{"", writes, "1 changed", "gated changed", false}},
-		{"BEGIN", nil, outcome{"", writes, "ok", "gated ends changed", false}}, // it commits
+		{"BEGIN", nil, outcome{"", writes, "ok", "gated ends changed", false}}, // it commits implicitly
 		{"UPDATE items SET stock = ? WHERE id = ? AND stock > ?", []any{0, 1, 5}, outcome{"UPDATE items SET stock = 0 WHERE id = 1 AND stock > 5", writes, "0 changed", "gated failed", false}},
 		{"COMMIT", nil, outcome{"", writes, "ok", "gated ends changed", false}},
 		{"ROLLBACK", nil, outcome{"", writes, "ok", "gated ends changed", false}},
@@ -69,7 +69,7 @@ func TestCommands(t *testing.T) {
 		{"UPDATE items SET stock = 1 WHERE id = 1; SELECT stock FROM items WHERE id = 1", nil, outcome{"", writes, "stock=1; 1 changed", "gated compound changed", false}},
 		{"SET autocommit = 0", nil, outcome{"", local, "ok", "gated", false}},
 		{"SELECT stock FROM items WHERE id = 1", nil, outcome{"", reads, "stock=1", "gated", false}},
-		{"SET autocommit = 1", nil, outcome{"", writes, "ok", "gated ends changed", false}}, // it commits
+		{"SET autocommit = 1", nil, outcome{"", writes, "ok", "gated ends changed", false}}, // it commits implicitly
 		{"SET autocommit = 1", nil, outcome{"", local, "ok", "gated", false}},
 		{"INSERT INTO orders (item) SELECT id FROM items WHERE id = 3", nil, outcome{"", writes, "0 changed", "gated failed", false}},
 		{"INSERT INTO orders (item) SELECT max(item) + 1 FROM orders WHERE item > 9 HAVING max(item) > 9", nil, outcome{"", writes, "0 changed", "gated divided failed", false}},
@@ -83,7 +83,7 @@ func TestCommands(t *testing.T) {
 	for _, c := range cases {
 		rows, err := db.Query(c.sql, c.args...)
 		if err != nil {
-			continue // it is in the answer
+			continue // the server is named in the answer
 		}
 		for more := true; more; more = rows.NextResultSet() {
 			for rows.Next() {
@@ -123,7 +123,7 @@ func TestCommands(t *testing.T) {
 			got.answer = got.answer[:len(want.answer)]
 		}
 		if strings.HasPrefix(want.answer, "error 1054") {
-			got.answer = want.answer // its words differ by version
+			got.answer = want.answer // the text differs between versions
 		}
 		if got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", cases[i].sql, got, want)
@@ -162,7 +162,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestLoginRefused: a wrong password is the server's to refuse, in its own words.
+// TestLoginRefused: the server refuses a wrong password with its own message.
 func TestLoginRefused(t *testing.T) {
 	g, address, _ := proxy(t)
 	c := greet(t, address, "wrong")
@@ -175,7 +175,7 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-// TestNoServer: what listens at the address is something else.
+// TestNoServer: another kind of server listens at the address.
 func TestNoServer(t *testing.T) {
 	server := localservertest.Serve(t, func(c net.Conn) { _, _ = c.Write([]byte("\x05\x00\x00\x00+OK\r\n")) })
 	g := newGate()
@@ -189,7 +189,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestSwitchedLogin: a plugin of other words than the one in the greeting.
+// TestSwitchedLogin: the login uses another plugin than the one in the greeting.
 func TestSwitchedLogin(t *testing.T) {
 	setup := admin(t)
 	if _, err := setup.Exec("INSTALL SONAME 'auth_ed25519'"); err != nil {
@@ -200,7 +200,7 @@ func TestSwitchedLogin(t *testing.T) {
 	db := openAs(t, "edward:secret@tcp("+address+")/")
 	var who string
 	err := driver.ErrMalformPkt
-	for try := 0; errors.Is(err, driver.ErrMalformPkt) && try < 5; try++ { // the driver takes the last byte off one challenge in 256, which is 0
+	for try := 0; errors.Is(err, driver.ErrMalformPkt) && try < 5; try++ { // the driver fails on the 1 in 256 challenges that end with a 0
 		err = db.QueryRow("SELECT current_user()").Scan(&who)
 	}
 	if err != nil || who != "edward@127.0.0.1" {
@@ -208,7 +208,7 @@ func TestSwitchedLogin(t *testing.T) {
 	}
 }
 
-// TestKilled: a connection that the server ends has its last words, if there are any.
+// TestKilled: a connection that the server ends gets the server's last message, if there is one.
 func TestKilled(t *testing.T) {
 	server, password := mariadb(t)
 	killer := admin(t)

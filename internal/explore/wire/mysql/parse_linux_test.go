@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TestGreetingMySQL8: written after the document, since there is no MySQL 8 to ask.
+// TestGreetingMySQL8 follows the documentation, since no MySQL 8 is available.
 func TestGreetingMySQL8(t *testing.T) {
 	payload := []byte("\x0a8.0.36\x00\x07\x00\x00\x00abcdefgh\x00\xff\xff\xff\x02\x00\xff\xdf\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00ijklmnopqrst\x00caching_sha2_password\x00")
 	raw := appendPacket(nil, 0, payload)
@@ -32,7 +32,7 @@ func TestGreetingMySQL8(t *testing.T) {
 	}
 }
 
-// TestReply: what a program may not ask for, and what is struck.
+// TestReply: which capabilities a program may not use, and which ones are removed.
 func TestReply(t *testing.T) {
 	for _, c := range []struct {
 		payload string
@@ -54,9 +54,9 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestCachingSHA2: written after the document (MySQL Source Code Documentation, "Caching_sha2
-// Information"): after CHANGE_USER each word of the server but "known already" is the end of
-// an answer, so that the program has the next one.
+// TestCachingSHA2 follows the documentation (MySQL Source Code Documentation, "Caching_sha2
+// Information"). After CHANGE_USER, each message of the server except "known already" ends an
+// answer, so that the program sends the next one.
 func TestCachingSHA2(t *testing.T) {
 	for payload, want := range map[string]bool{
 		"\xfecaching_sha2_password\x00abcdefghijklmnopqrst\x00": true,
@@ -88,7 +88,7 @@ func TestLockLimit(t *testing.T) {
 	}
 }
 
-// TestDefaultLockAnswer: MySQL 8 interrupts GET_LOCK by an error before the columns.
+// TestDefaultLockAnswer: MySQL 8 interrupts GET_LOCK with an error before the columns.
 func TestDefaultLockAnswer(t *testing.T) {
 	s := &session{}
 	killed := appendError(nil, 1, errorInterrupted, "70100", "Query execution was interrupted")
@@ -114,7 +114,7 @@ func TestDefaultLockAnswer(t *testing.T) {
 	}
 }
 
-// TestAssembler: however the bytes come, the packets are the same.
+// TestAssembler: the packets do not depend on how the bytes arrive.
 func TestAssembler(t *testing.T) {
 	all := appendPacket(nil, 0, []byte("one"))
 	all = appendPacket(all, 1, nil)
@@ -158,8 +158,8 @@ func TestAssembler(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: what a server sends is followed without a panic, and the same whether it comes
-// at once or byte by byte.
+// FuzzAnswer: a server's bytes are parsed without a panic. The result is the same for all bytes at
+// once and for byte by byte.
 func FuzzAnswer(f *testing.F) {
 	ok := appendPacket(nil, 1, []byte("\x00\x01\x05\x02\x00\x00\x00"))
 	column := appendPacket(appendPacket(nil, 1, []byte{1}), 2, lockColumn("a"))
@@ -206,7 +206,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzCommand: whatever a program sends is some command, and no panic.
+// FuzzCommand: any bytes of a program are parsed as some command, without a panic.
 func FuzzCommand(f *testing.F) {
 	for _, seed := range []string{
 		"\x03SELECT 1", "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x03\x00\xfd\x00\x07\x00\x00\x00\x01a",

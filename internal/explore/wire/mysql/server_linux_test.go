@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// The tests share one server; each has tables of its own.
+// The tests share one server. Each has tables of its own.
 var (
 	group  *localserver.Group
 	server = sync.OnceValues(func() (*localserver.MySQL, error) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// mariadb is the server's address, and the password of its user shop.
+// mariadb returns the server's address and the password of its user shop.
 func mariadb(t testing.TB) (address, password string) {
 	t.Helper()
 	localservertest.SkipShort(t)
@@ -55,7 +55,7 @@ func mariadb(t testing.TB) (address, password string) {
 	return s.Address(), user
 }
 
-// open opens one connection, which is not pooled with others.
+// open opens one connection without a pool.
 func open(t testing.TB, address, password, options string) *sql.DB {
 	t.Helper()
 	return openAs(t, "shop:"+password+"@tcp("+address+")/shop?"+options)
@@ -66,14 +66,14 @@ func openAs(t testing.TB, name string) *sql.DB {
 	return wiretest.OpenDB(t, "mysql", name)
 }
 
-// admin is a connection beside the gate.
+// admin returns a connection that bypasses the gate.
 func admin(t testing.TB) *sql.DB {
 	t.Helper()
 	address, password := mariadb(t)
 	return open(t, address, password, "multiStatements=true")
 }
 
-// A gate is never shut. Its commands may be looked at when a connection has ended.
+// A gate is never closed. Its commands may be read once a connection has ended.
 type gate struct {
 	wiretest.Recorder
 	joined chan *wire.Conn
@@ -104,7 +104,7 @@ func wait[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
-// proxy is a gate before the server.
+// proxy starts a gate in front of the server.
 func proxy(t testing.TB) (g *gate, address, password string) {
 	t.Helper()
 	server, password := mariadb(t)

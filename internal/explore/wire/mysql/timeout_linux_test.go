@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// late is a protocol whose interrupted commands are shown as timed out, as the schedule
-// wants it where an event says so.
+// late is a protocol that reports interrupted commands as timed out, as a schedule does for an
+// event.
 func late() wire.Protocol {
 	p := mysql.Protocol()
 	open := p.Open
@@ -41,8 +41,8 @@ func (s *lateSession) Receive(current *wire.Command) (wire.Message, error) {
 	return m, err
 }
 
-// TestTimedOut: a statement that was interrupted is told what the server says of a lock wait
-// that took too long, as text and prepared, and GET_LOCK says 0.
+// TestTimedOut: the program sees an interrupted statement as the server's own lock wait time-out,
+// as text and prepared. GET_LOCK returns 0.
 func TestTimedOut(t *testing.T) {
 	address, password := mariadb(t)
 	holder := admin(t)
@@ -95,7 +95,7 @@ func TestTimedOut(t *testing.T) {
 	}
 }
 
-// outcomeOf is the one value, or the error.
+// outcomeOf returns the single value, or the error.
 func outcomeOf(db *sql.DB, query string, args []any) string {
 	rows, err := db.Query(query, args...)
 	if err != nil {
@@ -114,7 +114,7 @@ func outcomeOf(db *sql.DB, query string, args []any) string {
 	return value
 }
 
-// kill interrupts what a connection waits for, once it waits.
+// kill interrupts the statement of a connection once it waits.
 func kill(t *testing.T, db *sql.DB, id int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

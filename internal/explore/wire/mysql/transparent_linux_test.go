@@ -18,9 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// TestTransparentMySQL: what a program and the server say to each other through the gate is
-// what the other end hears, byte for byte, but for the capabilities that are struck and what
-// the session asks on its own after the login.
+// TestTransparentMySQL: the gate passes bytes unchanged in both directions, with two exceptions. It
+// removes some capabilities, and it sends statements of its own after the login.
 func TestTransparentMySQL(t *testing.T) {
 	address, password := mariadb(t)
 	setup := admin(t)
@@ -38,9 +37,9 @@ func TestTransparentMySQL(t *testing.T) {
 		},
 		"many rows": func(t *testing.T, address string) { many(t, open(t, address, password, "")) },
 		"by hand":   func(t *testing.T, address string) { byHand(t, dial(t, address, password, 0)) },
-		// Capabilities that were not offered, as mysql2 sets them.
+		// These capabilities were not offered; mysql2 sets them nevertheless.
 		"greedy": func(t *testing.T, address string) { byHand(t, dial(t, address, password, 1<<5|1<<7|1<<24|1<<25|1<<27)) },
-		// A client of MariaDB, by the bit that is not set.
+		// A client that counts as MariaDB's, since it does not set a certain bit.
 		"MariaDB": func(t *testing.T, address string) {
 			c := greet(t, address, password)
 			c.send(1, c.response(clientCapabilities&^1))
@@ -62,7 +61,7 @@ func TestTransparentMySQL(t *testing.T) {
 	}
 }
 
-// same compares what was sent with what has arrived, and takes the session's own out of it.
+// same compares the bytes sent with the bytes received, without the gate's own statements.
 func same(t *testing.T, way string, sent, arrived []byte) {
 	t.Helper()
 	longer, shorter := &sent, arrived
@@ -78,8 +77,7 @@ func same(t *testing.T, way string, sent, arrived []byte) {
 	}
 }
 
-// withoutOwn removes what the session asks and is told after a login: packets that begin with
-// one of its statements, and the answers, which follow the login's OK.
+// withoutOwn removes the gate's own statements and their answers, which follow the OK of the login.
 func withoutOwn(t *testing.T, way string, b []byte) []byte {
 	t.Helper()
 	var out []byte
@@ -113,7 +111,7 @@ func withoutOwn(t *testing.T, way string, b []byte) []byte {
 	return out
 }
 
-// strikeGreeting is what the greeting must have become.
+// strikeGreeting returns the greeting as the gate must change it.
 func strikeGreeting(t *testing.T, b []byte) []byte {
 	t.Helper()
 	b = bytes.Clone(b)
@@ -128,7 +126,7 @@ func strikeGreeting(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// strikeReply is what the program's first packet must have become.
+// strikeReply returns the program's first packet as the gate must change it.
 func strikeReply(t *testing.T, b []byte) []byte {
 	t.Helper()
 	b = bytes.Clone(b)
@@ -140,7 +138,7 @@ func strikeReply(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// drive uses a driver in all the ways that it has.
+// drive uses all features of a driver.
 func drive(t *testing.T, db *sql.DB) {
 	ctx := context.Background()
 	wiretest.Exec(t, db, "DELETE FROM every")
@@ -204,7 +202,7 @@ func drive(t *testing.T, db *sql.DB) {
 	if err := db.QueryRow("SELECT ? AS big", big).Scan(&back); err != nil || !bytes.Equal(big, back) {
 		t.Errorf("17 MiB: %d bytes came back, %v", len(back), err)
 	}
-	exact := (1<<24 - 1) - 1 - len("SELECT length('')") // a packet that an empty one follows
+	exact := (1<<24 - 1) - 1 - len("SELECT length('')") // a packet that is followed by an empty one
 	var length int
 	if err := db.QueryRow("SELECT length('" + strings.Repeat("a", exact) + "')").Scan(&length); err != nil || length != exact {
 		t.Errorf("length %d, %v; want %d", length, err, exact)
@@ -242,7 +240,7 @@ func many(t *testing.T, db *sql.DB) {
 	}
 }
 
-// byHand sends what drivers do not.
+// byHand sends commands that drivers do not send.
 func byHand(t *testing.T, c *client) {
 	t.Helper()
 	c.command(0x0e)
@@ -261,13 +259,13 @@ func byHand(t *testing.T, c *client) {
 	if got := c.receive(); got[0] != 0xfe {
 		t.Errorf("SET OPTION: %q", got)
 	}
-	// A cursor: no rows with the answer, then three by three.
+	// A cursor: no rows with the answer, then three at a time.
 	number := c.prepare("SELECT seq FROM seq_1_to_5")
 	c.execute(number, 1)
 	if n, last := c.until(1); n != 3 || binary.LittleEndian.Uint16(last[3:])&0x40 == 0 {
 		t.Errorf("a cursor: %d packets, the last %q", n, last)
 	}
-	for _, want := range []int{4, 3} { // with EOF
+	for _, want := range []int{4, 3} { // including EOF
 		c.command(0x1c, id(number, 3, 0, 0, 0)...)
 		if n := c.rows(); n != want {
 			t.Errorf("FETCH: %d packets, want %d", n, want)
@@ -276,7 +274,7 @@ func byHand(t *testing.T, c *client) {
 	c.command(0x1a, id(number)...)
 	c.receive()
 	c.command(0x19, id(number)...)
-	// A value in two pieces, ahead of its statement.
+	// A value in two pieces, sent before its statement.
 	number = c.prepare("SELECT ?, ?")
 	c.command(0x18, id(number, append([]byte{1, 0}, "two "...)...)...)
 	c.command(0x18, id(number, append([]byte{1, 0}, "pieces"...)...)...)
@@ -289,7 +287,7 @@ func byHand(t *testing.T, c *client) {
 	if !bytes.HasSuffix(row, []byte("\x0atwo pieces")) {
 		t.Errorf("a long value: %q", row)
 	}
-	// Commands that do not wait for the answer to the one before.
+	// These commands do not wait for earlier answers.
 	var line []byte
 	for _, one := range []string{"\x03SELECT 1", "\x0e", "\x03nonsense", "\x16SELECT 5", "\x17\xff\xff\xff\xff\x00\x01\x00\x00\x00", "\x03SELECT 2"} {
 		line = append(line, packet(0, []byte(one))...)
@@ -302,7 +300,7 @@ func byHand(t *testing.T, c *client) {
 		n, _ := c.until(eofs)
 		got = append(got, n)
 	}
-	c.receive() // of PREPARE
+	c.receive() // the answer to PREPARE
 	c.until(1)
 	for _, eofs := range []int{2, 2} {
 		n, _ := c.until(eofs)
@@ -314,8 +312,8 @@ func byHand(t *testing.T, c *client) {
 	c.quit()
 }
 
-// TestLoginAgain: CHANGE_USER is a login with words to and fro, RESET_CONNECTION is one
-// without; both roll the transaction back, and the lock wait is set again.
+// TestLoginAgain: CHANGE_USER is a login with several messages, RESET_CONNECTION is one without.
+// Both roll the transaction back, and the gate sets the lock wait again.
 func TestLoginAgain(t *testing.T) {
 	g, address, password := proxy(t)
 	wiretest.Exec(t, admin(t), "CREATE OR REPLACE TABLE again (a INT); CREATE OR REPLACE USER open IDENTIFIED BY ''; GRANT ALL ON shop.* TO open")
@@ -355,7 +353,7 @@ func TestLoginAgain(t *testing.T) {
 	}
 	run("SET autocommit = 0")
 	run("INSERT INTO again VALUES (1)")
-	// With a password that the server cannot take, since its challenge is a new one.
+	// With a wrong password, since the server sends a new challenge.
 	change := append([]byte("\x11shop\x00\x14"), scramble(make([]byte, 20), password)...)
 	c.send(0, append(change, "shop\x00\x2d\x00mysql_native_password\x00"...))
 	if got := c.login(); got[0] != 0 {

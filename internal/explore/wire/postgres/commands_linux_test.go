@@ -25,7 +25,7 @@ const (
 	local  = schedule.Local
 )
 
-// TestCommands: what the session tells of commands, values and errors, on one server.
+// TestCommands: how the session describes commands, values and errors, on one server.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	server := localservertest.Postgres(t)
@@ -38,7 +38,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// ghosts: when the gate dies, two who wait for each other do not stay in the server.
+// ghosts: when the gate dies, two sessions that wait for each other do not stay in the server.
 func ghosts(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	admin := must(pgconn.Connect(ctx, server.URL()))(t)
@@ -56,7 +56,7 @@ func ghosts(t *testing.T, server *localserver.Postgres) {
 		gates, conns = append(gates, b), append(conns, c)
 	}
 	for n, c := range conns {
-		raw := must(c.Hijack())(t) // which sends no CancelRequest when it is cut off
+		raw := must(c.Hijack())(t) // it sends no CancelRequest when it is cut off
 		defer raw.Conn.Close()
 		raw.Frontend.SendQuery(&pgproto3.Query{String: fmt.Sprintf("SELECT pg_advisory_xact_lock(%d) /* ghosts */", 901-n)})
 		must(0, raw.Frontend.Flush())(t)
@@ -70,14 +70,14 @@ func ghosts(t *testing.T, server *localserver.Postgres) {
 	}
 }
 
-// commands: what people and the schedule are told of each.
+// commands: how each command is described to people and to the schedule.
 func commands(t *testing.T, server *localserver.Postgres) {
 	b := through(t, server.Addr)
 	ctx := soon(t)
 	c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.Program.Address)))(t)
 	seen := 0
 	for _, want := range []struct {
-		send   any // the SQL of a Query, or what sends
+		send   any // the SQL of a Query, or a function that sends
 		text   string
 		effect schedule.Effect
 		gated  bool
@@ -140,7 +140,7 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{prepare{"q", "SELECT id FROM items"}, "PREPARE SELECT id FROM items", reads, true, "", ""},
 		{"ROLLBACK", "ROLLBACK", writes, true, "ok", "CE"},
 		{prepare{"r", "SELECT stock FROM items"}, "PREPARE SELECT stock FROM items", reads, false, "", ""},
-		// A statement that reads what it writes is no risk (D) in a SERIALIZABLE transaction alone.
+		// Outside a SERIALIZABLE transaction, a statement that reads what it writes is a risk (D).
 		{"SET default_transaction_isolation TO 'serializable'", "", local, false, "ok", ""},
 		{"BEGIN", "", local, true, "ok", ""},
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "F"},
@@ -190,12 +190,12 @@ func notes(c *wire.Command) (all string) {
 	return all
 }
 
-// params is a statement of the extended protocol; with a name it was prepared.
+// params is a statement of the extended protocol. With a name it is prepared.
 type params struct {
 	name, sql string
 	values    []string
 	types     []uint32
-	binary    bool // all values, and the rows
+	binary    bool // all values and the rows
 }
 
 type prepare struct{ name, sql string }
@@ -241,7 +241,7 @@ func send(t *testing.T, ctx context.Context, c *pgconn.PgConn, what any) {
 	}
 }
 
-// ended: a wait that the schedule has ended looks like one that the server has.
+// ended: a wait that the schedule ends looks like one that the server ends.
 func ended(t *testing.T, server *localserver.Postgres) {
 	b := through(t, server.Addr)
 	ctx := soon(t)

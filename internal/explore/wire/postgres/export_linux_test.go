@@ -7,20 +7,20 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// The statements of the session's own.
+// The session's own statements.
 const (
 	NoTimeouts  = noTimeouts
 	NoDeadlocks = noDeadlocks
 	NoGhosts    = noGhosts
 )
 
-// Show is show.
+// Show exports show.
 func Show(v []byte, oid uint32, format int16) (string, bool) { return show(v, oid, format) }
 
-// Literal is literal.
+// Literal exports literal.
 func Literal(v []byte, oid uint32, format int16) string { return literal(v, oid, format) }
 
-// Logged is a session that has logged in, and reads what the program and the server send.
+// Logged returns a session after its login that reads the bytes of the program and the server.
 func Logged(up, down []byte) *Session {
 	socket := func(b []byte) *wire.Socket { return &wire.Socket{R: bufio.NewReader(bytes.NewReader(b))} }
 	s := Protocol().Open(socket(up), socket(down)).(*Session)
@@ -28,7 +28,7 @@ func Logged(up, down []byte) *Session {
 	return s
 }
 
-// ReadStartup is what is read of a program before its login.
+// ReadStartup reads the bytes that a program sends before its login.
 func ReadStartup(b []byte) (raw []byte, replication bool, err error) {
 	raw, _, err = readStartup(bufio.NewReader(bytes.NewReader(b)))
 	if err != nil {

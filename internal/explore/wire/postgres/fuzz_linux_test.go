@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// values: the binary form of a value is shown as the server has it in text.
+// values: the binary form of a value is shown in the server's text form.
 func values(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	c := must(pgconn.Connect(ctx, server.URL()))(t)
@@ -65,7 +65,7 @@ func values(t *testing.T, server *localserver.Postgres) {
 	}
 }
 
-// FuzzValue: no value is too odd.
+// FuzzValue: every value is shown without a panic.
 func FuzzValue(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 1}, uint32(pgtype.NumericOID), int16(1))
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 7}, uint32(pgtype.Int4ArrayOID), int16(1))
@@ -78,7 +78,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzStartup: what comes before a login is read as it is, or not at all.
+// FuzzStartup: the bytes before a login are read exactly, or refused.
 func FuzzStartup(f *testing.F) {
 	for _, m := range []interface{ Encode([]byte) ([]byte, error) }{
 		&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "a", "replication": "true"}},
@@ -99,7 +99,7 @@ func FuzzStartup(f *testing.F) {
 	})
 }
 
-// FuzzSession: whatever a program and a server send is passed on as it is, in order, or the
+// FuzzSession: all bytes of a program and a server are passed on unchanged and in order, or the
 // connection ends.
 func FuzzSession(f *testing.F) {
 	add := func(up, down []interface{ Encode([]byte) ([]byte, error) }) {
@@ -174,8 +174,8 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// TestLongMessage: a length alone costs no memory, and a message of the longest kind that a
-// test can pay comes whole.
+// TestLongMessage: an announced length allocates no memory. The longest message that a test can
+// afford arrives complete.
 func TestLongMessage(t *testing.T) {
 	lying := binary.BigEndian.AppendUint32([]byte{'Q'}, 1<<30-2)
 	if n := testing.AllocsPerRun(1, func() { _, _ = postgres.Logged(lying, nil).Next() }); n > 100 {

@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// both are the two sides of a gate before a server.
+// both records the two sides of a gate in front of a server.
 type both struct {
 	*wiretest.Both
 	gate *wiretest.Recorder
@@ -35,13 +35,13 @@ func throughProtocol(t testing.TB, server string, p wire.Protocol) *both {
 	return &both{wiretest.Through(t, gate, p, server), gate}
 }
 
-// differences are the bytes that have changed and should not have.
+// differences returns the bytes that have changed without a reason.
 func (b *both) differences(t testing.TB) (found []string) {
 	t.Helper()
 	program, server := b.Said(t)
 	for i := range program {
 		up, asked := withoutTLS(program[i][0])
-		terminate := []byte{'X', 0, 0, 0, 4} // it may be overtaken by the end of the connection
+		terminate := []byte{'X', 0, 0, 0, 4} // the end of the connection may overtake it
 		got, settings := withoutSettings(server[i][0])
 		if d := wiretest.Difference(bytes.TrimSuffix(got, terminate), bytes.TrimSuffix(up, terminate)); d != "" {
 			found = append(found, fmt.Sprintf("connection %d, to the server: %s", i, d))
@@ -54,7 +54,7 @@ func (b *both) differences(t testing.TB) (found []string) {
 	return found
 }
 
-// withoutTLS strikes the requests for encryption.
+// withoutTLS removes the requests for encryption.
 func withoutTLS(up []byte) (rest []byte, asked int) {
 	for len(up) >= 8 && binary.BigEndian.Uint32(up) == 8 {
 		up = up[8:]
@@ -63,7 +63,7 @@ func withoutTLS(up []byte) (rest []byte, asked int) {
 	return up, asked
 }
 
-// withoutSettings strikes the session's own statements.
+// withoutSettings removes the session's own statements.
 func withoutSettings(up []byte) (rest []byte, found int) {
 	for _, sql := range []string{postgres.NoTimeouts, postgres.NoDeadlocks, postgres.NoGhosts} {
 		raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
@@ -79,7 +79,7 @@ func withoutSettings(up []byte) (rest []byte, found int) {
 	return up, found
 }
 
-// withoutAnswers strikes the answers to those, which come behind the first ReadyForQuery.
+// withoutAnswers removes the answers to those, which follow the first ReadyForQuery.
 func withoutAnswers(down []byte, found int) (rest []byte) {
 	readies := 0
 	for at := 0; at+5 <= len(down); {
@@ -95,7 +95,7 @@ func withoutAnswers(down []byte, found int) (rest []byte) {
 	return rest
 }
 
-// config is how pgconn connects to addr in place of the server that url names.
+// config returns a pgconn.Config for addr instead of the server in url.
 func config(t testing.TB, url, addr string) *pgconn.Config {
 	t.Helper()
 	c, err := pgconn.ParseConfig(url)
@@ -115,7 +115,7 @@ func config(t testing.TB, url, addr string) *pgconn.Config {
 	return c
 }
 
-// soon is a context in which everything here ends.
+// soon returns a context that limits each test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -133,7 +133,7 @@ func must[V any](v V, err error) func(testing.TB) V {
 	}
 }
 
-// raw speaks the protocol by hand.
+// raw speaks the protocol directly.
 type raw struct {
 	net.Conn
 	front *pgproto3.Frontend
@@ -149,8 +149,8 @@ func dial(t testing.TB, url, addr string) *raw {
 	return &raw{h.Conn, h.Frontend}
 }
 
-// say sends messages in one piece, and reads until the answer has each of the types, in
-// order; others may come in between.
+// say sends messages in one piece. It reads until the answer has had each of the types in order;
+// other types may come in between.
 func (r *raw) say(t testing.TB, want string, messages ...pgproto3.FrontendMessage) string {
 	t.Helper()
 	for _, m := range messages {
@@ -185,7 +185,7 @@ func (r *raw) hear(t testing.TB, want string) (got string) {
 	return got
 }
 
-// hangUp ends the connection as the program, and waits for the other side.
+// hangUp closes the program's side and waits for the other side.
 func (r *raw) hangUp() {
 	_, _ = r.Write([]byte{'X', 0, 0, 0, 4})
 	_, _ = io.Copy(io.Discard, r)

@@ -22,15 +22,15 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestTransparentPostgres: with an open gate, what a program and the server say to each
-// other is what they say without, byte for byte but for what is struck on purpose.
+// TestTransparentPostgres: with an open gate, a program and the server exchange the same bytes as
+// without a gate, except those that the gate removes on purpose.
 func TestTransparentPostgres(t *testing.T) {
 	t.Parallel()
 	server := localservertest.Postgres(t)
 	setUp(t, server)
 	for _, c := range []struct {
 		name string
-		url  string // what differs in it
+		url  string // settings that differ
 		do   func(t *testing.T, ctx context.Context, url string, b *both)
 	}{
 		{"simple", "", withPgx(pgx.QueryExecModeSimpleProtocol, statements)},
@@ -96,7 +96,7 @@ func (f forger) Receive(current *wire.Command) (wire.Message, error) {
 	return m, err
 }
 
-// with changes settings of a URL; a later one counts.
+// with changes settings of a URL. The last value of a setting counts.
 func with(url, changes string) string {
 	c, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -114,7 +114,7 @@ func with(url, changes string) string {
 	return strings.Join(all, " ")
 }
 
-// setUp makes tables, and accounts of every method.
+// setUp creates tables, and accounts with every login method.
 func setUp(t *testing.T, server *localserver.Postgres) {
 	t.Helper()
 	ctx := soon(t)
@@ -132,7 +132,7 @@ func setUp(t *testing.T, server *localserver.Postgres) {
 			t.Fatal(sql, err)
 		}
 	}
-	for { // the postmaster reads the file when it sees the signal
+	for { // the postmaster reads the file when it gets the signal
 		c, err := pgconn.Connect(ctx, with(server.URL(), "user=trusted"))
 		if err == nil {
 			_ = c.Close(ctx)
@@ -177,7 +177,7 @@ func statements(t *testing.T, ctx context.Context, c *pgx.Conn) {
 			t.Error(err)
 		}
 		must(c.Exec(ctx, ""))(t)
-		must(c.Exec(ctx, "SET TIME ZONE 'UTC'"))(t) // answered with a ParameterStatus
+		must(c.Exec(ctx, "SET TIME ZONE 'UTC'"))(t) // the server answers with a ParameterStatus
 		must(c.Exec(ctx, "DO $$ BEGIN RAISE NOTICE 'a notice'; END $$"))(t)
 		if _, err := c.Exec(ctx, "SELECT nothing FROM nowhere WHERE a = $1", 1); err == nil {
 			t.Error("no error")
@@ -259,7 +259,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("given up") }
 
-// notifications come while nothing is asked, and within an answer.
+// notifications arrive between commands, and within an answer.
 func notifications(t *testing.T, ctx context.Context, c *pgx.Conn) {
 	must(c.Exec(ctx, "LISTEN sold"))(t)
 	must(c.Exec(ctx, "NOTIFY sold, 'own'"))(t)
@@ -306,7 +306,7 @@ func pipeline(t *testing.T, ctx context.Context, url string, b *both) {
 
 func parse(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }
 
-// byHand: what no driver here sends.
+// byHand sends messages that no driver here sends.
 func byHand(t *testing.T, ctx context.Context, url string, b *both) {
 	r := dial(t, url, b.Program.Address)
 	r.say(t, "VZ", &pgproto3.FunctionCall{Function: 89, ResultFormatCode: 0}) // version()
@@ -324,17 +324,17 @@ func byHand(t *testing.T, ctx context.Context, url string, b *both) {
 	r.say(t, "IZ", &pgproto3.Query{})
 	r.say(t, "1n2nIZ", parse("", ""), &pgproto3.Describe{ObjectType: 'S'}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{}, &pgproto3.Sync{})
 	r.say(t, "CCZCZ", &pgproto3.Query{String: "BEGIN; SELECT 1"}, &pgproto3.Query{String: "COMMIT"})
-	// A Query does the work of a Sync.
+	// A Query has the effect of a Sync.
 	r.say(t, "12CCZ", parse("", "SELECT 1"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Query{String: "SELECT 2"})
 	r.hangUp()
 }
 
-// copyByHand: COPY in the extended protocol, and several in a Query.
+// copyByHand: COPY in the extended protocol, and several COPYs in a Query.
 func copyByHand(t *testing.T, ctx context.Context, url string, b *both) {
 	const sql = "COPY copied FROM STDIN"
 	data, done := &pgproto3.CopyData{Data: []byte("1\tx\n")}, &pgproto3.CopyDone{}
 	r := dial(t, url, b.Program.Address)
-	// libpq's PQexecParams: the server passes over the first Sync.
+	// libpq's PQexecParams: the server ignores the first Sync.
 	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
 	r.say(t, "CZ", data, data, done, &pgproto3.Sync{})
 	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{})
@@ -348,11 +348,11 @@ func copyByHand(t *testing.T, ctx context.Context, url string, b *both) {
 	r.say(t, "CCG", data, done)
 	r.say(t, "CCZ", data, done)
 	r.say(t, "12HdcCZ", parse("", "COPY items TO STDOUT"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
-	// Data that comes when the COPY has failed is thrown away.
+	// Data after a failed COPY is discarded.
 	r.say(t, "EZ", &pgproto3.Query{String: "COPY nowhere FROM STDIN"})
 	r.say(t, "CZ", data, done, &pgproto3.Query{String: "SELECT 1"})
-	for range 20 { // whether the answer or the data is first is a matter of time
-		// The data may come before the server has asked for it.
+	for range 20 { // the answer or the data may come first
+		// The data may come before the server's request.
 		r.say(t, "GCZ", &pgproto3.Query{String: sql}, data, done)
 		r.say(t, "GCGCZ", &pgproto3.Query{String: sql + ";" + sql}, data, done, data, done)
 		r.say(t, "GCZCZ", &pgproto3.Query{String: sql}, data, done, &pgproto3.Query{String: "SELECT 1"})
@@ -367,7 +367,7 @@ func copyByHand(t *testing.T, ctx context.Context, url string, b *both) {
 	r.hangUp()
 }
 
-// skipped: after an error the server answers nothing up to a Sync.
+// skipped: after an error the server answers nothing before a Sync.
 func skipped(t *testing.T, ctx context.Context, url string, b *both) {
 	r := dial(t, url, b.Program.Address)
 	bad := []pgproto3.FrontendMessage{parse("", "SELECT 1 / 0"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{}}
@@ -420,7 +420,7 @@ func cancels(t *testing.T, ctx context.Context, url string, b *both) {
 	_ = c.Close(ctx)
 }
 
-// untilActive waits until somebody sleeps at the server, which it asks directly.
+// untilActive asks the server directly until a session sleeps there.
 func untilActive(t *testing.T, ctx context.Context, _ *both, url string) {
 	c := must(pgx.Connect(ctx, url))(t)
 	defer c.Close(ctx)
@@ -431,7 +431,7 @@ func untilActive(t *testing.T, ctx context.Context, _ *both, url string) {
 	}
 }
 
-// psql is libpq, which goes on where it is refused TLS.
+// psql is libpq, which continues without TLS if TLS is refused.
 func psql(t *testing.T, ctx context.Context, url string, b *both) {
 	path, err := exec.LookPath("psql")
 	if err != nil {
@@ -446,13 +446,13 @@ func psql(t *testing.T, ctx context.Context, url string, b *both) {
 	}
 }
 
-// refusals: what cannot be explored is refused with words that say what to do.
+// refusals: unsupported requests are refused with a text that says what to do.
 func refusals(t *testing.T, server *localserver.Postgres) {
 	for _, c := range []struct {
 		name  string
 		first func(t *testing.T, c net.Conn)
-		want  string // of Login
-		told  string // to the program
+		want  string // in the error of Login
+		told  string // in the message to the program
 	}{
 		{"TLS", func(t *testing.T, c net.Conn) {
 			must(c.Write(must((&pgproto3.SSLRequest{}).Encode(nil))(t)))(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// What a command was taken for, and its answer: "reads" and "writes" are gated.
+// The class of a command, and of its answer. "reads" and "writes" wait at the gate.
 const (
 	passed  = "passed"
 	reading = "reads"
@@ -21,8 +21,8 @@ const (
 
 	changed   = "changed"
 	unchanged = "unchanged"
-	failed    = "failed"         // unchanged
-	both      = "changed failed" // it may have changed, and has failed
+	failed    = "failed"         // failed without a change
+	both      = "changed failed" // failed, and may have changed something
 )
 
 func taken(o *wire.Command) string {
@@ -178,7 +178,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// EXEC answers nil when what was watched has changed.
+// TestWatchFails: EXEC answers nil if a watched key has changed.
 func TestWatchFails(t *testing.T) {
 	server := localservertest.Redis(t)
 	recorder := &wiretest.Recorder{}
@@ -196,8 +196,8 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// CLIENT REPLY OFF and SKIP: the program gets what it would without a gate, and the gate the
-// answers.
+// TestRenouncedAnswers: after CLIENT REPLY OFF and SKIP, the program gets the same answers as
+// without a gate, and the gate gets all answers.
 func TestRenouncedAnswers(t *testing.T) {
 	server := localservertest.Redis(t)
 	recorder := &wiretest.Recorder{}
@@ -216,7 +216,7 @@ func TestRenouncedAnswers(t *testing.T) {
 	direct.expect(t, want...)
 }
 
-// A wait ends as the event timeout ends it, and not by its own clock.
+// TestTimeoutByEvent: the event timeout ends a wait. The command's own clock does not.
 func TestTimeoutByEvent(t *testing.T) {
 	server := localservertest.Redis(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -246,7 +246,7 @@ func TestTimeoutByEvent(t *testing.T) {
 	}
 }
 
-// A joins is a recorder that tells the ids.
+// A joins is a recorder that reports the ids.
 type joins struct {
 	wiretest.Recorder
 	joined chan int64
@@ -254,7 +254,7 @@ type joins struct {
 
 func (g *joins) Joined(c *wire.Conn) { g.joined <- c.ID }
 
-// lets is a gate that every command stands at, and is let go from at once.
+// lets is a gate that releases every command at once.
 type lets struct{ joins }
 
 func (g *lets) Arrived(o *wire.Command) {

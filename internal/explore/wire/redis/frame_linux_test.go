@@ -49,7 +49,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What is wrong must be seen to be.
+// TestMalformed: malformed input is detected.
 func TestMalformed(t *testing.T) {
 	for _, raw := range []string{
 		"\r\n", "?\r\n", "$5\r\nhelloxx", "$-2\r\n", "$x\r\n", "$600000000\r\n", "*9999999999999\r\n", "+OK\n",
@@ -87,7 +87,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// A length that is announced costs nothing before the bytes come.
+// TestAnnouncedIsNotAllocated: an announced length allocates nothing before the bytes arrive.
 func TestAnnouncedIsNotAllocated(t *testing.T) {
 	for _, raw := range []string{"$536870912\r\nabc", "*1073741824\r\n:1\r\n", "%400000000\r\n", "=500000000\r\ntxt:"} {
 		if n := allocated(func() { _, _, _ = answerOf(raw) }); n > 1<<20 {
@@ -112,7 +112,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzAnswers: no panic, and what was read is what was there.
+// FuzzAnswers: no input panics, and parsed answers are the bytes of the input.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range append(answerSeeds, strings.Join(answerSeeds, "")) {
 		f.Add([]byte(s))

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// pair is a session whose program and server have sent all that they will.
+// pair returns a session whose program and server have sent all their bytes.
 func pair(program, server string) *session {
 	s := newSession(
 		&wire.Socket{R: bufio.NewReader(strings.NewReader(program))},
@@ -23,7 +23,7 @@ func pair(program, server string) *session {
 	return s
 }
 
-// next fails the test where there is no command.
+// next fails the test if there is no command.
 func next(t *testing.T, s *session) *wire.Command {
 	t.Helper()
 	o, err := s.Next()
@@ -86,7 +86,7 @@ func TestTimeouts(t *testing.T) {
 			[]byte("XREADGROUP"), []byte("GROUP"), []byte("block"), []byte("c"), []byte("BLOCK"), []byte("0"), []byte("STREAMS"), []byte("s"), []byte(">"),
 		})),
 		"WAIT 1 100\r\n": "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n",
-		// as they are: for ever already, refused by Redis, or waiting for nobody
+		// unchanged: without a limit already, refused by Redis, or without a wait
 		"BLPOP q 0\r\n": "BLPOP q 0\r\n", "BLPOP q 0.0\r\n": "BLPOP q 0.0\r\n", "BLPOP q x\r\n": "BLPOP q x\r\n", "BLPOP q -1\r\n": "BLPOP q -1\r\n",
 		"BLPOP q 1e300\r\n": "BLPOP q 1e300\r\n", "BLPOP\r\n": "BLPOP\r\n", "WAIT 1\r\n": "WAIT 1\r\n", "XREAD BLOCK\r\n": "XREAD BLOCK\r\n",
 		"XREAD BLOCK 1.5 STREAMS s 0\r\n": "XREAD BLOCK 1.5 STREAMS s 0\r\n", "LPOP q 5\r\n": "LPOP q 5\r\n",
@@ -120,7 +120,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// An answer that is wrong for its command, or none at all, must not be taken for another.
+// TestPushes: an answer that does not fit its command, or is none, must not be mistaken for
+// another.
 func TestPushes(t *testing.T) {
 	const (
 		subscribed = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"

@@ -26,8 +26,8 @@ const deadline = 20 * time.Second
 
 const askID = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 
-// transparent has use speak through the gate, and compares the bytes on both sides of it.
-// like tells how the server's side may differ.
+// transparent runs use through the gate and compares the bytes on both sides. like says how the
+// server's side may differ.
 func transparent(t *testing.T, server string, use func(address string), like func(up string) string) {
 	t.Helper()
 	b := wiretest.Through(t, wire.Open{}, Protocol(), server)
@@ -67,7 +67,7 @@ func TestTransparentRedis(t *testing.T) {
 			"plain": plain, "pipeline": pipeline, "transactions": transactions, "scripts": scripts,
 			"types": types, "large": func(t *testing.T, c *redis.Client) { large(t, c, []int{2: 1 << 20, 3: 20 << 20}[protocol]) }, "blocking": func(t *testing.T, c *redis.Client) { blocking(t, c, direct) },
 		}
-		if protocol == 2 { // go-redis v9.21 loses time on confirmations in RESP3, without a gate too
+		if protocol == 2 { // go-redis v9.21 loses time on confirmations in RESP3, with or without a gate
 			uses["channels"] = func(t *testing.T, c *redis.Client) { subscriptions(t, c, direct) }
 		}
 		for name, use := range uses {
@@ -103,11 +103,11 @@ func TestTransparentRedis(t *testing.T) {
 			direct.RPush(t.Context(), "ready", "x")
 			c.do(t, "BLPOP", "ready", "12.5")
 			c.do(t, "WAIT", "0", "100")
-		}, nil) // what no gate holds keeps its limit
+		}, nil) // a command that no gate holds keeps its limit
 	})
 }
 
-// want fails the test where a command of go-redis has failed, but for nil.
+// want fails the test if a go-redis command has failed, except with nil.
 func want(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -129,7 +129,7 @@ func plain(t *testing.T, c *redis.Client) {
 	want(t, c.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f", "v"}}).Err())
 	want(t, c.XRead(ctx, &redis.XReadArgs{Streams: []string{"x", "0"}, Block: -1}).Err())
 	want(t, c.Info(ctx).Err())
-	want(t, c.Command(ctx).Err()) // nested
+	want(t, c.Command(ctx).Err()) // nested answer
 	if err := c.LPush(ctx, "a", "1").Err(); err == nil {
 		t.Error("LPUSH to a string")
 	}
@@ -151,7 +151,7 @@ func transactions(t *testing.T, c *redis.Client) {
 	for range 2 {
 		_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.Incr(ctx, "n")
-			p.LPush(ctx, "n", "x") // an error in EXEC's answer
+			p.LPush(ctx, "n", "x") // an error inside EXEC's answer
 			p.Get(ctx, "missing")
 			return nil
 		})
@@ -189,7 +189,7 @@ func scripts(t *testing.T, c *redis.Client) {
 	}
 }
 
-// types has each of RESP3's sent, where the connection speaks it.
+// types makes the server send each type of RESP3, if the connection uses it.
 func types(t *testing.T, c *redis.Client) {
 	for _, script := range []string{
 		"return nil", "return true", "return {double=3.25}", "return {map={a=1}}", "return {set={a=true}}",
@@ -262,7 +262,7 @@ func subscriptions(t *testing.T, c, direct *redis.Client) {
 	confirmed(1)
 }
 
-// A client is a connection on which RESP is written by hand.
+// A client writes RESP directly to a connection.
 type client struct {
 	net.Conn
 	from *reader
@@ -286,7 +286,7 @@ func (c *client) send(t *testing.T, raw string) {
 	}
 }
 
-// answer is the next thing that comes.
+// answer returns the next answer.
 func (c *client) answer(t *testing.T) string {
 	t.Helper()
 	v, _, err := c.from.message()
@@ -319,14 +319,14 @@ func (c *client) expect(t *testing.T, answers ...string) {
 	}
 }
 
-// byHand sends what no library does.
+// byHand sends commands that no library sends.
 func byHand(t *testing.T, address string) {
 	c := dial(t, address)
 	c.send(t, "\r\n*0\r\n*-1\r\nset inline \"a \\x41\"\r\nGET inline\n")
 	c.expect(t, "OK", `"a A"`)
 	c.send(t, "SUBSCRIBE a b a\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nPING\r\n")
 	c.expect(t, "[subscribe a 1]", "[subscribe b 2]", "[subscribe a 2]")
-	for range 2 { // in any order
+	for range 2 { // in either order
 		if got := c.answer(t); !strings.HasPrefix(got, "[unsubscribe ") {
 			t.Error(got)
 		}
@@ -348,7 +348,7 @@ func byHand(t *testing.T, address string) {
 	_ = c.Close()
 }
 
-// messages come between the answers.
+// messages arrive between answers.
 func messages(t *testing.T, address string, direct *redis.Client) {
 	c := dial(t, address)
 	defer c.Close()
@@ -368,7 +368,7 @@ func messages(t *testing.T, address string, direct *redis.Client) {
 	c.expect(t, "[unsubscribe a 2]", "[unsubscribe b 1]", "[punsubscribe a* 0]", "[sunsubscribe s 0]", "[sunsubscribe nil 0]")
 }
 
-// tracking: the server says by a push that a key has changed.
+// tracking: the server reports a changed key by a push.
 func tracking(t *testing.T, address string, direct *redis.Client) {
 	c := dial(t, address)
 	defer c.Close()
@@ -381,7 +381,7 @@ func tracking(t *testing.T, address string, direct *redis.Client) {
 	}
 }
 
-// random sends the same commands in pieces of any size.
+// random sends the same commands in pieces of random size.
 func random(t *testing.T, address string) {
 	c := dial(t, address)
 	defer c.Close()
@@ -424,8 +424,8 @@ func random(t *testing.T, address string) {
 	both.Wait()
 }
 
-// What comes right behind an answer, a message or the end of the connection, does not
-// overtake it.
+// TestOrder: bytes right behind an answer, a message or the end of the connection do not overtake
+// it.
 func TestOrder(t *testing.T) {
 	server := localservertest.Redis(t)
 	proxy := wiretest.Proxy(t, wire.Open{}, Protocol(), server.Addr)

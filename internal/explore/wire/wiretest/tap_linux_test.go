@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// TestDifference: a byte that has changed, is missing or is too much is found.
+// TestDifference: a changed, missing or additional byte is found.
 func TestDifference(t *testing.T) {
 	for got, found := range map[string]bool{"ab": false, "ac": true, "a": true, "abc": true, "": true} {
 		if said := wiretest.Difference([]byte(got), []byte("ab")); (said != "") != found {

@@ -138,6 +138,17 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
+// BreaksUnder lists the conditions under which the catalogue promises a break on a database, in
+// the order of Played.
+func (e Entry) BreaksUnder(database string) (broken []promise.Condition) {
+	for _, c := range promise.Played() {
+		if v := e.Promised(c, database); v != "" && v != verdict.Holds {
+			broken = append(broken, c)
+		}
+	}
+	return broken
+}
+
 // LackedOn says what the strategy needs and a database lacks, as far as its name says so.
 func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)

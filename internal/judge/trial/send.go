@@ -67,6 +67,9 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		result, err = rush.Restocks(ctx, config, result, o.Restocks)
 	}
 	result.Promise = promised
+	if entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); ok && result.Verdict == verdict.Holds {
+		result.BreaksUnder = entry.BreaksUnder(bed.Database)
+	}
 	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {
 		result.Reason += "; no promise is made: " + why
 	}

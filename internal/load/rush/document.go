@@ -52,9 +52,17 @@ func (r Report) results() report.Table {
 		for _, field := range x.fields() {
 			row = append(row, report.Cell{Text: field})
 		}
-		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(x.Verdict), Status: x.status(), Case: "rush-" + x.Strategy}))
+		t.Rows = append(t.Rows, append(row, report.Cell{Text: x.word(), Status: x.status(), Case: "rush-" + x.Strategy}))
 	}
 	return t
+}
+
+// word is the verdict as the table shows it: marked if a strategy that holds here breaks elsewhere.
+func (x Result) word() string {
+	if len(x.BreaksUnder) > 0 {
+		return string(x.Verdict) + " *"
+	}
+	return string(x.Verdict)
 }
 
 // status compares the verdict with the promise, where there is one.

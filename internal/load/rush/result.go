@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
@@ -35,6 +36,10 @@ type Result struct {
 	Verdict    verdict.Verdict `json:"verdict"`
 	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
+
+	// BreaksUnder lists the conditions under which the catalogue promises that the strategy breaks,
+	// although it holds in this rush.
+	BreaksUnder []promise.Condition `json:"breaks_under,omitempty"`
 
 	Audited audit.Report `json:"-"` // what it was judged by
 	Crowd   int          `json:"-"` // how many asked, without those who came late to see whether anybody is served

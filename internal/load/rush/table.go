@@ -33,7 +33,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n\n", r.lead(), r.results().Terminal(report.Look{Colour: colour, Loud: true}))
 	for _, x := range r.Results {
-		if x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 {
+		if x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 || len(x.BreaksUnder) > 0 {
 			fmt.Fprintln(&b, x.Strategy+": "+x.seen())
 		}
 	}
@@ -66,8 +66,25 @@ func (x Result) seen() string {
 	if x.Returned > 0 {
 		text += fmt.Sprintf("; buyers came back %d times after Retry-After", x.Returned)
 	}
+	if len(x.BreaksUnder) > 0 {
+		text += "; * breaks under " + x.breaks()
+	}
 	if x.FirstError != "" {
 		text += "; first error: " + x.FirstError
+	}
+	return text
+}
+
+// breaks names the first three conditions that break the strategy.
+func (x Result) breaks() string {
+	const shown = 3
+	var names []string
+	for _, c := range x.BreaksUnder[:min(shown, len(x.BreaksUnder))] {
+		names = append(names, string(c))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(x.BreaksUnder) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }

@@ -73,7 +73,7 @@ bench: servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
 	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
 	cd locktest/bench && go run . -markdown
 
-workshop: ## what docs/workshop.md needs on this machine: looked at, fetched, compiled
+workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name the parts that are ready
 	@tools/workshop.sh
 
 build: ## build bin/shop

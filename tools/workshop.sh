@@ -1,18 +1,41 @@
 #!/usr/bin/env bash
-# What `make workshop` runs: looks at what docs/workshop.md needs on the leader's machine, and
-# fetches and compiles all of it, so that nothing asks the network afterwards. What is missing
-# is named with the line that gets it. Exit code: 1 when the 90 minutes cannot be held so.
+# What `make workshop` runs. It checks this machine for each part of
+# docs/guides/run-a-workshop.md, fetches and compiles what the part needs, and names the parts
+# that are ready. A missing thing is shown with the command that installs it. Exit code: 0 when
+# every part is ready, else 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/usr/local/sbin
-missing=0
+ready=() missing=()
+current=
 
 have() { command -v "$1" >/dev/null 2>&1; }
 ok() { printf '  ok       %s\n' "$1"; }
-lacks() { printf '  missing  %s\n' "$1"; missing=1; }
-note() { printf "  note     %s\n" "$1"; }
+lacks() { printf '  missing  %s\n' "$1"; fit=no; }
+note() { printf '  note     %s\n' "$1"; }
 
-# quietly runs a step; its output is shown where it fails.
+# finish files the current part under ready or missing.
+finish() {
+	if [ -n "$current" ]; then
+		if [ "$fit" = yes ]; then ready+=("$current"); else missing+=("$current"); fi
+	fi
+	current=
+}
+
+part() {
+	finish
+	current=$1 fit=yes
+	printf '%s:\n' "$current"
+}
+
+# named lists parts after a heading, one a line.
+named() {
+	local heading=$1
+	shift
+	[ $# = 0 ] || { printf '%s\n' "$heading"; printf '  - %s\n' "$@"; }
+}
+
+# quietly runs a step, and shows its output only if it fails.
 quietly() {
 	local what=$1 out
 	shift
@@ -22,21 +45,21 @@ quietly() {
 	fi
 }
 
-# offline runs a command that may ask no network.
+# offline runs a command that must not use the network.
 offline() { GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local "$@"; }
 
-# exercised: an exercise compiles from the caches, as a learner's does. What is started is not
-# solved, so it is judged as wrong: exit code 1.
-exercised() {
+# exercise_compiles checks that a learner's new exercise compiles without the network. The exercise is
+# not solved yet, so the check must end with exit code 1.
+exercise_compiles() {
 	local folder code=0
 	folder=$(mktemp -d)
-	offline bin/shop exercise start 1 "$folder/first" || code=2
-	[ "$code" = 2 ] || offline bin/shop exercise check "$folder/first" || code=$?
+	offline ./shop exercise start 1 "$folder/first" || code=2
+	[ "$code" = 2 ] || offline ./shop exercise check "$folder/first" || code=$?
 	rm -rf "$folder"
 	[ "$code" = 1 ]
 }
 
-# clients of examples/node, unless they are there: npm ci begins by a removal.
+# clients installs the packages of examples/node unless they are up to date: npm ci removes them first.
 clients() {
 	[ examples/node/node_modules/.package-lock.json -nt examples/node/package-lock.json ] ||
 		npm ci --silent --no-audit --no-fund --prefix examples/node
@@ -44,7 +67,7 @@ clients() {
 
 free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# serves: what listens on a port is a shop, by the document of its routes.
+# serves reports whether the program on a port is a shop, by its OpenAPI document.
 serves() {
 	local said=
 	{
@@ -68,48 +91,66 @@ browser() {
 	if [ -d "/Applications/Safari.app" ] || [ -d "/Applications/Google Chrome.app" ] || [ -d "/Applications/Firefox.app" ]; then
 		ok "a browser, in /Applications"
 	else
-		lacks "a browser, for the projector: sudo apt-get install chromium"
+		lacks "a browser for the projector: sudo apt-get install chromium"
 	fi
 }
 
-echo "the 90 minutes:"
+database() {
+	if have mariadbd || have mysqld; then ok "MariaDB or MySQL"; else lacks "MariaDB or MySQL: make servers"; fi
+}
+
+redis() {
+	if have redis-server || have valkey-server; then ok "Redis"; else lacks "Redis: make servers"; fi
+}
+
+# explored checks what shop explore --app needs: the exercises in other languages are run by it.
+explored() {
+	if [ "$(uname -s)" = Linux ]; then ok "Linux"; else lacks "Linux"; fi
+	database
+	redis
+}
+
+part "the 90 minutes"
 if have go; then
 	wanted=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod)
 	found=$(go env GOVERSION)
-	if [ "$(printf '%s\n' "go$wanted" "$found" | sort -V | head -n 1)" = "go$wanted" ]; then ok "Go: $found"; else lacks "Go $wanted or later; here is $found: https://go.dev/dl"; fi
+	if [ "$(printf '%s\n' "go$wanted" "$found" | sort -V | head -n 1)" = "go$wanted" ]; then ok "Go: $found"; else lacks "Go $wanted or later, not $found: https://go.dev/dl"; fi
 else
 	lacks "Go: https://go.dev/dl, or your system's package golang"
 fi
-quietly "bin/shop, compiled" go build -o bin/shop ./cmd/shop
-quietly "a rush on the embedded engine" bin/shop rush --strategy for-update --expect
+quietly "./shop, compiled" go build -o shop ./cmd/shop
+quietly "a rush on the embedded engine" ./shop rush --strategy for-update --expect
 browser
 if free 8080; then
 	ok "port 8080"
 elif serves 8080; then
-	ok "port 8080: a shop serve of yours has it; end that before minute 5, or go on with it"
+	ok "port 8080: your shop serve uses it; stop it before minute 5, or use it"
 else
-	lacks "port 8080 is taken by another program: end that, or give shop serve --addr another"
+	lacks "port 8080: another program uses it; stop it, or give shop serve another --addr"
 fi
-note "phones: in the network of this machine; then shop serve --addr 0.0.0.0:8080, and the page shows the code to scan"
+note "phones must be in the network of this machine; they scan the code at /room/screen"
 
-echo "half a day, too:"
-quietly "an exercise, compiled without the network" exercised
-if have mariadbd || have mysqld; then ok "MariaDB or MySQL, for --engine local"; else note "no MariaDB, for --engine local: make servers"; fi
-if have redis-server || have valkey-server; then ok "Redis, for --engine local"; else note "no Redis, for --engine local: make servers"; fi
-if have node && have npm; then
-	quietly "Node and its clients, for exercises 1 to 4" clients
-else
-	note "no Node, for exercises 1 to 4 in it: make servers"
-fi
+part "exercises in Go"
+quietly "an exercise, compiled without the network" exercise_compiles
+
+part "exercises 1 to 4 in Node"
+explored
+if have node && have npm; then quietly "Node and its clients" clients; else lacks "Node and npm: make servers"; fi
+
+part "exercises 1 to 4 in Python"
+explored
 if python3 -c 'import pymysql, redis' 2>/dev/null || /usr/bin/python3 -c 'import pymysql, redis' 2>/dev/null; then
-	ok "Python with pymysql and redis, for exercises 1 to 4"
+	ok "Python with pymysql and redis"
 else
-	note "no Python with pymysql and redis, for exercises 1 to 4 in it: make servers"
+	lacks "Python with pymysql and redis: make servers"
 fi
 
-if [ "$missing" = 0 ]; then
-	echo "ready; nothing of it needs the network any more"
-else
-	echo "not ready: see what is missing above"
-fi
-exit "$missing"
+part "real servers, real faults"
+database
+redis
+
+finish
+echo
+named "ready, also without a network:" ${ready[@]+"${ready[@]}"}
+named "not ready; install what is missing above:" ${missing[@]+"${missing[@]}"}
+[ ${#missing[@]} = 0 ]

@@ -129,10 +129,13 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// TestWorkshop runs every command of docs/workshop.md, in the order of the page, and compares.
-func TestWorkshop(t *testing.T) {
+// transcribed lists the pages whose commands are run, in the order of the page.
+var transcribed = []string{"tutorial/first-hour.md", "guides/run-a-workshop.md", "guides/run-a-workshop-answers.md"}
+
+// TestTranscribedPages runs the commands of each page and compares what they print.
+func TestTranscribedPages(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the workshop is run by the built program: make test")
+		t.Skip("the pages are run by the built program: make test")
 	}
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err == nil { // make workshop would, under another test's feet
@@ -144,24 +147,25 @@ func TestWorkshop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // somebody may use 8080
+	l, err := net.Listen("tcp", "127.0.0.1:0") // another program may use 8080
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_ = l.Close()
-	bin, folder := t.TempDir(), t.TempDir()
+	bin := t.TempDir()
 	if err := os.Symlink(path, filepath.Join(bin, "shop")); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
-		"XDG_CONFIG_HOME="+folder, "WORK="+folder, "MAKEFLAGS=", "MAKELEVEL=") // make test may run this
-	for _, name := range []string{"workshop.md", "workshop-answers.md"} {
+	for _, name := range transcribed {
+		folder := t.TempDir()
+		env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
+			"XDG_CONFIG_HOME="+folder, "WORK="+folder, "MAKEFLAGS=", "MAKELEVEL=") // make test may run this
 		page, err := os.ReadFile("../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := transcripts(strings.ReplaceAll(string(page), "8080", port))
+		all := transcripts(strings.NewReplacer("8080", port, "./shop ", "shop ").Replace(string(page)))
 		if len(all) == 0 {
 			t.Errorf("%s has no command", name)
 		}
@@ -173,6 +177,28 @@ func TestWorkshop(t *testing.T) {
 				t.Errorf("docs/%s:%d: $ %s\nprinted\n%s\nand the page says\n%s", name, s.line, s.command, out, strings.Join(s.prints, "\n"))
 			}
 		}
+	}
+}
+
+// TestWorkshopMissing hides Node from make workshop: the part that needs it is not ready.
+func TestWorkshopMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the shop and an exercise: make test")
+	}
+	bin := t.TempDir()
+	for _, name := range strings.Fields("bash cat chmod dirname gcc git go head mktemp printf rm sed sort tail uname chromium") {
+		if path, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c := exec.Command("bash", "tools/workshop.sh")
+	c.Dir, c.Env = "../..", append(os.Environ(), "PATH="+bin)
+	out, err := c.CombinedOutput()
+	_, missing, _ := strings.Cut(string(out), "\nnot ready; ")
+	if c.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "missing  Node and npm: make servers\n") || !strings.Contains(missing, "  - exercises 1 to 4 in Node\n") {
+		t.Errorf("%v, missing Node is not named:\n%s", err, out)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestTranscripts(t *testing.T) {
 }
 
 // transcribed lists the pages whose commands are run, in the order of the page.
-var transcribed = []string{"tutorial/first-hour.md", "guides/run-a-workshop.md", "guides/run-a-workshop-answers.md"}
+var transcribed = []string{"tutorial/first-hour.md", "guides/run-a-workshop.md", "guides/run-a-workshop-answers.md", "guides/add-to-ci.md", "reference/exercises.md"}
 
 // TestTranscribedPages runs the commands of each page and compares what they print.
 func TestTranscribedPages(t *testing.T) {

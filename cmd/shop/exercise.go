@@ -30,7 +30,7 @@ your code to every order of a few buyers' commands, among them those in which a
 lease runs out or a buyer crashes, and to a crowd; with --engine local also to
 real faults on private servers. It says in which step what went wrong.
 
-docs/exercises.md has more.`,
+docs/reference/exercises.md has more.`,
 		Example: `  shop exercise list
   shop exercise start 1 first
   shop exercise check first

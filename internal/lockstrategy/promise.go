@@ -138,12 +138,12 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
-// BreaksUnder lists the conditions under which the catalogue promises a break on a database, in
+// BreaksUnder names the conditions under which the catalogue promises a break on a database, in
 // the order of Played.
-func (e Entry) BreaksUnder(database string) (broken []promise.Condition) {
+func (e Entry) BreaksUnder(database string) (broken []string) {
 	for _, c := range promise.Played() {
 		if v := e.Promised(c, database); v != "" && v != verdict.Holds {
-			broken = append(broken, c)
+			broken = append(broken, string(c))
 		}
 	}
 	return broken

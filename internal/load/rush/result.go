@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
@@ -39,7 +38,7 @@ type Result struct {
 
 	// BreaksUnder lists the conditions under which the catalogue promises that the strategy breaks,
 	// although it holds in this rush.
-	BreaksUnder []promise.Condition `json:"breaks_under,omitempty"`
+	BreaksUnder []string `json:"breaks_under,omitempty"`
 
 	Audited audit.Report `json:"-"` // what it was judged by
 	Crowd   int          `json:"-"` // how many asked, without those who came late to see whether anybody is served

@@ -78,11 +78,7 @@ func (x Result) seen() string {
 // breaks names the first three conditions that break the strategy.
 func (x Result) breaks() string {
 	const shown = 3
-	var names []string
-	for _, c := range x.BreaksUnder[:min(shown, len(x.BreaksUnder))] {
-		names = append(names, string(c))
-	}
-	text := strings.Join(names, ", ")
+	text := strings.Join(x.BreaksUnder[:min(shown, len(x.BreaksUnder))], ", ")
 	if more := len(x.BreaksUnder) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

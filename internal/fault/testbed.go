@@ -44,20 +44,20 @@ type Testbed struct {
 	Confirmed bool
 
 	buyers *clients
-	orders rush.Orders
+	orders rush.RepeatedOrders
 	repairs
 }
 
 // Facts are the results of a play.
 type Facts struct {
-	Proof   string          // that the fault took effect
-	Missed  string          // why the fault did not take effect; "" if it did
-	Answers []buyers.Answer // of all buyers
-	Last    []buyers.Answer // of the last burst, after the repair
-	Visits  []buyers.Answer // all answers, if buyers asked more than once; otherwise nil
-	Orders  rush.Orders     // orders that were repeated with their Idempotency-Key
-	Stalled string          // a broken promise of service; "" if it was kept
-	Times   Times           // of the shops
+	Proof   string              // that the fault took effect
+	Missed  string              // why the fault did not take effect; "" if it did
+	Answers []buyers.Answer     // of all buyers
+	Last    []buyers.Answer     // of the last burst, after the repair
+	Visits  []buyers.Answer     // all answers, if buyers asked more than once; otherwise nil
+	Orders  rush.RepeatedOrders // orders that were repeated with their Idempotency-Key
+	Stalled string              // a broken promise of service; "" if it was kept
+	Times   Times               // of the shops
 	// Kept is how long a lock may still be kept in Last although nothing is wrong any more.
 	Kept time.Duration
 }

@@ -43,15 +43,15 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 		return err
 	}
 
-	came := rush.Orders{ByID: true}
+	came := rush.RepeatedOrders{CompareIDsOnly: true}
 	for i := range orders {
 		came.Add(twice[2*i:2*i+2], again[i:i+1])
 	}
 	facts := fault.Facts{
-		Answers: came.Known, Last: came.Known, Visits: came.Visits,
-		Proof: fmt.Sprintf("of %d orders that were sold under a key, the second request was out before the first was answered; all were sent a third time", came.Both),
+		Answers: came.Final, Last: came.Final, Visits: came.Answers,
+		Proof: fmt.Sprintf("of %d orders that were sold under a key, the second request was out before the first was answered; all were sent a third time", came.Overlapping),
 	}
-	if came.Both == 0 {
+	if came.Overlapping == 0 {
 		facts.Missed = "no order was sold whose two requests were under way at once"
 		if status := twice[0].Status; status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
 			facts.Missed = fmt.Sprintf("POST /product/buy with an Idempotency-Key is answered %d: of a service without keys say --no-idempotency-keys", status)

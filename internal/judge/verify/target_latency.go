@@ -34,7 +34,7 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	const least = 2 * (way - wayJitter)
 	quickest := time.Duration(-1)
 	for _, v := range came {
-		if took := v.Begun.Sub(v.Start); !v.Begun.IsZero() && (quickest < 0 || took < quickest) {
+		if took := v.AnswerBegan.Sub(v.Start); !v.AnswerBegan.IsZero() && (quickest < 0 || took < quickest) {
 			quickest = took
 		}
 	}

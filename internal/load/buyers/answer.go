@@ -16,27 +16,27 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Answer is what one buyer got. Its times are the buyer's: from leaving the
+// An Answer is the result of one buyer. Its times are measured at the buyer, from leaving the
 // gate to the last byte.
 type Answer struct {
 	audit.Answer
-	Receipt     string       // of a sale, as it came
-	Detail      string       // of anything that is no sale
-	Inside      [2]time.Time // when the buy was inside the shop, where the shop says so; else zero
-	Sent, Begun time.Time    // when the request was out and when its answer began; zero when that was never seen
-	Unreached   bool         // there was no connection: the shop read nothing of the request
-	HungUp      bool         // the buyer closed the connection when its request was out and not answered
-	First       time.Time    // start of the buyer's first request; Start belongs to its last one
-	Returns     int          // how often the buyer came back after a refusal
+	Receipt           string       // of a sale, unchanged
+	Detail            string       // problem detail of an answer that is no sale
+	Inside            [2]time.Time // when the buy was inside the shop; zero if the shop does not say
+	Sent, AnswerBegan time.Time    // when the request was sent and its answer began; zero if that was not seen
+	Unreached         bool         // no connection: the shop did not see the request
+	HungUp            bool         // the buyer closed the connection before the answer
+	First             time.Time    // start of the buyer's first request; Start belongs to its last one
+	Returns           int          // how often the buyer came back after a refusal
 
 	mayReturn    bool // the answer has a Retry-After, read into returnsAfter
 	returnsAfter time.Duration
 }
 
-// SaysWhen reports whether the shop said when the buy was inside it.
+// SaysWhen reports whether the shop reported when the buy was inside it.
 func (a Answer) SaysWhen() bool { return !a.Inside[0].IsZero() }
 
-// Answers returns the answers as the audit takes them.
+// Answers returns the answers in the form that the audit takes.
 func Answers(all []Answer) []audit.Answer {
 	audited := make([]audit.Answer, len(all))
 	for i, a := range all {
@@ -45,11 +45,11 @@ func Answers(all []Answer) []audit.Answer {
 	return audited
 }
 
-// answerOf reads the answer to a buyer. Without a whole response it is Unknown: the sale may
-// have been made. The buyer names itself, whatever the receipt says.
+// answerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since
+// the sale may have been made. The buyer's name comes from the order and not from the receipt.
 func answerOf(x Exchange, b Buyer) Answer {
 	a := Answer{
-		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, Begun: x.Begun,
+		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, AnswerBegan: x.AnswerBegan,
 		Unreached: x.Err != nil && !x.Connected, HungUp: x.HungUp,
 	}
 	a.Purchaser, a.Units, a.Start, a.End = b.Name, max(b.Units, 1), x.Start, x.End
@@ -68,9 +68,9 @@ func answerOf(x Exchange, b Buyer) Answer {
 	return a
 }
 
-// ReadAnswer reads the answer to a buy of some units. Without a receipt the outcome is the
-// problem's own word, or follows from the status if there is none. id is the record of a sale,
-// and detail says what an answer is that is no sale.
+// ReadAnswer reads the answer to a buy. Without a receipt, the outcome is the one that the problem
+// names, or follows from the status. id is the record of a sale. detail describes any other
+// answer.
 func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {
@@ -109,7 +109,7 @@ func outcomeOfStatus(code int) purchase.Outcome {
 	return purchase.Failed
 }
 
-// readSpan reads a purchase.SpanHeader. It returns zero times for an invalid one.
+// readSpan parses a purchase.SpanHeader. It returns zero times if the header is invalid.
 func readSpan(header string) (span [2]time.Time) {
 	from, to, found := strings.Cut(header, "-")
 	called, err1 := strconv.ParseInt(from, 10, 64)

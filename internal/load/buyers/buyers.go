@@ -1,7 +1,7 @@
 // Package buyers sends buyers to a shop over HTTP and reads the answers.
 //
 //	Sender.AtOnce  each buyer opens a connection -> gate -> all requests at the same moment
-//	Sender.Keep    askers that send one request after the other, for a duration
+//	Sender.Keep    askers send one request after the other, for a duration
 //	Sender.One     one buyer
 //
 // It is the only load generator of the project. It sends a request at most once; see Client.
@@ -25,48 +25,47 @@ import (
 
 // A Sender sends buyers to the processes of a shop.
 type Sender struct {
-	URLs     []string // one a process, without a slash at the end; requests are spread over them in turn
+	URLs     []string // one for each process, without a trailing slash; requests use them in turn
 	Strategy string
-	Product  string        // for buyers that name none
-	Timeout  time.Duration // of one request with its answer, above 0
-	// Patience is how long a buyer waits inside the shop. A buyer that the shop refuses with
-	// Retry-After, before half of Patience is over, comes back. 0: each buyer asks once.
+	Product  string        // product of buyers that name none
+	Timeout  time.Duration // limit of one request with its answer; above 0
+	// Patience is the maximum wait inside the shop. If the shop refuses a buyer with Retry-After
+	// before half of Patience is over, the buyer comes back. 0: each buyer asks once.
 	Patience time.Duration
-	Client   *Client      // nil: a client of its own for each call
-	Leavers  *Leavers     // learns which buyers wait for an answer; nil: none does
-	Answered func(Answer) // called with each answer as it comes; AtOnce and Keep make one call at a time; may be nil
+	Client   *Client      // nil: a new client for each call
+	Leavers  *Leavers     // tracks the buyers that wait for an answer; may be nil
+	Answered func(Answer) // called with each answer, one call at a time; may be nil
 }
 
 // A Buyer is one request.
 type Buyer struct {
 	Name    string
-	URL     string // the process it asks; "" takes one of the sender's in turn
-	Units   int64  // asked for; 0 is 1
-	Product string // "" is the sender's
-	// Key is an Idempotency-Key. A request with a key is a POST with the order in the query
-	// and as JSON, since services differ in which they read. Without a key it is a GET,
-	// which every service takes.
+	URL     string // process to ask; "": one of the sender's in turn
+	Units   int64  // 0 means 1
+	Product string // "": the sender's product
+	// Key is an Idempotency-Key. A request with a key is a POST with the order in the query and
+	// as JSON, since services read one or the other. A request without a key is a GET.
 	Key string
-	// HangUp is how long the buyer waits after its request is out until it closes the
-	// connection. 0: it stays.
+	// HangUp is the time from sending the request until the buyer closes the connection. 0: it
+	// stays.
 	HangUp time.Duration
 }
 
-// A Loop describes askers that send one request after the other.
+// A Loop describes askers. Each sends one request after the other.
 type Loop struct {
 	Duration time.Duration
-	Askers   func(share float64) int              // how many ask at this share of Duration, 0 to 1
-	Buyer    func(asker int, request int64) Buyer // makes a request; several goroutines call it at once
-	Pause    time.Duration                        // after an answer other than sold and sold out
+	Askers   func(share float64) int              // number of askers at this share of Duration, 0 to 1
+	Buyer    func(asker int, request int64) Buyer // returns the next request; called by several goroutines
+	Pause    time.Duration                        // pause after an answer other than sold and sold out
 }
 
-// Constant is Loop.Askers for the same number of askers all the time.
+// Constant returns a Loop.Askers with a constant number of askers.
 func Constant(askers int) func(float64) int { return func(float64) int { return askers } }
 
-// AtOnce sends every buyer at the same moment, each on a connection that is open already,
-// and returns the answers in the order of the buyers. When ctx ends, it sends no more buyers
-// and those under way hang up. A buyer that was not sent is Unknown and has no times. A buyer that
-// came back is represented by its last answer.
+// AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers
+// in the order of the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang
+// up. A buyer that was not sent is Unknown and has no times. For a buyer that came back, AtOnce
+// returns the last answer.
 func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
@@ -96,12 +95,11 @@ func (s Sender) One(ctx context.Context, b Buyer) Answer {
 	return c.ask(ctx, ctx, s.process(b, 0), b)
 }
 
-// adjustEvery is how often Keep changes the number of askers.
+// adjustEvery is the interval at which Keep adjusts the number of askers.
 const adjustEvery = 20 * time.Millisecond
 
-// Keep lets askers ask again and again, and returns when the duration is over and every
-// request is answered. It hands the answers to Answered alone: minutes have millions of them.
-// When ctx ends, the requests under way hang up.
+// Keep runs askers for a duration and returns when every request is answered. Only Answered gets
+// the answers, since a minute has millions of them. When ctx ends, the waiting requests hang up.
 func (s Sender) Keep(ctx context.Context, l Loop) {
 	c, end := s.begin()
 	defer end()
@@ -110,7 +108,7 @@ func (s Sender) Keep(ctx context.Context, l Loop) {
 	asking, stopAll := context.WithCancel(ctx)
 	defer stopAll()
 	var requests atomic.Int64
-	var stops []context.CancelFunc // of the askers that ask now
+	var stops []context.CancelFunc // one for each running asker
 	over, tick := time.After(l.Duration), time.NewTicker(adjustEvery)
 	defer tick.Stop()
 	for start := time.Now(); ; {
@@ -134,10 +132,10 @@ func (s Sender) Keep(ctx context.Context, l Loop) {
 	}
 }
 
-// call is one call of a sender.
+// call is one call of AtOnce, One or Keep.
 type call struct {
 	Sender
-	mu     sync.Mutex   // for Answered
+	mu     sync.Mutex   // guards calls of Answered
 	served atomic.Int64 // time of the last answer other than busy, in nanoseconds of Unix time
 }
 
@@ -150,7 +148,7 @@ func (s Sender) begin() (c *call, end func()) {
 	return c, end
 }
 
-// process is where a buyer asks.
+// process returns the URL that a buyer asks.
 func (s Sender) process(b Buyer, request int64) string {
 	if b.URL != "" {
 		return b.URL
@@ -158,7 +156,7 @@ func (s Sender) process(b Buyer, request int64) string {
 	return s.URLs[request%int64(len(s.URLs))]
 }
 
-// keep is one asker. It stops to ask when going ends.
+// keep runs one asker until going ends.
 func (c *call) keep(ctx, going context.Context, l Loop, asker int, requests *atomic.Int64) {
 	for going.Err() == nil {
 		request := requests.Add(1) - 1
@@ -174,8 +172,8 @@ func (c *call) keep(ctx, going context.Context, l Loop, asker int, requests *ato
 	}
 }
 
-// connect leaves an open connection to the process. The answer does not matter, nor whether
-// there is one: the buy will show it.
+// connect opens a connection to the process and keeps it open. It ignores the answer and errors,
+// since the buy will report them.
 func (c *call) connect(ctx context.Context, base string) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -205,7 +203,7 @@ func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 	return a
 }
 
-// order is the request that buys.
+// order returns the HTTP request of a buy.
 func (s Sender) order(base string, b Buyer) (*http.Request, error) {
 	product, units := cmp.Or(b.Product, s.Product), max(b.Units, 1)
 	query := url.Values{"lock": {s.Strategy}, "product": {product}, "purchaser": {b.Name}}

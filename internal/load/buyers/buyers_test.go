@@ -51,7 +51,7 @@ func TestAtOnce(t *testing.T) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			at[process].Add(1)
 			inside.Done()
-			inside.Wait() // nobody is answered before all are here
+			inside.Wait() // no buyer is answered before all have arrived
 			if q := r.URL.Query(); q.Get("lock") != "any" || q.Get("product") != "apple" {
 				t.Errorf("the query is %v", q)
 			}
@@ -74,8 +74,8 @@ func TestAtOnce(t *testing.T) {
 		if a.Purchaser != fmt.Sprintf("b%d", i) || a.Outcome != want || a.ID != id {
 			t.Errorf("answer %d: %s of %s, record %d; want %s, record %d", i, a.Outcome, a.Purchaser, a.ID, want, id)
 		}
-		if a.Start.After(a.Sent) || a.Sent.After(a.Begun) || a.Begun.After(a.End) || a.Start.IsZero() {
-			t.Errorf("answer %d: left at %v, out at %v, answered from %v to %v", i, a.Start, a.Sent, a.Begun, a.End)
+		if a.Start.After(a.Sent) || a.Sent.After(a.AnswerBegan) || a.AnswerBegan.After(a.End) || a.Start.IsZero() {
+			t.Errorf("answer %d: left at %v, out at %v, answered from %v to %v", i, a.Start, a.Sent, a.AnswerBegan, a.End)
 		}
 	}
 	if len(answers) != n || answered != n || at[0].Load() != n/2 || at[1].Load() != n/2 {
@@ -122,7 +122,7 @@ func TestHangUp(t *testing.T) {
 		fmt.Fprint(w, `{"id": 1}`)
 	})
 	answers := senderTo(url).AtOnce(t.Context(), []Buyer{{Name: "gone", HangUp: time.Millisecond}, {Name: "answered", HangUp: time.Minute}})
-	if a := answers[0]; a.Outcome != purchase.Unknown || !a.HungUp || a.Sent.IsZero() || !a.Begun.IsZero() {
+	if a := answers[0]; a.Outcome != purchase.Unknown || !a.HungUp || a.Sent.IsZero() || !a.AnswerBegan.IsZero() {
 		t.Errorf("who hung up: %+v", a)
 	}
 	if a := answers[1]; a.Outcome != purchase.Sold || a.HungUp {

@@ -15,12 +15,12 @@ import (
 // A Client sends requests over connections that it keeps open, each request at most once.
 // Several goroutines may use it.
 //
-// net/http sends a GET, or a request with an Idempotency-Key, a second time by itself when a
-// reused connection breaks before the answer begins. A shop that sold to the first request
-// would then sell twice to one buyer, and the verdict would blame the shop.
+// When a reused connection breaks before the answer begins, net/http repeats a GET, and any
+// request with an Idempotency-Key. A shop that sold to the first request would then sell twice
+// to one buyer, and the verdict would blame the shop.
 type Client struct{ http http.Client }
 
-// NewClient returns a client whose connections dial opens. nil opens them directly.
+// NewClient returns a client that opens its connections with dial. If dial is nil, it connects directly.
 func NewClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // over HTTP/2 all buyers would share one connection
@@ -29,18 +29,17 @@ func NewClient(dial func(ctx context.Context, network, address string) (net.Conn
 	}}}}
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // once keeps net/http from sending a request twice.
 type once struct{ *http.Transport }
 
-// RoundTrip sends a request whose body cannot be read again: net/http does not repeat it
-// (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that. What is sent does
-// not change: with the encoding "identity" the transport copies the body and announces none.
-// Without it the transport reads ahead for 200 ms. On a busy machine it then sends an empty
-// chunk, which many servers take for the next request. Sender gives a POST with an
-// Idempotency-Key a body of its own.
+// RoundTrip sends a request with a body that cannot be read again, so that net/http does not
+// repeat it (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that. The sent
+// bytes do not change: with the encoding "identity" the transport copies the body and announces
+// none. Without it the transport reads ahead for 200 ms. On a busy machine it then sends an empty
+// chunk, which many servers take for the next request.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(request.Context()) // a copy
 	request.GetBody = nil
@@ -56,27 +55,27 @@ func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // An Exchange is one request and its answer.
 type Exchange struct {
-	Status      int // 0 when no whole answer came; Err says why
-	Header      http.Header
-	Body        []byte
-	Err         error
-	Start, End  time.Time
-	Sent, Begun time.Time // when the request was out and when its answer began; zero when that was never seen
-	Connected   bool      // a connection was open: the service may have read some of the request
-	HungUp      bool      // the buyer closed the connection when its request was out and not answered
+	Status            int // 0 without a complete answer; Err says why
+	Header            http.Header
+	Body              []byte
+	Err               error
+	Start, End        time.Time
+	Sent, AnswerBegan time.Time // when the request was sent and its answer began; zero if that was not seen
+	Connected         bool      // a connection was open, so the service may have read part of the request
+	HungUp            bool      // the buyer closed the connection before the answer
 }
 
-// bodySize is the most of an answer that is read, in bytes.
+// bodySize is the maximum size of an answer that is read, in bytes.
 const bodySize = 1 << 20
 
-// Send sends a request and reads the answer, which may be a redirect. When ctx ends first, it
+// Send sends a request and reads the answer, which may be a redirect. If ctx ends first, Send
 // closes the connection.
 func (c *Client) Send(ctx context.Context, request *http.Request) Exchange {
 	return exchange(ctx, c.http.Transport.RoundTrip, request, func(func() bool) {})
 }
 
-// follow is Send, and follows redirects. It calls out when the request is out. hangUp closes
-// the connection, and reports whether it did so before the answer began.
+// follow sends a request and follows redirects. It calls out when the request was sent. hangUp
+// closes the connection, and reports whether it did so before the answer began.
 func (c *Client) follow(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
 	return exchange(ctx, c.http.Do, request, out)
 }
@@ -92,7 +91,7 @@ func exchange(ctx context.Context, do func(*http.Request) (*http.Response, error
 	hangUp := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if isOver || x.HungUp || !x.Begun.IsZero() {
+		if isOver || x.HungUp || !x.AnswerBegan.IsZero() {
 			return false
 		}
 		x.HungUp = true
@@ -119,8 +118,8 @@ func exchange(ctx context.Context, do func(*http.Request) (*http.Response, error
 		GotFirstResponseByte: func() {
 			mu.Lock()
 			defer mu.Unlock()
-			if x.Begun.IsZero() {
-				x.Begun = time.Now()
+			if x.AnswerBegan.IsZero() {
+				x.AnswerBegan = time.Now()
 			}
 		},
 	}

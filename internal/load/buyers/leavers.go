@@ -2,16 +2,16 @@ package buyers
 
 import "sync"
 
-// Leavers has the buyers that wait for an answer, and can have some of them hang up. Several
-// goroutines may call its methods. The zero value has no buyers.
+// Leavers tracks the buyers that wait for an answer, and can make some of them hang up. Its
+// methods are safe for concurrent use. The zero value has no buyers.
 type Leavers struct {
 	mu      sync.Mutex
-	waiting []*leaver // in the order in which their requests were out
+	waiting []*leaver // in the order in which their requests were sent
 }
 
-type leaver struct{ hangUp func() bool } // false: its answer had begun, or it hung up before
+type leaver struct{ hangUp func() bool } // returns false if the answer had begun or the buyer hung up before
 
-// came adds a buyer whose request is out. left removes it; call it when the request is over.
+// came adds a buyer whose request was sent. Call left to remove it when the request is over.
 func (l *Leavers) came(hangUp func() bool) (left func()) {
 	if l == nil {
 		return func() {}
@@ -32,8 +32,8 @@ func (l *Leavers) came(hangUp func() bool) (left func()) {
 	}
 }
 
-// HangUp has each nth waiting buyer hang up, beginning with the first, and returns how many did
-// so before their answers began.
+// HangUp makes every nth waiting buyer hang up, beginning with the first. It returns the number
+// of buyers that hung up before their answers began.
 func (l *Leavers) HangUp(nth int) (left int) {
 	l.mu.Lock()
 	var leave []*leaver

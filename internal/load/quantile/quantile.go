@@ -6,13 +6,12 @@ package quantile
 
 import "math"
 
-// rounding is what a share such as 0.99 times a whole number may be too large
-// by, as floating point has it.
+// rounding bounds the error of a share such as 0.99 times a whole number.
 const rounding = 1e-9
 
-// Of returns the value at the share q of sorted values, 0 to 1, by the nearest
-// rank: the smallest value that is not below a share q of them. 0.5 is the
-// median, 1 the largest. The zero value when there are none.
+// Of returns the quantile q (0 to 1) of sorted values by the nearest rank: the smallest value such
+// that at least the share q of the values is not above it. 0.5 is the median and 1 the maximum. Of
+// returns the zero value if there are no values.
 //
 // Source: Hyndman and Fan, Sample Quantiles in Statistical Packages, The
 // American Statistician 50 (1996), definition 1.

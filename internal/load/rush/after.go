@@ -8,15 +8,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// after sends buyers that come alone, when the crowd is gone, and returns what they got. They
-// show what a crowd cannot: whether a buyer is served that has no other in its way.
+// after sends single buyers after the burst and returns their answers. They show whether a
+// buyer is served when no other buyer competes.
 //
-// Where some of the crowd gave up, one buyer asks at each process. It is served at once if they
-// gave up because others were faster, and it waits, too, if a lock is kept.
+// If buyers of the burst gave up, one buyer asks at each process. It is served at once if the
+// others were merely faster. It also waits if a lock is still held.
 //
-// Where orders had several sizes, one buyer asks for all that is left. One for few units may
-// have been refused rightly while one for many was under way; this one shows whether what is
-// left can be sold or has leaked.
+// If the orders had several sizes, one buyer asks for all units that are left. It shows whether
+// they can be sold. A buyer of few units may have been refused correctly while a larger order was
+// under way.
 func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers.Answer, _ error) {
 	if slices.ContainsFunc(crowd, func(a buyers.Answer) bool { return a.Outcome == purchase.Busy }) && !isSilent(crowd) {
 		var all []buyers.Buyer

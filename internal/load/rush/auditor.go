@@ -17,37 +17,37 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Auditor reads what really happened.
+// An Auditor reads the true stock and records.
 type Auditor interface {
 	// Audit reads the product's stock and records.
 	Audit(ctx context.Context, product string) (audit.Report, error)
-	// Sales returns the product's records by their id. errNoHistory when the
+	// Sales returns the product's records by their id. It returns errNoHistory if the
 	// service does not show them.
 	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
 }
 
-// errNoHistory: the target has no purchase_history route. Lost sales are then known only as
-// a sum.
+// errNoHistory reports that the target has no purchase_history route. Lost sales are then known
+// only as a sum.
 var errNoHistory = errors.New("the service shows no purchase history")
 
-// page is how many records are asked for at once.
+// page is the number of records in one request.
 const page = purchase.MaxPage
 
 // Database reads the shop's own database.
 type Database struct {
 	DB *gorm.DB
-	// Nodes are the servers of a cluster, each read by itself; nil or none where there is
-	// one server. What DB reads is all that was committed at any of them.
+	// Nodes returns the servers of a cluster, which are read separately. It is nil or returns
+	// none if there is one server. DB reads everything that was committed at any of them.
 	Nodes func() ([]*gorm.DB, error)
 	// AgreeWithin is how long the stock and records of the nodes may differ: a sale may still be
 	// under way when the first node is read. 0 is 15 s.
 	AgreeWithin time.Duration
 }
 
-// agreeWithin is Database.AgreeWithin unless set.
+// agreeWithin is the default of Database.AgreeWithin.
 const agreeWithin = 15 * time.Second
 
-// Audit is Auditor.Audit. It reads each node of a cluster that is up, and the nodes have to agree.
+// Audit implements Auditor. It reads each running node of a cluster. The nodes have to agree.
 func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
 	if b.Nodes == nil {
 		return audit.Read(ctx, b.DB, product)
@@ -79,7 +79,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 	}
 }
 
-// Held reports which transaction has locked the row of a product, as purchase.Held does.
+// Held reports which transaction has locked the row of a product. See purchase.Held.
 func (b Database) Held(ctx context.Context, product string) (string, error) {
 	return purchase.Held(ctx, b.DB, product)
 }
@@ -98,8 +98,8 @@ func inWords(books []book) string {
 	return strings.Join(all, "; ")
 }
 
-// readAll reads each node that is up. It returns an error if no node is, or if a node fails in
-// another way than by being down.
+// readAll reads each running node. It returns an error if no node runs, or if a node fails
+// although it runs.
 func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []book, _ error) {
 	var all sync.WaitGroup
 	read, errs := make([]book, len(nodes)), make([]error, len(nodes))
@@ -128,13 +128,13 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 	return books, nil
 }
 
-// settleTimeout is how long a shop may take to finish the orders of buyers who got no answer.
+// settleTimeout bounds the time in which a shop finishes the orders of buyers without an answer.
 const settleTimeout = 10 * time.Second
 
-// Settle audits a product after all buyers are done. isDoubtful says that some buyers got no
-// answer, so the shop may still be working. Settle then repeats the audit, for 10 s at most, until
-// two reports in a row are equal and stock and records agree. It does not wait for an oversold
-// product to agree: more time cannot repair it.
+// Settle audits a product after all buyers are done. isDoubtful means that some buyers got no
+// answer, so the shop may still be working. Settle then repeats the audit for up to 10 s, until
+// two consecutive reports are equal and stock and records agree. It does not wait for an oversold
+// product to agree, since time cannot repair it.
 func Settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Report, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)
@@ -151,7 +151,7 @@ func Settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (la
 	}
 }
 
-// Sales is Auditor.Sales.
+// Sales implements Auditor.
 func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
@@ -176,8 +176,8 @@ type Compared struct {
 	Sales        map[int64]audit.Sale // by id; nil if the service does not show its records
 }
 
-// Compare holds answers against the product's records, or against their sums
-// where the service does not show them.
+// Compare compares answers with the product's records, or with the sums if the service does not
+// show its records.
 func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (c Compared, err error) {
 	c.Sales, err = a.Sales(ctx, product)
 	switch {
@@ -190,8 +190,8 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 	return c, err
 }
 
-// inSum returns what the sums alone prove: the least number of receipts without a record, and
-// of records without a receipt.
+// inSum returns the minimum number of receipts without a record, and of records without a
+// receipt, as far as the sums prove it.
 func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {

@@ -13,8 +13,7 @@ const (
 	asPromised
 )
 
-// Document is the report as any format shows it. started is when the first crowd
-// was sent.
+// Document returns the report for every format. started is the time of the first burst.
 func (r Report) Document(started time.Time) report.Document {
 	d := report.Document{
 		Command: "shop rush", Title: "A crowd at once: what was left, and what was recorded", Lead: r.lead(),
@@ -65,7 +64,7 @@ func (x Result) word() string {
 	return string(x.Verdict)
 }
 
-// status compares the verdict with the promise, where there is one.
+// status compares the verdict with the promise, if there is one.
 func (x Result) status() report.Status {
 	switch {
 	case x.Verdict == verdict.Inconclusive:

@@ -31,8 +31,8 @@ func buy(purchaser string, outcome purchase.Outcome, id, from, to int64) buyers.
 	}}
 }
 
-// TestJudgedVisits: who waited in vain and was served when it asked again has waited for
-// a lock that was kept, and what a purchase takes is not what a receipt takes.
+// TestJudgedVisits: a buyer that gave up and was served later has waited for a lock that was kept.
+// Repeated requests do not count for the usual time of a purchase.
 func TestJudgedVisits(t *testing.T) {
 	answers := []buyers.Answer{
 		buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.SoldOut, 0, 5100, 5101),

@@ -33,7 +33,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	if err != nil {
 		return Result{}, err
 	}
-	var came Orders
+	var came RepeatedOrders
 	for i := range orders {
 		var of [][]buyers.Answer
 		for _, round := range rounds {
@@ -41,7 +41,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 		}
 		came.Add(of...)
 	}
-	r, err := c.judged(ctx, came.Known, came.Visits, restocked, Overlap(came.Visits))
+	r, err := c.judged(ctx, came.Final, came.Answers, restocked, Overlap(came.Answers))
 	if err == nil {
 		r.Crowd = len(orders)
 		r.Verdict, r.Reason = came.Judge(r.Verdict, r.Reason)
@@ -51,8 +51,8 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 
 // rounds sends the orders, and returns the answers of each round by order.
 func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func(context.Context) (string, error)) ([][][]buyers.Answer, error) {
-	// The first of them while there are units for two of each: one that is sold again must
-	// not be refused for want of units.
+	// The first few orders go alone, while every order could be sold once per process. Otherwise
+	// "sold out" would hide a second sale.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
 	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
 	again := c.visit(ctx, orders, c.BaseURLs)
@@ -67,7 +67,7 @@ func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func
 	return [][][]buyers.Answer{first, again, c.visit(ctx, orders, c.BaseURLs[:1])}, nil
 }
 
-// visit sends each order to each of the processes at once, and returns its answers.
+// visit sends each order to all processes at once, and returns the answers by order.
 func (c Config) visit(ctx context.Context, orders []buyers.Buyer, urls []string) [][]buyers.Answer {
 	if len(orders) == 0 {
 		return nil

@@ -14,8 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Silence is how long after its wait a buyer at a shop of ours still expects an answer. Then it
-// gives up.
+// Silence is the time after its wait in which a buyer still expects an answer of our shop.
 const Silence = 15 * time.Second
 
 // A lockAuditor is an Auditor that sees locks.
@@ -23,17 +22,17 @@ type lockAuditor interface {
 	Held(ctx context.Context, product string) (what string, err error)
 }
 
-// A leftover alone knows what a crowd may leave behind in the service, and where that is seen.
+// A leftover finds locks and running buys that a burst left behind in the service.
 type leftover struct {
 	urls    []string // of the service's processes
 	auditor Auditor
 	product string
-	wait    time.Duration // of a buyer inside the service; 0: not known
+	wait    time.Duration // maximum wait of a buyer inside the service; 0: unknown
 }
 
-// judge checks, after all buyers are answered or have given up, what the crowd has left
-// behind: a transaction that locks the stock, or a Buy that does not return. Either would make
-// the next restock fail, and that failure would look like one of the harness.
+// judge looks for a transaction that locks the stock, and for a Buy that does not return. Call it
+// after all buyers were answered or have given up. Either leftover would make the next restock
+// fail, and that would look like a failure of the harness.
 func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result) error {
 	if r.broke() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil
@@ -65,8 +64,8 @@ func isSilent(answers []buyers.Answer) bool {
 	return slices.ContainsFunc(answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown && a.Status == 0 })
 }
 
-// stillInside returns how many buys the processes have in flight, by their own metric. It waits
-// up to two seconds for each process to finish. A process without the metric counts as 0.
+// stillInside returns the number of buys in flight, according to the metric of each process. It waits
+// up to two seconds for each process. A process without the metric counts as 0.
 func (l leftover) stillInside(ctx context.Context) (n int) {
 	for _, url := range l.urls {
 		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {

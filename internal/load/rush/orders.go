@@ -9,27 +9,26 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Orders is what came of orders that were each sent several times under an
-// Idempotency-Key of its own. Each must be one sale, whose receipt every later request
-// is answered with.
-type Orders struct {
-	// ByID is of a service whose receipts need not be the same, byte for byte: it may say
-	// when it answered. The id of the sale must be the same in any case.
-	ByID bool
+// RepeatedOrders counts orders that were sent several times, each with its own Idempotency-Key. Each
+// order must be one sale, and every later request must get the same receipt.
+type RepeatedOrders struct {
+	// CompareIDsOnly accepts receipts that differ, for example in the time of the answer. The id
+	// of the sale must still be the same.
+	CompareIDsOnly bool
 
-	Visits   []buyers.Answer // all answers
-	Known    []buyers.Answer // those that count for each buyer in the end; see known
-	Both     int             // orders whose requests were under way at once when it was sold
-	Repeated int             // orders with more than one sale
-	Denied   int             // orders whose sale a later answer denied
-	Altered  int             // orders whose receipts are not the same
-	Unclear  int             // orders whose sale a later answer neither showed nor denied
+	Answers           []buyers.Answer // all answers
+	Final             []buyers.Answer // final answers of each buyer; see finalAnswers
+	Overlapping       int             // orders whose requests overlapped when the order was sold
+	Repeated          int             // orders with more than one sale
+	Denied            int             // orders whose sale a later answer denied
+	DifferentReceipts int             // orders with different receipts
+	Unclear           int             // orders whose sale a later answer neither showed nor denied
 }
 
-// Add adds an order. The requests of a round were sent at once, when those of the round
-// before had been answered.
-func (o *Orders) Add(rounds ...[]buyers.Answer) {
-	var bought, both, denied, unclear bool
+// Add adds the answers to one order. The requests of a round were sent at once, after all answers of
+// the previous round.
+func (o *RepeatedOrders) Add(rounds ...[]buyers.Answer) {
+	var bought, isOverlapping, denied, unclear bool
 	receipts := map[string]bool{}
 	for _, round := range rounds {
 		sold := false
@@ -43,31 +42,30 @@ func (o *Orders) Add(rounds ...[]buyers.Answer) {
 				unclear = unclear || bought
 			}
 		}
-		both = both || sold && !bought && atOnce(round)
+		isOverlapping = isOverlapping || sold && !bought && overlapping(round)
 		bought = bought || sold
 	}
 	visits := slices.Concat(rounds...)
-	end := known(visits)
-	o.Visits, o.Known = append(o.Visits, visits...), append(o.Known, end...)
+	final := finalAnswers(visits)
+	o.Answers, o.Final = append(o.Answers, visits...), append(o.Final, final...)
 	switch {
-	case len(end) > 1:
+	case len(final) > 1:
 		o.Repeated++
 	case denied:
 		o.Denied++
-	case len(receipts) > 1 && !o.ByID:
-		o.Altered++
+	case len(receipts) > 1 && !o.CompareIDsOnly:
+		o.DifferentReceipts++
 	case unclear:
 		o.Unclear++
 	}
-	if both {
-		o.Both++
+	if isOverlapping {
+		o.Overlapping++
 	}
 }
 
-// known is what the buyer of an order knows after all answers: its sales, each by the
-// answer that told it first; without a sale the answer that leaves open whether there is
-// one; without that the last.
-func known(visits []buyers.Answer) []buyers.Answer {
+// finalAnswers returns the first answer that reported each sale. Without a sale it returns the first
+// answer with outcome Unknown, and without that the last answer.
+func finalAnswers(visits []buyers.Answer) []buyers.Answer {
 	var sales []buyers.Answer
 	for _, v := range visits {
 		same := func(sale buyers.Answer) bool { return sale.ID == v.ID }
@@ -84,11 +82,12 @@ func known(visits []buyers.Answer) []buyers.Answer {
 	return visits[len(visits)-1:]
 }
 
-// atOnce: there are two requests or more, and all were out before one was answered.
-func atOnce(round []buyers.Answer) bool {
+// overlapping reports whether a round has two or more requests, and all were sent before the first
+// answer.
+func overlapping(round []buyers.Answer) bool {
 	for _, a := range round {
 		for _, b := range round {
-			if a.Sent.IsZero() || b.Begun.IsZero() || !a.Sent.Before(b.Begun) {
+			if a.Sent.IsZero() || b.AnswerBegan.IsZero() || !a.Sent.Before(b.AnswerBegan) {
 				return false
 			}
 		}
@@ -96,37 +95,37 @@ func atOnce(round []buyers.Answer) bool {
 	return len(round) > 1
 }
 
-// Judge judges as JudgeRepeats, for orders whose first two requests were sent at once. v stays
+// Judge is JudgeRepeats for orders whose first two requests were sent at once. v stays
 // verdict.Holds only if at least one order was sold while both requests were in flight.
-func (o Orders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
+func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	v, reason = o.JudgeRepeats(v, reason)
 	switch {
 	case v != verdict.Holds:
-	case o.Both == 0:
-		return verdict.Inconclusive, "no order was sold whose two requests were under way at once"
+	case o.Overlapping == 0:
+		return verdict.Inconclusive, "no order was sold whose two requests overlapped"
 	default:
-		reason = fmt.Sprintf("%s; %d orders were sold whose two requests were under way at once, and each had one receipt", reason, o.Both)
+		reason = fmt.Sprintf("%s; %d orders with two overlapping requests were sold, each with one receipt", reason, o.Overlapping)
 	}
 	return v, reason
 }
 
-// JudgeRepeats returns the verdict of stock and records, v, and its reason, after it has judged
-// the repeated orders. A lost sale is worse than each of their breaks and stays. An
-// inconclusive order does not replace a break.
-func (o Orders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
-	sound := v == verdict.Holds || v == verdict.Inconclusive
+// JudgeRepeats takes the verdict of stock and records, and returns a worse one if a repeated order
+// breaks its promise. A lost sale is worse than all of these and stays. An inconclusive order does
+// not replace a break.
+func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
+	notBroken := v == verdict.Holds || v == verdict.Inconclusive
 	switch {
 	case v == verdict.Lost:
 	case o.Repeated > 0:
 		return verdict.Duplicated, fmt.Sprintf("%d orders were sold more than once under one Idempotency-Key; %s", o.Repeated, reason)
-	case !sound:
+	case !notBroken:
 	case o.Denied > 0:
-		return verdict.Leaked, fmt.Sprintf("%d buyers who have bought were refused when they sent the same request again", o.Denied)
-	case o.Altered > 0:
-		return verdict.Leaked, fmt.Sprintf("%d buyers got another receipt for the same sale when they sent the same request again", o.Altered)
+		return verdict.Leaked, fmt.Sprintf("%d buyers bought, and were refused when they repeated the request", o.Denied)
+	case o.DifferentReceipts > 0:
+		return verdict.Leaked, fmt.Sprintf("%d buyers got a different receipt when they repeated the request", o.DifferentReceipts)
 	case v == verdict.Inconclusive:
 	case o.Unclear > 0:
-		return verdict.Inconclusive, fmt.Sprintf("%d buyers who have bought were not answered when they sent the same request again", o.Unclear)
+		return verdict.Inconclusive, fmt.Sprintf("%d buyers bought, and got no answer when they repeated the request", o.Unclear)
 	}
 	return v, reason
 }

@@ -17,7 +17,7 @@ import (
 func TestOrders(t *testing.T) {
 	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
 	is := func(outcome purchase.Outcome, id int64, receipt string, sent, begun int64) buyers.Answer {
-		return buyers.Answer{Answer: audit.Answer{Outcome: outcome, ID: id}, Receipt: receipt, Sent: at(sent), Begun: at(begun)}
+		return buyers.Answer{Answer: audit.Answer{Outcome: outcome, ID: id}, Receipt: receipt, Sent: at(sent), AnswerBegan: at(begun)}
 	}
 	sold := func(id int64, receipt string) buyers.Answer { return is(purchase.Sold, id, receipt, 1, 9) }
 	told := func(outcome purchase.Outcome) buyers.Answer { return is(outcome, 0, "", 1, 9) }
@@ -26,30 +26,30 @@ func TestOrders(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		rounds [][]buyers.Answer
-		want   Orders // of which ByID is given
+		want   RepeatedOrders // of which CompareIDsOnly is given
 	}{
-		{"one sale", [][]buyers.Answer{round(one, one), round(one, one)}, Orders{Both: 1}},
-		{"one after the other", [][]buyers.Answer{round(is(purchase.Sold, 1, "a", 1, 2), is(purchase.Sold, 1, "a", 3, 4)), round(one)}, Orders{}},
-		{"two sales", [][]buyers.Answer{round(one, sold(2, "b")), round(one)}, Orders{Both: 1, Repeated: 1}},
-		{"sold again after a restart", [][]buyers.Answer{round(one, one), round(one), round(sold(3, "c"))}, Orders{Both: 1, Repeated: 1}},
-		{"denied", [][]buyers.Answer{round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
-		{"refused once, while the other was under way", [][]buyers.Answer{round(one, no), round(one)}, Orders{Both: 1}},
-		{"bought later", [][]buyers.Answer{round(no, no), round(one, no), round(one)}, Orders{Both: 1}},
-		{"bought later, alone", [][]buyers.Answer{round(no, no), round(one)}, Orders{}},
-		{"bought later, and denied", [][]buyers.Answer{round(no, no), round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
-		{"bought later, and no answer", [][]buyers.Answer{round(no, no), round(one, one), round(told(purchase.Unknown))}, Orders{Both: 1, Unclear: 1}},
-		{"never bought", [][]buyers.Answer{round(no, no), round(no)}, Orders{}},
-		{"another receipt", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, Orders{Both: 1, Altered: 1}},
-		{"another receipt, where the id counts", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, Orders{ByID: true, Both: 1}},
-		{"another id, where the id counts", [][]buyers.Answer{round(one, one), round(sold(2, "b"))}, Orders{ByID: true, Both: 1, Repeated: 1}},
-		{"no answer", [][]buyers.Answer{round(one, one), round(told(purchase.Busy))}, Orders{Both: 1, Unclear: 1}},
+		{"one sale", [][]buyers.Answer{round(one, one), round(one, one)}, RepeatedOrders{Overlapping: 1}},
+		{"one after the other", [][]buyers.Answer{round(is(purchase.Sold, 1, "a", 1, 2), is(purchase.Sold, 1, "a", 3, 4)), round(one)}, RepeatedOrders{}},
+		{"two sales", [][]buyers.Answer{round(one, sold(2, "b")), round(one)}, RepeatedOrders{Overlapping: 1, Repeated: 1}},
+		{"sold again after a restart", [][]buyers.Answer{round(one, one), round(one), round(sold(3, "c"))}, RepeatedOrders{Overlapping: 1, Repeated: 1}},
+		{"denied", [][]buyers.Answer{round(one, one), round(no)}, RepeatedOrders{Overlapping: 1, Denied: 1}},
+		{"refused once, while the other was under way", [][]buyers.Answer{round(one, no), round(one)}, RepeatedOrders{Overlapping: 1}},
+		{"bought later", [][]buyers.Answer{round(no, no), round(one, no), round(one)}, RepeatedOrders{Overlapping: 1}},
+		{"bought later, alone", [][]buyers.Answer{round(no, no), round(one)}, RepeatedOrders{}},
+		{"bought later, and denied", [][]buyers.Answer{round(no, no), round(one, one), round(no)}, RepeatedOrders{Overlapping: 1, Denied: 1}},
+		{"bought later, and no answer", [][]buyers.Answer{round(no, no), round(one, one), round(told(purchase.Unknown))}, RepeatedOrders{Overlapping: 1, Unclear: 1}},
+		{"never bought", [][]buyers.Answer{round(no, no), round(no)}, RepeatedOrders{}},
+		{"different receipt", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, RepeatedOrders{Overlapping: 1, DifferentReceipts: 1}},
+		{"another receipt, where the id counts", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, RepeatedOrders{CompareIDsOnly: true, Overlapping: 1}},
+		{"another id, where the id counts", [][]buyers.Answer{round(one, one), round(sold(2, "b"))}, RepeatedOrders{CompareIDsOnly: true, Overlapping: 1, Repeated: 1}},
+		{"no answer", [][]buyers.Answer{round(one, one), round(told(purchase.Busy))}, RepeatedOrders{Overlapping: 1, Unclear: 1}},
 	} {
-		got := Orders{ByID: c.want.ByID}
+		got := RepeatedOrders{CompareIDsOnly: c.want.CompareIDsOnly}
 		got.Add(c.rounds...)
-		if visits := len(slices.Concat(c.rounds...)); len(got.Visits) != visits || len(got.Known) != 1+c.want.Repeated {
-			t.Errorf("%s: %d visits, %d known; want %d and %d", c.name, len(got.Visits), len(got.Known), visits, 1+c.want.Repeated)
+		if visits := len(slices.Concat(c.rounds...)); len(got.Answers) != visits || len(got.Final) != 1+c.want.Repeated {
+			t.Errorf("%s: %d answers, %d final; want %d and %d", c.name, len(got.Answers), len(got.Final), visits, 1+c.want.Repeated)
 		}
-		got.Visits, got.Known = nil, nil
+		got.Answers, got.Final = nil, nil
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
@@ -72,7 +72,7 @@ func TestKnown(t *testing.T) {
 		{"it may have been sold", []buyers.Answer{no, unknown, busy}, []buyers.Answer{unknown}},
 		{"refused in the end", []buyers.Answer{busy, no}, []buyers.Answer{no}},
 	} {
-		if got := known(c.visits); !reflect.DeepEqual(got, c.want) {
+		if got := finalAnswers(c.visits); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -84,19 +84,19 @@ func TestOrdersJudge(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before verdict.Verdict
-		orders Orders
+		orders RepeatedOrders
 		want   verdict.Verdict
 		says   string
 	}{
-		{"sound", verdict.Holds, Orders{Both: 1}, verdict.Holds, "before; 1 orders were sold"},
-		{"never at once", verdict.Holds, Orders{}, verdict.Inconclusive, "under way at once"},
-		{"sold twice", verdict.Oversold, Orders{Both: 1, Repeated: 1}, verdict.Duplicated, "more than once under one Idempotency-Key; before"},
-		{"a sale lost", verdict.Lost, Orders{Both: 1, Repeated: 1}, verdict.Lost, "before"},
-		{"denied", verdict.Inconclusive, Orders{Both: 1, Denied: 1}, verdict.Leaked, "refused"},
-		{"altered", verdict.Holds, Orders{Both: 1, Altered: 1}, verdict.Leaked, "another receipt"},
-		{"no answer", verdict.Holds, Orders{Both: 1, Unclear: 1}, verdict.Inconclusive, "not answered"},
-		{"inconclusive before", verdict.Inconclusive, Orders{Both: 1, Unclear: 1}, verdict.Inconclusive, "before"},
-		{"oversold and denied", verdict.Oversold, Orders{Both: 1, Denied: 1}, verdict.Oversold, "before"},
+		{"sound", verdict.Holds, RepeatedOrders{Overlapping: 1}, verdict.Holds, "before; 1 orders with two overlapping requests were sold"},
+		{"never at once", verdict.Holds, RepeatedOrders{}, verdict.Inconclusive, "overlapped"},
+		{"sold twice", verdict.Oversold, RepeatedOrders{Overlapping: 1, Repeated: 1}, verdict.Duplicated, "more than once under one Idempotency-Key; before"},
+		{"a sale lost", verdict.Lost, RepeatedOrders{Overlapping: 1, Repeated: 1}, verdict.Lost, "before"},
+		{"denied", verdict.Inconclusive, RepeatedOrders{Overlapping: 1, Denied: 1}, verdict.Leaked, "refused"},
+		{"altered", verdict.Holds, RepeatedOrders{Overlapping: 1, DifferentReceipts: 1}, verdict.Leaked, "different receipt"},
+		{"no answer", verdict.Holds, RepeatedOrders{Overlapping: 1, Unclear: 1}, verdict.Inconclusive, "got no answer"},
+		{"inconclusive before", verdict.Inconclusive, RepeatedOrders{Overlapping: 1, Unclear: 1}, verdict.Inconclusive, "before"},
+		{"oversold and denied", verdict.Oversold, RepeatedOrders{Overlapping: 1, Denied: 1}, verdict.Oversold, "before"},
 	} {
 		if got, why := c.orders.Judge(c.before, "before"); got != c.want || !strings.Contains(why, c.says) {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, why, c.want, c.says)

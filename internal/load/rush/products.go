@@ -12,17 +12,17 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// RunProducts is Run with one crowd for several products, for which the buyers ask in turn.
-// Each product has a stock of its own, stocks[i], and is judged by itself. The verdict is that
-// of the first product that does not hold, and the reason names it. A lock or a counter that
+// RunProducts is Run with one burst for several products, which the buyers ask for in turn.
+// Product i has the stock stocks[i] and a verdict of its own. The result has the verdict of the
+// first product that does not hold, and its reason names the product. A lock or a counter that
 // confuses two products breaks one of them.
 func RunProducts(ctx context.Context, c Config, products []string, stocks []int64) (Result, error) {
 	return c.shown(func() (Result, error) { return c.onceEach(ctx, products, stocks) })
 }
 
-// onceEach restocks the products and sends one crowd.
+// onceEach restocks the products and sends one burst.
 func (c Config) onceEach(ctx context.Context, products []string, stocks []int64) (Result, error) {
-	each := make([]Config, len(products)) // as if each product had a crowd of its own
+	each := make([]Config, len(products)) // as if each product had its own burst
 	var restocked time.Duration
 	for i := range each {
 		each[i] = c
@@ -51,7 +51,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 	return together(c, answers, all), nil
 }
 
-// together is the row of a crowd for several products. each has the result of one product.
+// together returns the row of a burst for several products. each has one result per product.
 func together(c Config, answers []buyers.Answer, each []Result) Result {
 	var sum audit.Report
 	for _, r := range each {
@@ -60,7 +60,7 @@ func together(c Config, answers []buyers.Answer, each []Result) Result {
 	row := result(c.Strategy, answers, sum)
 	row.MaxOverlap = each[0].MaxOverlap // of the whole crowd
 	row.Outcomes = Outcomes{}
-	for _, r := range each { // those who came after the crowd are in it
+	for _, r := range each { // includes the buyers after the burst
 		row.add(r.Outcomes)
 		row.Lost, row.Untold = row.Lost+r.Lost, row.Untold+r.Untold
 		row.FirstError = cmp.Or(row.FirstError, r.FirstError)
@@ -71,7 +71,7 @@ func together(c Config, answers []buyers.Answer, each []Result) Result {
 		worst = max(0, slices.IndexFunc(each, func(r Result) bool { return r.Verdict != verdict.Holds }))
 	}
 	if row.Verdict = each[worst].Verdict; row.Verdict != verdict.Holds {
-		row.Reason = fmt.Sprintf("of %q: %s", c.Products[worst], each[worst].Reason)
+		row.Reason = fmt.Sprintf("product %q: %s", c.Products[worst], each[worst].Reason)
 	}
 	return row
 }

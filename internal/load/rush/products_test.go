@@ -124,7 +124,7 @@ func TestCrowds(t *testing.T) {
 		{"units taken one by one", &market{byOne: true}, []int64{1, 2, 3}, nil, verdict.Oversold, "units sold of 25", 25},
 		{"the same with one unit each", &market{byOne: true}, nil, nil, verdict.Holds, "25 units sold of 25", 25},
 		{"two products", &market{}, nil, []string{"apple", "pear"}, verdict.Holds, "25 units of 2 products sold of 25", 25},
-		{"two products mixed up", &market{mixed: true}, nil, []string{"apple", "pear"}, verdict.Leaked, `of "apple": `, 0},
+		{"two products mixed up", &market{mixed: true}, nil, []string{"apple", "pear"}, verdict.Leaked, `product "apple": `, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := rushAt(t, c.shop)

@@ -18,8 +18,7 @@ type note struct {
 	WaitedMS *int64 `json:"waited_ms"`
 }
 
-// noteOf reads a receipt. A service may use the same names for members of another type: it then
-// returns an empty note.
+// noteOf reads a receipt. It returns an empty note if the members have other types than ours.
 func noteOf(a buyers.Answer) (n note) {
 	if json.Unmarshal([]byte(a.Receipt), &n) != nil {
 		return note{}
@@ -27,20 +26,20 @@ func noteOf(a buyers.Answer) (n note) {
 	return n
 }
 
-// clockSlack is by how much waited_ms may exceed the time of the request: services round, and
-// their clocks differ from ours.
+// clockSlack is the time by which waited_ms may exceed the time of the request. Services round,
+// and their clocks differ from ours.
 const clockSlack = 100 * time.Millisecond
 
-// receipts alone know what a receipt may say beside the sale. stock was put on sale, and counts is what
-// the receipts say of the units that are left.
+// receipts judges the members of receipts that do not identify the sale. stock is the number of
+// units on sale. counts says how the receipts count the units that are left.
 type receipts struct {
 	stock  int64
 	counts linear.Counts
 }
 
-// untrue describes the member of a receipt that cannot be true, or returns "". left must lie
-// between 0 and the stock, less the units of the sale if the strategy counts them. waited_ms must
-// not exceed the time of the request. Both must equal the record's values, if it has them.
+// untrue describes a member of a receipt that cannot be true, or returns "". left must be between
+// 0 and the stock, minus the units of the sale if the strategy counts them. waited_ms must not
+// exceed the time of the request. Both must equal the values of the record, if it has them.
 func (c receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	n, most := noteOf(a), c.stock
 	if c.counts != linear.Unspecified {
@@ -60,7 +59,7 @@ func (c receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	return ""
 }
 
-// judge judges the receipts, if stock and records are right. sales is nil if the service does not
+// judge judges the receipts if stock and records are right. sales is nil if the service does not
 // show its records.
 func (c receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audit.Sale) {
 	if r.broke() {
@@ -85,7 +84,7 @@ func (c receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audi
 	}
 }
 
-// buysOf returns the buys with the times at the buyers: a buy took effect between its two times.
+// buysOf returns the buys with the buyers' times. A buy took effect between its two times.
 func buysOf(answers []buyers.Answer) []linear.Buy {
 	buys := make([]linear.Buy, len(answers))
 	for i, a := range answers {

@@ -9,18 +9,17 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// The crowd after a restock is small and asks for one unit each: neither changes whether a
-// service that was sold out sells again.
+// The burst after a restock is small, and each buyer asks for one unit. That is enough to show
+// whether a service that was sold out sells again.
 const (
 	againStock  = 10
 	againBuyers = 30
 )
 
-// Restocks restocks the product of a rush that holds, and sells it out again, times times for
-// each process: a process may remember "sold out". Each restock finds some units sold and others
-// left, wherever the service keeps them. Restocks returns r if every crowd buys the whole stock.
-// Otherwise it returns the result of the crowd that broke; its reason begins with "after a
-// restock".
+// Restocks restocks the product of a rush that holds, and sells it out again. It does so several
+// times for each process, since a process may remember "sold out". Each restock finds some units
+// sold and some left. Restocks returns r if every burst buys the whole stock. Otherwise it
+// returns the result of the burst that broke; its reason begins with "after a restock".
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Stock, c.Buyers, c.Sizes, c.Duration = min(c.Stock, againStock), min(c.Buyers, againBuyers), nil, 0
 	processes := c.BaseURLs
@@ -47,8 +46,8 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 	return r, nil
 }
 
-// leaveUnits restocks, and sends two buyers who leave units for the next restock to find. It
-// ignores their answers: the crowd after that restock shows whether units were kept.
+// leaveUnits restocks, and sends two buyers, who leave units for the next restock. It ignores
+// their answers, since the burst after that restock shows whether old units were kept.
 func (c Config) leaveUnits(ctx context.Context) error {
 	if _, err := c.restock(ctx); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (c Config) leaveUnits(ctx context.Context) error {
 	return nil
 }
 
-// soldOut reports whether a crowd bought the whole stock and nothing broke. Its buys need not
-// overlap: the first crowd has shown that the strategy keeps buyers apart.
+// soldOut reports whether a burst bought the whole stock without a break. Its buys need not
+// overlap, since the first burst has already tested that.
 func (r Result) soldOut() bool {
 	return r.Verdict == verdict.Holds || r.oneByOne() && r.Leftover == 0 && r.unserved == 0
 }

@@ -24,7 +24,7 @@ type Result struct {
 	Oversold   int64  `json:"oversold"`
 	Drift      int64  `json:"drift"`
 	Duplicates int64  `json:"duplicates"`
-	Lost       int64  `json:"lost"`   // acknowledged, not recorded
+	Lost       int64  `json:"lost"`   // acknowledged sales without a record
 	Untold     int64  `json:"untold"` // recorded, though the buyer was refused, or sold a second time
 	Outcomes
 	P50MS      float64         `json:"p50_ms"`
@@ -40,19 +40,19 @@ type Result struct {
 	// although it holds in this rush.
 	BreaksUnder []string `json:"breaks_under,omitempty"`
 
-	Audited audit.Report `json:"-"` // what it was judged by
-	Crowd   int          `json:"-"` // how many asked, without those who came late to see whether anybody is served
+	Audited audit.Report `json:"-"` // the audit that the verdict used
+	Crowd   int          `json:"-"` // buyers of the burst, without the single buyers after it
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
 
-	neverReturns bool // the shop counts a Buy long after its wait was over
+	neverReturns bool // the shop counts a Buy in flight long after its wait
 
 	stoodOnce bool  // a crowd stood still, and the next one did not
 	unserved  int64 // answers without a fault that are neither a sale nor a refusal
 }
 
-// Outcomes count answers.
+// Outcomes counts answers.
 type Outcomes struct {
 	Sold     int64 `json:"sold"`
 	SoldOut  int64 `json:"sold_out"`
@@ -73,7 +73,7 @@ func (o *Outcomes) add(other Outcomes) {
 	o.Returned += other.Returned
 }
 
-// result is the row of a crowd, without a verdict.
+// result returns the row of a burst, without a verdict.
 func result(strategy string, crowd []buyers.Answer, audited audit.Report) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited, Crowd: len(crowd),
@@ -109,7 +109,7 @@ func (r *Result) count(answers []buyers.Answer) {
 	}
 }
 
-// time reads the times of the crowd, which is counted already.
+// time sets the times of a burst. Call count first.
 func (r *Result) time(crowd []buyers.Answer) {
 	latencies := make([]time.Duration, 0, len(crowd))
 	var start, end, lastSale time.Time
@@ -136,8 +136,8 @@ func (r *Result) time(crowd []buyers.Answer) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// judge gives the row its verdict. demand is the crowd's, in units: who came after it
-// makes no crowd larger. answers are of both. struck: a fault has taken some of them.
+// judge sets the verdict. demand is the number of units that the burst asked for, without the
+// single buyers after it. answers includes theirs. struck means that a fault took some answers.
 func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, struck bool) {
 	e := audit.Evidence{
 		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
@@ -154,11 +154,11 @@ func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, 
 	}
 }
 
-// LeftBehind reports whether the strategy has left a lock or a running Buy behind. Its shop and
-// its database must then not be used for another strategy.
+// LeftBehind reports whether the strategy left a lock or a running Buy behind. Its shop and its
+// database then cannot be used for another strategy.
 func (r Result) LeftBehind() bool { return r.neverReturns || r.Verdict == verdict.LeakedLock }
 
-// oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.
+// oneByOne reports whether a burst showed nothing because no two of its buys overlapped.
 func (r Result) oneByOne() bool {
 	return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 && !r.stoodOnce
 }

@@ -1,12 +1,11 @@
-// Package rush sends a crowd of buyers over real HTTP and compares the answers
-// that they got with the stock and records afterwards.
+// Package rush sends a burst of buyers over HTTP, and compares their answers with the stock and
+// the records afterwards.
 //
-//	restock -> crowd -> every answer is in -> audit -> verdict
+//	restock -> burst -> all answers -> audit -> verdict
 //
-// Package buyers sends the crowd. This package starts no servers and knows no
-// strategy by name: its caller says where the shop is. loadtest/ has the same
-// rush as a k6 script, targets for the vegeta program, and the routes that a
-// service must have.
+// Package buyers sends the requests. This package starts no servers and knows no strategy by
+// name. loadtest/ has the same rush as a k6 script and as targets for vegeta, and the routes
+// that a service must have.
 package rush
 
 import (
@@ -24,60 +23,57 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// Config is one rush.
+// Config configures one rush.
 type Config struct {
-	BaseURLs []string // one a process, without a slash at the end; buyers are spread over them
-	Shelf    Target   // where the restock goes
+	BaseURLs []string // one for each process, without a trailing slash; buyers use them in turn
+	Shelf    Target   // receives the restock
 	Auditor  Auditor
 	Strategy string
 	Product  string
-	Products []string // what the buyers ask for in turn; nil: all of them for Product
-	Stock    int64    // units put on sale first
+	Products []string // the buyers ask for these in turn; nil: all ask for Product
+	Stock    int64    // units on sale
 	Buyers   int
-	Sizes    []int64       // the units that the buyers ask for, in turn; nil: one each
-	Duration time.Duration // 0: each buyer asks once; else again and again for so long
-	Timeout  time.Duration // of one request; far above the service's own limit of a buy
-	Wait     time.Duration // of a buyer inside the service; 0: not known
-	Lease    time.Duration // of its locks; 0: not known
-	Patience time.Duration // above 0: buyers honour Retry-After; see buyers.Sender
+	Sizes    []int64       // units of the orders, in turn; nil: one each
+	Duration time.Duration // 0: each buyer asks once; otherwise buyers ask repeatedly for this time
+	Timeout  time.Duration // limit of one request; far above the service's own limit
+	Wait     time.Duration // maximum wait inside the service; 0: unknown
+	Lease    time.Duration // lease of the service's locks; 0: unknown
+	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
-	// Counts says how the receipts' left follows the stock. Unspecified: rush does not check their
-	// order.
+	// Counts says how left in the receipts follows the stock. Unspecified: rush does not check
+	// the order of the buys.
 	Counts linear.Counts
 
-	// Struck reports, when all answers are in, whether a fault took effect. A fault takes answers
-	// away, so buyers without one cast no doubt on the rest. What it breaks may keep every buyer
-	// waiting until a lease has expired. Nil: there is no fault.
+	// Struck reports whether a fault took effect. It is called after all answers. A fault takes
+	// answers away, so a missing answer proves nothing about the strategy. It may also keep every
+	// buyer waiting until a lease expires. Nil: no fault is injected.
 	Struck func() bool
-	// Leavers learns which buyers wait, and has some of them hang up; nil: none does.
+	// Leavers tracks waiting buyers and makes some of them hang up; nil: none does.
 	Leavers *buyers.Leavers
-	// Unique reports, after a crowd, whether another crowd would meet something else and must not
-	// be sent in its place. Nil: it would meet the same.
+	// Unique reports, after a burst, whether a repeated burst would meet another situation and must
+	// not replace it. Nil: a repeated burst meets the same.
 	Unique func() bool
-	// Mended waits until the servers that a fault broke serve again. It is called when all
-	// answers are in; nil: nothing is broken.
+	// Mended waits until the servers that a fault broke serve again. It is called after all
+	// answers. Nil: no server is broken.
 	Mended func(ctx context.Context) error
 
 	isKeyed bool // buyers send their orders again under their Idempotency-Keys
 }
 
-// tries is how often a crowd is sent whose buyers did not overlap.
+// tries is the maximum number of bursts if the buyers do not overlap.
 const tries = 3
 
-// Run restocks, sends the crowd, waits for every answer, and judges. An error
-// is one of the harness: the service or its audit could not be reached, or
-// ctx ended.
+// Run restocks, sends a burst, waits for every answer, and judges. It returns an error if the
+// service or its audit is unreachable, or if ctx ends.
 //
-// A crowd shows nothing if no two of its buys were inside at once: on a busy machine two
-// processors may serve the buyers one after the other. Run sends another then, up to three in
-// all. It never repeats a crowd that has shown something.
-//
-// After a crowd that stalled Run sends another, since the machine may have stalled.
+// A burst shows nothing if no two of its buys overlapped. A busy machine may serve the buyers one
+// after the other. Run then sends another burst, up to three in all. It repeats no burst that has
+// shown something, except one that stalled: the machine itself may have stalled.
 func Run(ctx context.Context, c Config) (Result, error) {
 	return c.shown(func() (Result, error) { return c.once(ctx) })
 }
 
-// shown sends crowds until one has shown something.
+// shown sends bursts until one has shown something.
 func (c Config) shown(send func() (Result, error)) (Result, error) {
 	for try := 1; ; try++ {
 		r, err := c.sure(send)
@@ -99,9 +95,8 @@ func (c Config) notRestocked(err error) Result {
 	return r
 }
 
-// sure sends a crowd, and another one after a crowd that stalled. If only the first stalled,
-// the result is inconclusive: a lock may be kept now and then, or the machine stopped for
-// seconds.
+// sure sends a burst, and another one if the first stalled. If only the first stalled, the result
+// is inconclusive: either a lock is kept sometimes, or the machine stopped for seconds.
 func (c Config) sure(send func() (Result, error)) (Result, error) {
 	stood, err := send()
 	if err != nil || stood.Verdict != verdict.Stalled || stood.neverReturns || c.unique() {
@@ -116,7 +111,7 @@ func (c Config) sure(send func() (Result, error)) (Result, error) {
 	return stood, nil
 }
 
-// once restocks and sends one crowd.
+// once restocks and sends one burst.
 func (c Config) once(ctx context.Context) (Result, error) {
 	restocked, err := c.restock(ctx)
 	if err != nil {
@@ -126,7 +121,7 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
 }
 
-// restock returns how long it took: it goes where a purchase goes, and writes more.
+// restock returns its duration. A restock takes the way of a purchase and writes more.
 func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	start := time.Now()
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
@@ -135,9 +130,9 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	return time.Since(start), nil
 }
 
-// judged audits the product and compares it with the answers of those who asked for it.
-// visits are the same, and the other answers to those who asked more than once: all of
-// them show how the crowd got on. overlap is the most buys inside at once.
+// judged audits the product and compares it with the answers of its buyers. visits also contains
+// the answers to repeated requests, and shows the progress of the burst. overlap is the maximum
+// number of buys inside the shop at once.
 func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, restocked time.Duration, overlap int) (Result, error) {
 	if c.Mended != nil {
 		if err := c.Mended(ctx); err != nil {
@@ -168,7 +163,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		lease = max(c.Lease, c.Wait)
 	}
 	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
-	if !c.isKeyed { // repeated orders carry the receipt of an earlier request: Orders compares those
+	if !c.isKeyed { // repeated orders carry an earlier receipt, which RepeatedOrders compares
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
 	}
 	if !struck {
@@ -209,5 +204,5 @@ func (c Config) at(urls []string) buyers.Sender {
 	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Patience: c.Patience, Leavers: c.Leavers}
 }
 
-// crowdName makes the purchasers of a crowd its own.
+// crowdName returns a unique prefix for the purchasers of a burst.
 func crowdName() string { return "rush-" + strings.ToLower(rand.Text()[:8]) }

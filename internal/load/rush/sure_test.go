@@ -41,8 +41,8 @@ func (k *keeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestStalled: a lock that is kept at an empty shelf is stalled if it is kept twice in a
-// row. Kept once, it shows nothing; and the next crowd that nobody keeps waiting holds.
+// TestStalled: a lock that is kept after the last sale is stalled if that happens twice in a row. If
+// it happens once, the result is inconclusive. A later burst without a wait holds.
 func TestStalled(t *testing.T) {
 	for _, c := range []struct {
 		name   string

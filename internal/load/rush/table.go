@@ -9,26 +9,25 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Report is the results of one command; as JSON it is what `shop rush
-// --json` prints.
+// A Report has the results of one command. It is the JSON document of shop rush.
 type Report struct {
-	Engine    string   `json:"engine"`           // "target" for a service that runs already
-	Target    string   `json:"target,omitempty"` // where it is
-	Server    string   `json:"server,omitempty"` // the database's product and version, and its isolation level where that is not one for all
+	Engine    string   `json:"engine"`           // "target" for a running service
+	Target    string   `json:"target,omitempty"` // address of that service
+	Server    string   `json:"server,omitempty"` // product and version of the database, and its isolation level if that can differ
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`
 	Processes int      `json:"processes"`
-	Units     []int64  `json:"units,omitempty"`          // an order, in turn; nil: one
-	Second    string   `json:"second_product,omitempty"` // which has half of Stock
+	Units     []int64  `json:"units,omitempty"`          // units of the orders, in turn; nil: one each
+	Second    string   `json:"second_product,omitempty"` // it has half of Stock
 	Restocks  int      `json:"restocks"`                 // after a rush that holds
 	Results   []Result `json:"results"`
-	LeftOut   []string `json:"left_out,omitempty"` // strategies that cannot run here, and why
-	Strikes   []string `json:"strikes,omitempty"`  // what broke in the crowds, or did not, in sentences
+	LeftOut   []string `json:"left_out,omitempty"` // unavailable strategies, with the reason
+	Strikes   []string `json:"strikes,omitempty"`  // injected faults and their effects, as sentences
 
-	Unfinished string `json:"unfinished,omitempty"` // why there are no more results, "" when all were run
+	Unfinished string `json:"unfinished,omitempty"` // reason why results are missing; "" if all were run
 }
 
-// Table writes the report for a person, in colour or plain.
+// Table writes the report as text, in color or plain.
 func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n\n", r.lead(), r.results().Terminal(report.Look{Colour: colour, Loud: true}))
@@ -47,12 +46,12 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	return err
 }
 
-// columns are the figures of a row, between the strategy and its verdict.
+// columns returns the names of the numbers in a row.
 func (Report) columns() []string {
 	return []string{"leftover", "records", "oversold", "drift", "sold", "sold out", "busy", "errors", "p50", "p99", "purchases/s"}
 }
 
-// fields are the row's figures, in the order of columns.
+// fields returns the numbers of a row, in the order of columns.
 func (x Result) fields() (texts []string) {
 	for _, n := range []int64{x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed} {
 		texts = append(texts, fmt.Sprint(n))
@@ -85,7 +84,7 @@ func (x Result) breaks() string {
 	return text
 }
 
-// lead says what was on sale, for whom and where.
+// lead describes the stock, the buyers and the engine.
 func (r Report) lead() string {
 	text := fmt.Sprintf("%d on sale, ", r.Stock)
 	if r.Second != "" {

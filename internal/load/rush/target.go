@@ -15,17 +15,17 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Target is a service that speaks the shop's buy, product and audit routes,
-// in whatever language. It is an Auditor, too.
+// Target is a service with the shop's buy, product and audit routes, in any language. It also
+// implements Auditor.
 type Target struct {
 	BaseURL string
 	Token   string // for the admin route; "" for none
 }
 
-// reachTimeout is how long a target may take to answer at all.
+// reachTimeout limits the first answer of a target.
 const reachTimeout = 10 * time.Second
 
-// restockTimeout: millions of records may have to be deleted.
+// restockTimeout is long because a restock may delete millions of records.
 const restockTimeout = 10 * time.Minute
 
 // Restock puts amount units on sale and deletes the product's records. The error is a
@@ -44,16 +44,16 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	return err
 }
 
-// A RestockError reports that the service answered a restock with 500. It named no unavailable
-// server, so the service breaks its promise.
+// A RestockError reports that the service answered a restock with 500. The answer named no
+// unavailable server, so the service breaks its promise.
 type RestockError struct{ Err error }
 
 func (e *RestockError) Error() string { return "the service cannot restock: " + e.Err.Error() }
 
 func (e *RestockError) Unwrap() error { return e.Err }
 
-// Audit is Auditor.Audit. It reads the service's four counts and computes the sums itself,
-// since a broken service may compute them wrongly, too.
+// Audit implements Auditor. It reads the service's four counts and computes the sums itself,
+// since a broken service may also compute wrong sums.
 func (t Target) Audit(ctx context.Context, product string) (audit.Report, error) {
 	path := "/audit?product=" + url.QueryEscape(product)
 	var counts struct {
@@ -79,7 +79,7 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Report, error)
 	}.Sums(), nil
 }
 
-// Sales is Auditor.Sales. It follows "next", however many records a page has.
+// Sales implements Auditor. It follows "next" with any page size.
 func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
@@ -115,8 +115,8 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale
 // A TargetStrategy is one entry of a target's /strategies.
 type TargetStrategy struct {
 	Name      string                     `json:"name"`
-	Available *bool                      `json:"available"` // missing: it is
-	Reason    string                     `json:"reason"`    // why it is not
+	Available *bool                      `json:"available"` // nil: available
+	Reason    string                     `json:"reason"`    // why it is unavailable
 	Promise   map[string]verdict.Verdict `json:"promise"`   // by fault; the target may make none
 }
 
@@ -131,7 +131,7 @@ func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, nil // another kind of service; the rush asks it for nothing more than it needs
+		return nil, nil // another kind of service, whose list the rush does not need
 	}
 	return list, nil
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// The two settings by which a strategy is calibrated: one process, no delay, and
+// A strategy is calibrated by two settings with one process and no delay.
 const (
-	AloneProducts  = 1   // product: what its sales wait for each other
-	SpreadProducts = 100 // products: what processor time a sale takes
+	AloneProducts  = 1   // shows how long the sales of one product wait for each other
+	SpreadProducts = 100 // shows the processor time of a sale
 
-	// CrowdedProcesses on the same settings show what further processes cost each other.
+	// CrowdedProcesses, on the same settings, show how processes slow each other down.
 	CrowdedProcesses = 8
 )
 
-// A Calibration is what predictions rest on.
+// A Calibration has the constants of predictions.
 type Calibration struct {
 	Machine
 	Strategies map[string]Costs `json:"strategies"`
 }
 
-// Calibrate reads the constants from the points of one process and one node, without a
-// delay, of one and of a hundred products; and what further processes cost, from those of
-// four that are there. path finds the way of a strategy's sale.
+// Calibrate reads the constants from the points with one process, one node and no delay, with 1 and
+// 100 products. The cost of further processes comes from the points with CrowdedProcesses. path
+// returns the path of a strategy.
 func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration, error) {
 	points, cores := m.Points, m.Cores
 	c := Calibration{Machine: Machine{Cores: cores}, Strategies: map[string]Costs{}}
@@ -86,33 +86,32 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 	return c, nil
 }
 
-// Calibrates: the prediction of this very point rests on it.
+// Calibrates reports whether Calibrate uses the point.
 func Calibrates(p Point) bool {
 	return (p.Processes == 1 || p.Processes == CrowdedProcesses) && p.DelayMS == 0 && p.Records == 0 && p.Nodes == 1 && (p.Products == AloneProducts || p.Products == SpreadProducts)
 }
 
-// middle is the median; 0 of none.
+// middle returns the median, or 0 without values.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	return quantile.Of(values, 0.5)
 }
 
-// ShopOf is the shop that a point was measured of: all on one machine, with the delay that
-// was measured, and the buyers' processor time, which is not the shop's.
+// ShopOf returns the shop of a measured point: everything on one machine, with the measured delay
+// and the buyers' processor time.
 func (c Calibration) ShopOf(p Point, rtt Servers) Shop {
 	s := Shop{
 		Setting: p.Setting, RTTMS: rtt.StatementMS, LockRTTMS: rtt.RedisMS, CommitMS: c.CommitMS,
 		Conns: 64, DatabaseCores: max(c.Cores-p.Others, 0.1), LockCores: 1, OneMachine: true, BuyersCPU: p.CPU.Buyers,
 	}
-	if p.Nodes > 1 { // which certify at COMMIT, and keep the row meanwhile
+	if p.Nodes > 1 { // they certify at COMMIT and keep the row locked until then
 		s.CommitMS, s.KeepsRow = p.Servers.CommitMS, true
 	}
 	return s
 }
 
-// RoundTrips is by how much longer the servers took to answer behind each delay than
-// without: the median of what was asked beside the buyers of one product, when the
-// processors had time.
+// RoundTrips returns the additional answer times of the servers with a delay. It is the median of
+// the points with one product, where the processors were not full.
 func RoundTrips(points []Point, delayMS float64) Servers {
 	if delayMS == 0 {
 		return Servers{}

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A field is a column of a CSV file, or a line above its table, and the value that it has.
+// A field is a column of a CSV file, or a line above the table, with its value.
 type field struct {
 	name  string
-	value any // a pointer to a string, an int, an int64, a float64 or a list of float64
+	value any // pointer to a string, int, int64, float64 or []float64
 }
 
-// fields are the lines above the table.
+// fields returns the lines above the table.
 func (m *Measured) fields() []field {
 	return []field{{"when", &m.When}, {"cores", &m.Cores}, {"server", &m.Server}, {"provisional", &m.Provisional}}
 }
 
-// fields are the columns of the table.
+// fields returns the columns of the table.
 func (p *Point) fields() []field {
 	return []field{
 		{"strategy", &p.Strategy},
@@ -45,13 +45,13 @@ func (p *Point) fields() []field {
 	}
 }
 
-// writeCSV writes a line for each field of m itself, the names of the columns, and a line for
-// each point.
+// writeCSV writes a line for each field of m, the names of the columns, and a line for each
+// point.
 func (m Measured) writeCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, f := range m.fields() {
-		_ = w.Write([]string{f.name, f.format()}) // Error has what went wrong
+		_ = w.Write([]string{f.name, f.format()}) // w.Error reports the error
 	}
 	line := func(of []field, part func(field) string) {
 		var all []string
@@ -68,10 +68,10 @@ func (m Measured) writeCSV() ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// readCSV reads what writeCSV wrote.
+// readCSV reads the output of writeCSV.
 func readCSV(text []byte) (m Measured, _ error) {
 	r := csv.NewReader(bytes.NewReader(text))
-	r.FieldsPerRecord = -1 // the lines above the table have two
+	r.FieldsPerRecord = -1 // lines above the table have two fields
 	lines, err := r.ReadAll()
 	if err != nil {
 		return m, err
@@ -107,12 +107,12 @@ func readCSV(text []byte) (m Measured, _ error) {
 	return m, nil
 }
 
-// format is a value as JSON has it, with spaces between the values of a list.
+// format returns the value in JSON, with spaces between the values of a list.
 func (f field) format() string {
 	if text, isText := f.value.(*string); isText {
 		return *text
 	}
-	text, _ := json.Marshal(f.value) // of numbers that were measured, or read
+	text, _ := json.Marshal(f.value) // the values are finite numbers or text
 	return strings.ReplaceAll(strings.Trim(string(text), "[]"), ",", " ")
 }
 

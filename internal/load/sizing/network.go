@@ -1,28 +1,26 @@
 package sizing
 
-// A station is a place that buyers go through for each sale, and wait at.
+// A station is a resource that each sale uses, and that buyers wait for.
 type station struct {
 	name    string
-	demand  float64 // ms of it that a sale needs
-	servers float64 // that work side by side: processors, connections; above 0
-	copies  int     // stations of this kind, of which a sale visits one: products; 0 is 1
-	held    bool    // taken along to the others, a connection: it takes no time of its own, and is a bound
+	demand  float64 // ms that a sale needs
+	servers float64 // parallel servers, such as processors or connections; above 0
+	copies  int     // equal stations, of which a sale visits one, such as products; 0 means 1
+	held    bool    // kept while the sale visits other stations, such as a connection; only a bound
 }
 
-// throughput is the sales a millisecond of so many buyers who each ask again when they are
-// answered, and the use of each station, 0 to 1. delay is what a sale takes beside the
-// stations, in ms.
+// throughput returns the sales per millisecond and the use of each station, 0 to 1. Each buyer asks
+// again when it is answered. delay is the time of a sale outside the stations, in ms.
 //
-// It is mean value analysis of a closed network: a buyer who comes to a station finds the
-// line that there would be without him (Reiser and Lavenberg, "Mean-Value Analysis of
-// Closed Multichain Queuing Networks", JACM 27(2), 1980). Little's law gives the line from
-// the time; both asymptotic bounds, 1/demand of the busiest station and buyers/time of an
-// empty shop, are its limits (Denning and Buzen, "The Operational Analysis of Queueing
-// Network Models", ACM Computing Surveys 10(3), 1978). Several servers are one that is as
-// fast as all of them, and the rest of the time a delay (Seidmann, Schweitzer and
-// Shalev-Oren, 1987).
+// It is mean value analysis of a closed network: an arriving buyer finds the queue that the other
+// buyers would form without it (Reiser and Lavenberg, "Mean-Value Analysis of Closed Multichain
+// Queuing Networks", JACM 27(2), 1980). Little's law gives the queue from the time. The limits are
+// the asymptotic bounds: 1/demand of the busiest station, and buyers/time of an empty shop (Denning
+// and Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3),
+// 1978). Several servers count as one server with their total speed, plus a delay (Seidmann,
+// Schweitzer and Shalev-Oren, 1987).
 func throughput(buyers int, delay float64, stations []station) (perMS float64, use []float64) {
-	lines := make([]float64, len(stations)) // at all copies together
+	lines := make([]float64, len(stations)) // summed over all copies
 	times := make([]float64, len(stations))
 	for n := 1; n <= buyers; n++ {
 		total := delay

@@ -2,16 +2,16 @@ package sizing
 
 import "fmt"
 
-// A Setting is where a closed loop of buyers was, or is to be, served.
+// A Setting describes the shop that serves a closed loop of buyers.
 type Setting struct {
-	Database  string  `json:"database"`  // what --local-db took; "" for the default
-	Nodes     int     `json:"nodes"`     // of the database, each with a copy of everything
-	Writers   int     `json:"writers"`   // of Nodes those that shops write to
-	Processes int     `json:"processes"` // of the shop
-	Products  int     `json:"products"`  // each buyer asks for one of them, drawn anew each time
-	Buyers    int     `json:"buyers"`    // each asks again when it is answered
-	DelayMS   float64 `json:"delay_ms"`  // put before each answer of a server, on top of RTTMS
-	Records   int64   `json:"records"`   // in purchase_history before it began
+	Database  string  `json:"database"`  // value of --local-db; "": the default
+	Nodes     int     `json:"nodes"`     // nodes of the database, each with a full copy
+	Writers   int     `json:"writers"`   // nodes that shops write to
+	Processes int     `json:"processes"` // processes of the shop
+	Products  int     `json:"products"`  // each request asks for a random one
+	Buyers    int     `json:"buyers"`    // each buyer asks again when it is answered
+	DelayMS   float64 `json:"delay_ms"`  // added to each answer of a server
+	Records   int64   `json:"records"`   // in purchase_history at the start
 }
 
 func (s Setting) String() string {
@@ -25,16 +25,16 @@ func (s Setting) String() string {
 	return text
 }
 
-// A Point is what was measured there.
+// A Point is the measurement of one strategy in one setting.
 type Point struct {
 	Strategy string `json:"strategy"`
 	Setting
-	PerSecond float64   `json:"per_second"` // sales, the median of the rounds
-	Rounds    []float64 `json:"rounds"`     // in the order in which they were played
-	Refused   float64   `json:"refused"`    // share of the answers that were no sale
-	CPU       CPU       `json:"cpu_ms"`     // a sale, the median of the rounds
-	Others    float64   `json:"others"`     // processors that others on the machine used meanwhile
-	Servers   Servers   `json:"servers"`    // as they answered just before; with a delay, meanwhile
+	PerSecond float64   `json:"per_second"` // sales per second, the median of the rounds
+	Rounds    []float64 `json:"rounds"`     // sales per second, in order of time
+	Refused   float64   `json:"refused"`    // share of answers without a sale
+	CPU       CPU       `json:"cpu_ms"`     // per sale, the median of the rounds
+	Others    float64   `json:"others"`     // processors that other programs used
+	Servers   Servers   `json:"servers"`    // measured just before the rounds; with a delay, during them
 }
 
 // CPU is processor time in milliseconds, user and system.
@@ -42,15 +42,15 @@ type CPU struct {
 	Database float64 `json:"database"`
 	Shop     float64 `json:"shop"`
 	Locks    float64 `json:"locks"`  // Redis, ZooKeeper, etcd
-	Buyers   float64 `json:"buyers"` // who ask, and the proxies that delay
+	Buyers   float64 `json:"buyers"` // buyers, and the proxies that delay
 }
 
 // Total is the sum.
 func (c CPU) Total() float64 { return c.Database + c.Shop + c.Locks + c.Buyers }
 
-// Servers is how long those answer who are asked by one client alone, in milliseconds.
+// Servers has the answer times of idle servers to one client, in milliseconds.
 type Servers struct {
-	StatementMS float64 `json:"statement_ms"` // SELECT 1, there and back
-	CommitMS    float64 `json:"commit_ms"`    // what COMMIT of a written row takes above that
-	RedisMS     float64 `json:"redis_ms"`     // PING, there and back; 0 without Redis
+	StatementMS float64 `json:"statement_ms"` // round trip of SELECT 1
+	CommitMS    float64 `json:"commit_ms"`    // additional time of COMMIT after a write
+	RedisMS     float64 `json:"redis_ms"`     // round trip of PING; 0 without Redis
 }

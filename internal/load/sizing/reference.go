@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// A Measured file has points of one machine. shop size --measure and --calibrate write it.
+// Measured has the points of one machine. shop size --measure and --calibrate write it.
 type Measured struct {
-	When   string  `json:"when"`  // the day, UTC
-	Cores  float64 `json:"cores"` // of the machine, shared by shops, servers and buyers
+	When   string  `json:"when"`  // date, UTC
+	Cores  float64 `json:"cores"` // processors of the machine, shared by shops, servers and buyers
 	Server string  `json:"server"`
 
-	// Provisional says why the points are no more than a first look; "" where they are final.
+	// Provisional says why the points are provisional; "" if they are final.
 	Provisional string `json:"provisional,omitempty"`
 
 	Points []Point `json:"points"`
@@ -23,10 +23,10 @@ type Measured struct {
 //go:embed reference.csv
 var reference []byte
 
-// Reference is what was measured for docs/reference/throughput.md.
+// Reference returns the points of docs/reference/throughput.md.
 func Reference() (Measured, error) { return read("reference.csv", reference) }
 
-// ReadFile reads what shop size --measure or --calibrate has written.
+// ReadFile reads a file that shop size --measure or --calibrate has written.
 func ReadFile(path string) (Measured, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func read(name string, text []byte) (m Measured, _ error) {
 	return m, nil
 }
 
-// File is the points as a file of that name has them: CSV if it ends with .csv, else JSON.
+// File returns the points as the content of a file: CSV if the name ends with .csv, otherwise JSON.
 // ReadFile reads both.
 func (m Measured) File(name string) ([]byte, error) {
 	if isCSV(name) {
@@ -63,7 +63,7 @@ func (m Measured) File(name string) ([]byte, error) {
 
 func isCSV(name string) bool { return strings.HasSuffix(name, ".csv") }
 
-// Others is how many processors other programs used beside the points, on average.
+// Others returns the average number of processors that other programs used.
 func (m Measured) Others() (mean float64) {
 	for _, p := range m.Points {
 		mean += p.Others / float64(len(m.Points))
@@ -71,7 +71,7 @@ func (m Measured) Others() (mean float64) {
 	return mean
 }
 
-// From says whose points they are, for people.
+// From describes the origin of the points.
 func (m Measured) From() string {
 	text := fmt.Sprintf("measured on %s with %s, %g processors for everything", m.When, m.Server, m.Cores)
 	if m.Provisional != "" {

@@ -65,8 +65,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// TestWriters: of writers at one row all but one write in vain, more of them the more
-// nodes; a lock that is kept everywhere lets them not meet; and each node applies all.
+// TestWriters: only one of several writers at one row succeeds. A lock that excludes all other buyers
+// prevents conflicts. Every node applies all writes.
 func TestWriters(t *testing.T) {
 	t.Parallel()
 	row, key := Path{SQL: 5, RowSQL: 3}, Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: ByKey}

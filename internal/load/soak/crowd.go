@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A crowd is the buyers of one wave. It counts their answers and keeps none: a wave of
-// minutes has millions.
+// A crowd has the buyers of one wave. It counts their answers and keeps none, since a wave of minutes
+// has millions.
 type crowd struct {
 	wave  Wave
 	shops Shops
@@ -20,22 +20,22 @@ type crowd struct {
 
 	mu                       sync.Mutex
 	answers                  Answers
-	restockBegan, restockEnd time.Time // of a restock in the middle of the sale; zero before
+	restockBegan, restockEnd time.Time // restock during the sale; zero before it
 }
 
-// pause is how long a buyer waits that was turned away, or found no shop.
+// pause is the wait of a buyer that was refused or found no shop.
 const pause = 10 * time.Millisecond
 
-// keep lets as many ask as the wave has at each time, and returns when all are answered.
-// When ctx ends, those under way hang up.
+// keep runs the buyers of the wave and returns when all are answered. When ctx ends, the waiting
+// buyers hang up.
 func (c *crowd) keep(ctx context.Context, product string, length, patience time.Duration) {
 	sender := buyers.Sender{Strategy: c.wave.Strategy, Product: product, Timeout: patience, Answered: c.count}
 	sender.Keep(ctx, buyers.Loop{Duration: length, Askers: c.wave.asking, Buyer: c.buyer, Pause: pause})
 }
 
-// buyer asks at the process that is its own, or at the one that is restocked.
+// buyer returns the next request of an asker: to its own process, or to the restocked one.
 func (c *crowd) buyer(asker int, _ int64) buyers.Buyer {
-	urls := c.shops.URLs() // a process that was started again may have another
+	urls := c.shops.URLs() // a restarted process may have another URL
 	process := asker % len(urls)
 	if c.wave.kind.Restock {
 		process = c.wave.Process
@@ -43,7 +43,7 @@ func (c *crowd) buyer(asker int, _ int64) buyers.Buyer {
 	return buyers.Buyer{Name: fmt.Sprintf("soak-%d-%d", c.wave.Number, asker), URL: urls[process]}
 }
 
-// restock notes when a restock began and ended.
+// restock calls put and records when it began and ended.
 func (c *crowd) restock(put func() error) error {
 	c.mu.Lock()
 	c.restockBegan = time.Now()

@@ -6,15 +6,15 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// A Rest is what a process used when nobody asked, after an audit.
+// A Rest has the resources of an idle process after an audit.
 type Rest struct {
 	Wave    int `json:"wave"`
 	Process int `json:"process"`
-	Life    int `json:"life"` // 0 for the first process, 1 for the one that was started when it was killed, ...
+	Life    int `json:"life"` // number of restarts after a kill
 	Use
 }
 
-// A Trend is what a process used at rest after its first wave and after its last one.
+// A Trend compares the resources of an idle process after its first and its last wave.
 type Trend struct {
 	Process int    `json:"process"`
 	Life    int    `json:"life"`
@@ -25,11 +25,11 @@ type Trend struct {
 	Grows   bool   `json:"grows"`
 }
 
-// enough is how many samples a trend takes: two in each quarter.
+// enough is the number of samples that a trend needs: two in each quarter.
 const enough = 8
 
-// Trends reads them from the samples at rest, in their order. A process that was killed and
-// the one in its place are two.
+// Trends returns the trends of idle samples, which must be in order of time. A killed process and
+// its successor have separate trends.
 func Trends(rests []Rest) (trends []Trend) {
 	type life struct{ process, life int }
 	var lives []life
@@ -60,9 +60,9 @@ func Trends(rests []Rest) (trends []Trend) {
 	return trends
 }
 
-// Grows tells whether values have grown in each quarter of their time: the lower quartile
-// of each quarter is above the upper quartile of the one before. A pool that fills up stops
-// growing; a leak does not. Fewer than eight values show nothing.
+// Grows reports whether values rise in every quarter of their time: the lower quartile of each
+// quarter is above the upper quartile of the previous one. A pool that fills up stops growing, and a
+// leak does not. Fewer than eight values never grow.
 func Grows(values []int) bool {
 	if len(values) < enough {
 		return false

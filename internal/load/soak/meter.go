@@ -8,10 +8,10 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// A meter counts the answers since it was last read.
+// A meter counts the answers since the last read.
 type meter struct {
 	mu     sync.Mutex
-	waits  []time.Duration // of those who were sold to
+	waits  []time.Duration // of successful buyers
 	others int
 }
 
@@ -27,7 +27,7 @@ func (m *meter) refused() {
 	m.others++
 }
 
-// read takes the counts and begins anew.
+// read returns the counts and resets them.
 func (m *meter) read() (sold, refused int, p99 time.Duration) {
 	m.mu.Lock()
 	waits, refused := m.waits, m.others

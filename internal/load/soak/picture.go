@@ -11,12 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/judge/chart"
 )
 
-// A picture is a figure over time: of each process, or of the buyers.
+// A picture is a figure over time, for each process or for the buyers.
 type picture struct {
 	name, title, unit string
-	// values are those of a sample: one a process, or the buyers' alone. 0 where nothing was measured.
+	// values returns the values of a sample: one for each process, or the buyers' values. 0 means not measured.
 	values func(Sample) []float64
-	lines  []string // what the values are, where it is not one a process
+	lines  []string // labels of the values, unless there is one for each process
 }
 
 func pictures() []picture {
@@ -39,11 +39,11 @@ func pictures() []picture {
 	}
 }
 
-// bands is how many waves are drawn one by one; of more the marks alone are.
+// bands is the maximum number of waves that are drawn one by one. With more waves only the marks are drawn.
 const bands = 400
 
-// draw draws the figure: time to the right, the kinds of waves below the axis, and a line
-// from top to bottom where a process was killed or a wave was violated.
+// draw draws the figure. The x axis is the time, with the kinds of waves below it. A vertical line
+// marks a killed process or a violated wave.
 func (p picture) draw(r Result) template.HTML {
 	if len(r.Samples) == 0 {
 		return ""
@@ -85,12 +85,12 @@ func (p picture) draw(r Result) template.HTML {
 	return c.SVG()
 }
 
-// colour is the same for a kind in every picture.
+// colour returns the color of a kind, which is the same in every picture.
 func colour(kind string) string {
 	return chart.Colour(slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == kind }))
 }
 
-// ticks are round times, at most ten, and the end without a label.
+// ticks returns at most ten round times, and the end without a label.
 func ticks(end float64) (marks []chart.Mark) {
 	steps := []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute,
@@ -110,7 +110,7 @@ func ticks(end float64) (marks []chart.Mark) {
 	return append(marks, chart.Mark{At: end})
 }
 
-// span says how far the figure went.
+// span describes the range of the figure.
 func (p picture) span(r Result) string {
 	low, high := math.Inf(1), 0.0
 	for _, s := range r.Samples {

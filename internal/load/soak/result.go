@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Result is one soak.
+// A Result is the result of one soak.
 type Result struct {
 	Seed       uint64        `json:"seed"`
 	Server     string        `json:"server"`
@@ -24,9 +24,9 @@ type Result struct {
 	Strategies []string      `json:"strategies"`
 	Clients    int           `json:"clients"` // at most
 	Wave       time.Duration `json:"wave_ns"`
-	Asked      time.Duration `json:"duration_ns"` // that was asked for
+	Asked      time.Duration `json:"duration_ns"` // requested duration
 	Kill       bool          `json:"kill"`
-	Flags      string        `json:"-"` // of the engine, as Command has them
+	Flags      string        `json:"-"` // engine flags for Command
 
 	Waves       []Waved  `json:"waves"`
 	Samples     []Sample `json:"samples"`
@@ -39,7 +39,7 @@ type Result struct {
 	Took    time.Duration `json:"took_ns"`
 }
 
-// A Waved is a wave that was played.
+// A Waved is a wave with its result.
 type Waved struct {
 	Wave
 	Began      float64      `json:"began"` // seconds from the start
@@ -48,26 +48,26 @@ type Waved struct {
 	Audited    audit.Report `json:"audited"`
 	Killed     bool         `json:"killed,omitempty"`
 	Violations []string     `json:"violations,omitempty"`
-	Void       string       `json:"void,omitempty"` // why it has shown nothing
+	Void       string       `json:"void,omitempty"` // why it showed nothing
 
 	began time.Time
 }
 
-// Name is the wave in a line: what a violation is said of.
+// Name returns the wave as one line, for messages about violations.
 func (w Waved) Name() string { return fmt.Sprintf("wave %d (%s, %s)", w.Number, w.Kind, w.Strategy) }
 
-// A Sample is what the processes used at a moment, and what the buyers saw since the one
-// before.
+// A Sample has the resources of the processes at one moment, and the answers since the previous
+// sample.
 type Sample struct {
 	At        float64 `json:"at"`      // seconds from the start
-	Seconds   float64 `json:"seconds"` // since the one before
+	Seconds   float64 `json:"seconds"` // since the previous sample
 	Sold      int     `json:"sold"`
 	Refused   int     `json:"refused"`
-	P99MS     float64 `json:"p99_ms"` // of those who were sold to; 0 where nobody was
+	P99MS     float64 `json:"p99_ms"` // of successful buyers; 0 without any
 	Processes []Use   `json:"processes"`
 }
 
-// sums are what the waves come to.
+// sums has the totals of all waves.
 type sums struct{ waves, kills, violated, drifted, void, sales, refusals int64 }
 
 func (r Result) sums() (s sums) {
@@ -91,19 +91,19 @@ func (r Result) sums() (s sums) {
 	return s
 }
 
-// Violated counts the waves with a violation.
+// Violated returns the number of waves with a violation.
 func (r Result) Violated() int { return int(r.sums().violated) }
 
-// Void counts the waves that have shown nothing.
+// Void returns the number of waves that showed nothing.
 func (r Result) Void() int { return int(r.sums().void) }
 
-// Lead says what was run, without a full stop.
+// Lead describes the run, without a full stop.
 func (r Result) Lead() string {
 	return fmt.Sprintf("%s, %s, %d processors that servers, shops and clients share; seed %d; waves of %s, up to %s; %s",
 		r.Server, count(int64(r.Processes), "shop process", "shop processes"), r.Cores, r.Seed, short(r.Wave), count(int64(r.Clients), "client", "clients"), strings.Join(r.Strategies, ", "))
 }
 
-// Verdict is the run in a line.
+// Verdict returns the result of the run as one line.
 func (r Result) Verdict() string {
 	s := r.sums()
 	drift := "drift 0 in all"
@@ -126,7 +126,7 @@ func (r Result) Verdict() string {
 	return line
 }
 
-// name tells the processes apart that were in one place.
+// name distinguishes a process from its predecessors.
 func (t Trend) name() string {
 	name := fmt.Sprintf("process %d", t.Process)
 	if t.Life > 0 {
@@ -135,8 +135,8 @@ func (t Trend) name() string {
 	return name
 }
 
-// said are the trends of the processes that served longest, one a place: of those that were
-// killed after a few waves there is nothing to say.
+// said returns the trend of the process that served longest in each place. Processes that were killed
+// after a few waves have no trend.
 func (r Result) said() (lines []string) {
 	longest := map[int]int{}
 	for _, t := range r.Trends {
@@ -161,7 +161,7 @@ func (r Result) said() (lines []string) {
 	return lines
 }
 
-// Notes are what else is to be known.
+// Notes returns further remarks.
 func (r Result) Notes() (notes []string) {
 	notes = r.said()
 	for _, w := range r.Waves {
@@ -183,10 +183,10 @@ func (r Result) Notes() (notes []string) {
 	return notes
 }
 
-// rows is how many the table over time has at most.
+// rows is the maximum number of rows in the table over time.
 const rows = 12
 
-// A row is a stretch of time. Of what the processes use it has the most of any.
+// A row covers a span of time, with the highest resource usage of any process.
 type row struct {
 	from          float64
 	use           Use
@@ -194,7 +194,7 @@ type row struct {
 	sold, seconds float64
 }
 
-// overTime divides the samples evenly.
+// overTime divides the samples evenly into rows.
 func (r Result) overTime() (all []row) {
 	n := min(rows, len(r.Samples))
 	for i := range n {
@@ -229,7 +229,7 @@ func (t row) cells() []string {
 	}
 }
 
-// Print writes what the processes used over time, and the verdict.
+// Print writes the resource usage over time, and the verdict.
 func (r Result) Print(w io.Writer, _ bool) error {
 	lines := []string{r.Lead(), "", r.table().Terminal(report.Look{}), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
 	lines = append(lines, r.Notes()...)
@@ -238,7 +238,7 @@ func (r Result) Print(w io.Writer, _ bool) error {
 	return err
 }
 
-// Document is the result as a report, with pictures over time.
+// Document returns the result as a report with pictures over time.
 func (r Result) Document() report.Document {
 	s := r.sums()
 	d := report.Document{
@@ -275,7 +275,7 @@ func (r Result) Document() report.Document {
 	return d
 }
 
-// table is what Print has.
+// table returns the table of Print.
 func (r Result) table() report.Table {
 	t := report.Table{Note: "Of what processes use, the most of any; p99 of those who were sold to, the worst sample."}
 	for _, name := range columns {
@@ -291,7 +291,7 @@ func (r Result) table() report.Table {
 	return t
 }
 
-// kinds counts the waves, by kind.
+// kinds returns a table of the waves by kind.
 func (r Result) kinds() report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "waves"}, {Name: "of this kind", Numbers: true}, {Name: "sound", Numbers: true}, {Name: "violated", Numbers: true}, {Name: "void", Numbers: true}, {Name: "what it is"}}}
 	for _, k := range Kinds() {
@@ -315,7 +315,7 @@ func (r Result) kinds() report.Table {
 	return t
 }
 
-// strategy is what a strategy's waves come to.
+// strategy returns the totals of a strategy's waves.
 func (r Result) strategy(name string) report.Case {
 	part := Result{Waves: slices.DeleteFunc(slices.Clone(r.Waves), func(w Waved) bool { return w.Strategy != name })}
 	s := part.sums()
@@ -336,7 +336,7 @@ func count(n int64, one, many string) string {
 	return humanize.Comma(n) + " " + many
 }
 
-// short is a duration without its zeros: 5m, and not 5m0s.
+// short formats a duration without zeros: 5m and not 5m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

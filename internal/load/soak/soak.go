@@ -1,10 +1,10 @@
-// Package soak keeps a shop under load for long, in waves of many kinds, audits it after
-// each, and notes what its processes use meanwhile.
+// Package soak keeps a shop under load for hours, in waves of several kinds. It audits the shop after
+// each wave, and samples the resources of its processes.
 //
 //	seed -> Plan.Wave -> restock -> crowd (kill, restock) -> audit, Judge -> at rest -> next
 //	                                every second: Use of each process, p99 -> Sample
 //
-// It starts no servers and knows no strategy: its caller hands in the shops.
+// It starts no servers and knows no strategy. The caller passes the shops.
 package soak
 
 import (
@@ -19,30 +19,30 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// Shops are the processes under load.
+// Shops controls the processes under load.
 type Shops interface {
-	URLs() []string // one a process
+	URLs() []string // one for each process
 	Kill(process int) error
-	Start(ctx context.Context, process int) error // again, after Kill
+	Start(ctx context.Context, process int) error // restarts a process after Kill
 	Ended(process int) bool
 }
 
-// Config is one soak.
+// Config configures one soak.
 type Config struct {
 	Plan
-	Duration, Length time.Duration // of all, and of one wave
+	Duration, Length time.Duration // of the soak, and of one wave
 	Shops            Shops
 	Auditor          rush.Auditor
-	Patience         time.Duration     // of one request, above the shop's own limit of a buy
-	Progress         func(wave Wave)   // as each begins
-	Violated         func(waved Waved) // at once
+	Patience         time.Duration     // limit of one request, above the shop's own limit
+	Progress         func(wave Wave)   // called when a wave begins
+	Violated         func(waved Waved) // called at once for a wave with a violation
 }
 
-// samples is how many a run has at most.
+// samples is the maximum number of samples of a run.
 const samples = 600
 
-// Run soaks the shops until the time is over or ctx ends; then the result is what there is
-// so far. An error is one of the harness, and comes with the result so far, too.
+// Run soaks the shops until the time is over or ctx ends, and returns the result so far. An error
+// reports a failure of the harness. Run then also returns the result so far.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -65,29 +65,29 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	r.result.Trends = Trends(r.result.Rests)
 	r.result.Interrupted = ctx.Err() != nil
 	if r.result.Interrupted {
-		err = nil // whatever a hung-up request was told
+		err = nil // ignores the answers to requests that hung up
 	}
 	return r.result, err
 }
 
-// run is a soak under way.
+// run is a running soak.
 type run struct {
 	Config
 	meter   *meter
 	result  *Result
-	samples []Sample // the sampler's alone
-	lives   []int    // how often each process was started again
+	samples []Sample // only for the sampler
+	lives   []int    // number of restarts of each process
 }
 
-// waves plays them one after the other. Once a wave has begun it is played to its end, so
-// that the last one is as long as the others.
+// waves plays the waves one after the other. It finishes a wave that has begun, so that the last one
+// is as long as the others.
 func (r *run) waves(ctx context.Context) error {
 	for n := 1; n == 1 || time.Since(r.result.Started)+r.Length <= r.Duration; n++ {
 		w := r.Wave(n)
 		r.Progress(w)
 		waved, err := r.wave(ctx, w)
 		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err // and the wave that was cut short is not judged
+			return err // the interrupted wave is not judged
 		}
 		waved.Began, waved.Ended = r.seconds(waved.began), r.seconds(time.Now())
 		r.result.Waves = append(r.result.Waves, waved)
@@ -103,13 +103,13 @@ func (r *run) waves(ctx context.Context) error {
 
 func (r *run) seconds(at time.Time) float64 { return at.Sub(r.result.Started).Seconds() }
 
-// shelf is where restocks go.
+// shelf returns the target of restocks.
 func (r *run) shelf(process int) rush.Target {
 	return rush.Target{BaseURL: r.Shops.URLs()[process]}
 }
 
-// wave plays one. A product is for one strategy, and is restocked for each wave: a shop that
-// keeps something for each product is not to look as if it leaked.
+// wave plays one wave. Each strategy has one product, which is restocked for each wave. More products
+// would make a shop that keeps data for each product look as if it leaked.
 func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	product := "soak-" + w.Strategy
 	waved := Waved{Wave: w, began: time.Now()}
@@ -152,8 +152,8 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	return waved, nil
 }
 
-// broken returns the wave with a violation if the shop has answered a restock with an
-// error, although no server was unavailable. Otherwise it returns err.
+// broken returns the wave with a violation if the shop answered a restock with an error although no
+// server was unavailable. Otherwise it returns err.
 func (w Waved) broken(err error) (Waved, error) {
 	if errors.As(err, new(*rush.RestockError)) {
 		w.Violations, err = []string{"failed: " + err.Error()}, nil
@@ -161,22 +161,21 @@ func (w Waved) broken(err error) (Waved, error) {
 	return w, err
 }
 
-// kill ends a process, and starts another one in its place, also when the run is cut short:
-// there is one to stop then.
+// kill ends a process and starts its successor. It does so even if the run is interrupted, since the
+// caller then stops all processes.
 func (r *run) kill(ctx context.Context, process int) error {
 	if err := r.Shops.Kill(process); err != nil {
 		return err
 	}
 	select {
-	case <-time.After(min(r.Length/10, time.Second)): // for buyers who find nobody
+	case <-time.After(min(r.Length/10, time.Second)): // so that some buyers find no shop
 	case <-ctx.Done():
 	}
 	r.lives[process]++
 	return r.Shops.Start(context.WithoutCancel(ctx), process)
 }
 
-// rest notes what each process uses when nobody asks: when two samples are the same, or
-// after two seconds.
+// rest samples each idle process: when two samples are equal, or after two seconds.
 func (r *run) rest(ctx context.Context, w Wave) error {
 	last := make([]Use, r.Processes)
 	for deadline := time.Now().Add(2 * time.Second); ; {
@@ -201,7 +200,7 @@ func (r *run) rest(ctx context.Context, w Wave) error {
 	}
 }
 
-// sample notes what each process uses, and what the buyers saw since the last time.
+// sample records the resources of each process, and the answers since the last sample.
 func (r *run) sample(ctx context.Context) {
 	every := max(time.Second, r.Duration/samples)
 	tick := time.NewTicker(every)
@@ -220,7 +219,7 @@ func (r *run) sample(ctx context.Context) {
 		s.P99MS = float64(p99.Microseconds()) / 1000
 		last = now
 		for _, url := range r.Shops.URLs() {
-			use, _ := useOf(ctx, url, every) // one that was killed uses nothing
+			use, _ := useOf(ctx, url, every) // a killed process uses nothing
 			s.Processes = append(s.Processes, use)
 		}
 		if ctx.Err() == nil {
@@ -238,7 +237,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Command is the line that plays the same sequence of waves, without the engine.
+// Command returns the command that repeats the sequence of waves, without the engine flags.
 func (r Result) Command() string {
 	command := fmt.Sprintf("shop soak --seed %d --duration %s --wave %s --clients %d --processes %d --strategy %s",
 		r.Seed, short(r.Asked), short(r.Wave), r.Clients, r.Processes, strings.Join(r.Strategies, ","))

@@ -190,7 +190,7 @@ func result() soak.Result {
 	r.Waves[2].Void = "nothing was sold"
 	for i := range 60 {
 		s := soak.Sample{At: float64(i + 1), Seconds: 1, Sold: 75, P99MS: 12, Processes: []soak.Use{{Heap: 8, Goroutines: 20, Descriptors: 40}, {Heap: 9, Goroutines: 21, Descriptors: 41}}}
-		if i == 30 { // it is dead, and nobody sells
+		if i == 30 { // the process is dead and sells nothing
 			s.Processes[1], s.P99MS = soak.Use{}, 0
 		}
 		r.Samples = append(r.Samples, s)

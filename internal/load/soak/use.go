@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A Use is what one process uses at one moment. 0 where its /metrics does not say.
+// A Use has the resources of one process at one moment, from its /metrics. 0 means unknown.
 type Use struct {
-	Heap        float64 `json:"heap_mb"` // in use
+	Heap        float64 `json:"heap_mb"` // heap in use
 	Resident    float64 `json:"resident_mb"`
 	Goroutines  int     `json:"goroutines"`
 	Descriptors int     `json:"descriptors"`
 }
 
-// There tells whether the process answered.
+// There reports whether the process answered.
 func (u Use) There() bool { return u.Goroutines > 0 }
 
-// scraper asks for a new connection each time, so that its own is not among what it counts
-// at rest one time and not the next.
+// scraper opens a new connection for each request. An idle connection of its own would change the
+// counts of an idle process.
 var scraper = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // useOf reads a process's /metrics.
@@ -45,7 +45,7 @@ func useOf(ctx context.Context, url string, patience time.Duration) (Use, error)
 	return parseUse(response.Body)
 }
 
-// parseUse reads the Prometheus text format, as far as single gauges go.
+// parseUse parses single gauges in the Prometheus text format.
 func parseUse(r io.Reader) (u Use, err error) {
 	const mb = 1 << 20
 	lines := bufio.NewScanner(r)
@@ -53,7 +53,7 @@ func parseUse(r io.Reader) (u Use, err error) {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			continue // a comment, or a figure with labels that have spaces
+			continue // a comment, or a metric whose labels contain spaces
 		}
 		switch name {
 		case "go_memstats_heap_inuse_bytes":

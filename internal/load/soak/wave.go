@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// A Kind is a way in which buyers come.
+// A Kind is a pattern in which buyers arrive.
 type Kind struct {
 	Name  string
-	About string // in a line without a full stop
+	About string // one line without a full stop
 
-	Everybody bool                     // all clients take part, and not a number that is drawn
-	Short     bool                     // fewer units than can be asked for: most are told that it is sold out
-	Restock   bool                     // PUT in the middle, while buyers of that process are inside
-	Kill      bool                     // kill -9 of a process in the middle
-	Active    func(at float64) float64 // the share of the clients who ask, at a share of the wave; nil: all
+	Everybody bool                     // all clients take part, and not a random number
+	Short     bool                     // few units, so most buyers hear "sold out"
+	Restock   bool                     // restock during the sale, while buyers are inside
+	Kill      bool                     // kill -9 of a process during the sale
+	Active    func(at float64) float64 // share of active clients at a share of the wave; nil: all
 }
 
-// Kinds lists the kinds of waves. A draw takes each as often as any other.
+// Kinds returns all kinds of waves, each with the same probability.
 func Kinds() []Kind {
 	return []Kind{
 		{Name: "steady", About: "so many clients, who ask again when they are answered"},
@@ -37,10 +37,10 @@ func Kinds() []Kind {
 	}
 }
 
-// none of the clients ask; a share of 0 is one of them.
+// none is a share without any client. A share of 0 means one client.
 const none = -1
 
-// asking is how many of the clients ask at a share of the wave.
+// asking returns the number of active clients at a share of the wave.
 func (w Wave) asking(at float64) int {
 	if w.kind.Active == nil {
 		return w.Clients
@@ -52,40 +52,40 @@ func (w Wave) asking(at float64) int {
 	return max(1, int(math.Round(share*float64(w.Clients))))
 }
 
-// A Strategy may be drawn for a wave.
+// A Strategy is a strategy that a wave may use.
 type Strategy struct {
 	Name  string
-	Kills bool // it promises to hold when a process is killed
+	Kills bool // it promises to hold after a killed process
 }
 
-// A Plan is what waves are drawn from. The same plan has the same waves.
+// A Plan determines the waves. Equal plans have equal waves.
 type Plan struct {
 	Seed       uint64
 	Strategies []Strategy // at least one
 	Clients    int        // at most
 	Processes  int
-	Kill       bool // there are waves that kill
+	Kill       bool // includes waves that kill
 }
 
-// A Wave is one sale. Its stock is its own.
+// A Wave is one sale with its own stock.
 type Wave struct {
 	Number   int    `json:"number"` // from 1
 	Kind     string `json:"kind"`
 	Strategy string `json:"strategy"`
-	Clients  int    `json:"clients"` // at most at once
+	Clients  int    `json:"clients"` // maximum number at once
 	Stock    int64  `json:"stock"`
-	Process  int    `json:"process"` // that is killed, or restocked in the middle
+	Process  int    `json:"process"` // process that is killed or restocked during the sale
 
 	kind Kind
 }
 
-// plenty is more than is sold in a wave.
+// plenty is more than a wave can sell.
 const plenty = 100_000_000
 
-// Wave draws wave number n, from 1. It depends on nothing but the plan and n.
+// Wave returns wave number n, from 1. It depends only on the plan and n.
 //
-// The first is a steady one of all clients: afterwards the pools of connections are as
-// large as they get, and what the processes use at rest can be compared with it.
+// The first wave is steady and uses all clients. It fills the connection pools, so that later idle
+// samples can be compared with it.
 func (p Plan) Wave(n int) Wave {
 	draw := rand.New(rand.NewPCG(p.Seed, uint64(n)))
 	kinds := slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Kill && len(p.allowed(k)) == 0 })
@@ -102,19 +102,19 @@ func (p Plan) Wave(n int) Wave {
 	if k.Everybody {
 		w.Clients = p.Clients
 	}
-	if k.Short || k.Restock && draw.IntN(2) == 0 { // then it is sold out when the new units come
+	if k.Short || k.Restock && draw.IntN(2) == 0 { // the product is sold out when the new units arrive
 		w.Stock = int64(1 + draw.IntN(2*w.Clients))
 	}
 	switch {
 	case k.Restock:
 		w.Process = draw.IntN(p.Processes)
-	case k.Kill: // always the same, so that another lives from the first wave to the last
+	case k.Kill: // always the same process, so that another one lives through all waves
 		w.Process = p.Processes - 1
 	}
 	return w
 }
 
-// allowed are the strategies for which waves of a kind are drawn.
+// allowed returns the strategies for waves of a kind.
 func (p Plan) allowed(k Kind) []Strategy {
 	if !k.Kill {
 		return p.Strategies
@@ -122,7 +122,7 @@ func (p Plan) allowed(k Kind) []Strategy {
 	return slices.DeleteFunc(slices.Clone(p.Strategies), func(s Strategy) bool { return !p.Kill || !s.Kills })
 }
 
-// check says what is wrong with a plan.
+// check returns an error if the plan is invalid.
 func (p Plan) check() error {
 	switch {
 	case len(p.Strategies) == 0:

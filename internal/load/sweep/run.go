@@ -13,19 +13,19 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// Config says what a sweep measures.
+// Config configures a sweep.
 type Config struct {
-	Strategies func(*engine.Engine) []string // on the engine that was opened
+	Strategies func(*engine.Engine) []string // names of the strategies to measure on an engine
 	Clients    []int                         // rising
 	Processes  int
 	Shops      web.Config
 	Rounds     int
-	Round      time.Duration                    // a third of it is not counted
+	Round      time.Duration                    // the first third is not counted
 	Progress   func(format string, args ...any) // called before each round
 }
 
-// Run measures round by round, so that a machine that is slow for a while is slow to every
-// strategy.
+// Run measures every strategy in each round, so that a slow phase of the machine affects all of
+// them.
 func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error) {
 	r := &Result{Cores: runtime.NumCPU(), Processes: c.Processes, Round: c.Round, Clients: c.Clients, Started: time.Now()}
 	bed, err := measure.OpenBed(ctx, on)

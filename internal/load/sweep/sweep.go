@@ -1,5 +1,4 @@
-// Package sweep shows what strategies sell, and how long buyers wait, over the number of
-// clients.
+// Package sweep measures sales per second and waits of each strategy over the number of clients.
 //
 //	rounds of measure.Load -> Add -> Result -> table, page with pictures, JSON
 package sweep
@@ -18,34 +17,34 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
-// A Result is one sweep: each strategy with each number of clients.
+// A Result is one sweep of strategies and numbers of clients.
 type Result struct {
 	Server    string        `json:"server"`
 	Cores     int           `json:"cores"`
-	Processes int           `json:"processes"` // of the shop
-	Round     time.Duration `json:"round_ns"`  // how long one lasts, its warm-up too
+	Processes int           `json:"processes"` // processes of the shop
+	Round     time.Duration `json:"round_ns"`  // length of a round with its warm-up
 	Clients   []int         `json:"clients"`   // rising
-	Points    []Point       `json:"points"`    // strategy by strategy, clients rising
-	Others    float64       `json:"others"`    // processors that others on the machine used, on average
+	Points    []Point       `json:"points"`    // grouped by strategy, clients rising
+	Others    float64       `json:"others"`    // average number of processors that other programs used
 	LeftOut   []string      `json:"left_out,omitempty"`
 
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"took_ns"`
 }
 
-// A Point is a strategy with so many clients, each of whom asks again when it is answered.
+// A Point is one strategy with one number of clients. Each client asks again when it is answered.
 type Point struct {
 	Strategy  string    `json:"strategy"`
 	Clients   int       `json:"clients"`
-	PerSecond float64   `json:"per_second"` // sales, the median of Rounds
-	P50MS     float64   `json:"p50_ms"`     // of those who were sold to: medians of the rounds
+	PerSecond float64   `json:"per_second"` // sales per second, the median of Rounds
+	P50MS     float64   `json:"p50_ms"`     // waits of the served buyers, medians of the rounds
 	P99MS     float64   `json:"p99_ms"`
-	Refused   float64   `json:"refused"`            // share of the answers that were no sale, 0 to 1
-	FirstNo   string    `json:"first_no,omitempty"` // the first of these
-	Rounds    []float64 `json:"rounds"`             // sales a second
+	Refused   float64   `json:"refused"`            // share of answers without a sale, 0 to 1
+	FirstNo   string    `json:"first_no,omitempty"` // the first of these answers
+	Rounds    []float64 `json:"rounds"`             // sales per second of each round
 }
 
-// Of makes a point of its rounds, at least one.
+// Of returns the point of one or more rounds.
 func Of(strategy string, clients int, rounds []measure.Round) Point {
 	milliseconds := func(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
 	p := Point{
@@ -64,13 +63,13 @@ func Of(strategy string, clients int, rounds []measure.Round) Point {
 	return p
 }
 
-// A figure of a point, and how it is shown.
+// A figure is one number of a point and its presentation.
 type figure struct {
 	title string
 	unit  string
 	value func(Point) float64
 	show  func(float64) string
-	log   bool // its axis
+	log   bool // logarithmic axis
 }
 
 var figures = []figure{
@@ -78,12 +77,12 @@ var figures = []figure{
 	{title: "p99 of those who were sold to", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: chart.Decimal, log: true},
 }
 
-// refusals are shown where there are any.
+// refusals is shown only if a point has any.
 var refusals = figure{
 	title: "Answers that were no sale", unit: "%", value: func(p Point) float64 { return 100 * p.Refused }, show: chart.Decimal,
 }
 
-// shown are the figures that have something to show.
+// shown returns the figures with values.
 func (r Result) shown() []figure {
 	for _, p := range r.Points {
 		if p.Refused > 0 {
@@ -93,7 +92,7 @@ func (r Result) shown() []figure {
 	return figures
 }
 
-// strategies are those of the points, in their order.
+// strategies returns the strategies of the points, in their order.
 func (r Result) strategies() (names []string) {
 	for _, p := range r.Points {
 		if !slices.Contains(names, p.Strategy) {
@@ -103,7 +102,7 @@ func (r Result) strategies() (names []string) {
 	return names
 }
 
-// of are the points of a strategy, clients rising.
+// of returns the points of a strategy, clients rising.
 func (r Result) of(strategy string) (points []Point) {
 	for _, p := range r.Points {
 		if p.Strategy == strategy {
@@ -113,7 +112,7 @@ func (r Result) of(strategy string) (points []Point) {
 	return points
 }
 
-// Lead says what was measured, without a full stop.
+// Lead describes the measurement, without a full stop.
 func (r Result) Lead() string {
 	shops := "one shop process"
 	if r.Processes > 1 {
@@ -126,7 +125,7 @@ func (r Result) Lead() string {
 	return fmt.Sprintf("%s, %s, %d processors that servers, shop and clients share; medians of %d rounds of %s", r.Server, shops, r.Cores, rounds, r.Round)
 }
 
-// Notes are what else is to be known.
+// Notes returns further remarks.
 func (r Result) Notes() (notes []string) {
 	const quiet = 0.2
 	if r.Others > quiet {
@@ -173,7 +172,7 @@ func clients(n int) string {
 	return humanize.Comma(int64(n)) + " clients"
 }
 
-// Document is the result as a report, with a picture of each figure.
+// Document returns the result as a report with a picture of each figure.
 func (r Result) Document() report.Document {
 	d := report.Document{
 		Command: "shop bench", Title: "What each strategy sells, by the number of clients", Lead: r.Lead(),
@@ -188,7 +187,7 @@ func (r Result) Document() report.Document {
 	return d
 }
 
-// table has a row a strategy, and a column a number of clients.
+// table has a row for each strategy and a column for each number of clients.
 func (r Result) table(m figure) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: m.title + ", " + m.unit}}}
 	for _, n := range r.Clients {
@@ -204,7 +203,7 @@ func (r Result) table(m figure) report.Table {
 	return t
 }
 
-// best is the highest point of a figure.
+// best describes the highest point of a figure.
 func (r Result) best(m figure) string {
 	if len(r.Points) == 0 {
 		return "nothing was measured"

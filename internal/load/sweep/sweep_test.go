@@ -20,7 +20,7 @@ func result() sweep.Result {
 			sweep.Of("for-update", 256, []measure.Round{{PerSecond: 700, P99: 400 * time.Millisecond, Refused: 0.25, FirstNo: "busy <b>"}}),
 			sweep.Of("coalesced", 1, []measure.Round{{PerSecond: 350, P99: 4 * time.Millisecond}}),
 			sweep.Of("coalesced", 64, []measure.Round{{PerSecond: 5200, P99: 20 * time.Millisecond}}),
-			sweep.Of("coalesced", 256, []measure.Round{{}}), // nobody was sold anything
+			sweep.Of("coalesced", 256, []measure.Round{{}}), // no buyer was served
 		},
 		LeftOut: []string{"unit-rows: no row locks"},
 	}

@@ -1,7 +1,7 @@
-// Package forecast predicts from measured points what the catalogue's strategies sell in a
-// shop, and reports it.
+// Package forecast predicts the sales per second of the catalogue's strategies from measured points,
+// and reports them.
 //
-//	points -> sizing.Calibrate -> sizing.Predict, a strategy at a time -> Report
+//	points -> sizing.Calibrate -> sizing.Predict for each strategy -> Report
 package forecast
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Of predicts what strategies sell in a shop. In shop and nodeRTT, -1 stands for an unknown
-// time, and 0 writers for as many as there are processes. points is a file of measurements; "" is
-// the reference.
+// Of predicts the sales per second of strategies in a shop. In shop and nodeRTT, a time of -1 means
+// unknown. 0 writers means one for each process. points is a file of measurements; "" means the
+// reference.
 func Of(shop sizing.Shop, nodeRTT float64, strategies []string, points string) (*Report, error) {
 	measured, err := sizing.Reference()
 	if points != "" {
@@ -57,7 +57,7 @@ func Of(shop sizing.Shop, nodeRTT float64, strategies []string, points string) (
 	return r, nil
 }
 
-// lacked says why a strategy cannot run on so many nodes; "" where it can.
+// lacked says why a strategy cannot run on several nodes; "" if it can.
 func lacked(name string, nodes int) string {
 	e, ok := lockstrategy.ByName(name)
 	if !ok || nodes == 1 {
@@ -66,7 +66,7 @@ func lacked(name string, nodes int) string {
 	return e.LackedOn(dialect.Galera)
 }
 
-// complete fills in what is unknown of a shop.
+// complete fills in the unknown values of a shop.
 func complete(s sizing.Shop, nodeRTT float64, c sizing.Calibration) sizing.Shop {
 	if s.CommitMS < 0 {
 		s.CommitMS = c.CommitMS
@@ -77,7 +77,7 @@ func complete(s sizing.Shop, nodeRTT float64, c sizing.Calibration) sizing.Shop 
 	if s.Writers == 0 {
 		s.Writers = min(s.Nodes, s.Processes)
 	}
-	if s.Nodes > 1 { // a COMMIT is certified by all: one round trip among them
+	if s.Nodes > 1 { // all nodes certify a COMMIT, which takes one round trip
 		if nodeRTT < 0 {
 			nodeRTT = s.RTTMS
 		}
@@ -89,7 +89,7 @@ func complete(s sizing.Shop, nodeRTT float64, c sizing.Calibration) sizing.Shop 
 	return s
 }
 
-// PathOf returns what a sale of a strategy of the catalogue does.
+// PathOf returns the path of a strategy of the catalogue. The bool is false if it is unknown.
 func PathOf(strategy string) (sizing.Path, bool) {
 	e, ok := lockstrategy.ByName(strategy)
 	return e.Path, ok

@@ -22,14 +22,14 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// maxProducts is how many products a bed puts on sale.
+// maxProducts is the number of products of a bed.
 const maxProducts = 1000
 
-// A Bed is servers on which rounds are measured. Its products never sell out.
+// A Bed has the servers of a measurement. Its products never sell out.
 type Bed struct {
 	Engine  *engine.Engine
-	Missing map[string]string // strategies that cannot run here, and why
-	records int64             // in purchase_history that fill has put there
+	Missing map[string]string // unavailable strategies, with the reason
+	records int64             // records that fill has added to purchase_history
 }
 
 // OpenBed opens an engine and puts products on sale. Close ends the engine.
@@ -53,7 +53,7 @@ func OpenBed(ctx context.Context, config engine.Config) (*Bed, error) {
 // Close ends the engine.
 func (b *Bed) Close() error { return b.Engine.Close() }
 
-// Products returns the names of the first n.
+// Products returns the names of the first n products.
 func (b *Bed) Products(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -62,8 +62,8 @@ func (b *Bed) Products(n int) []string {
 	return names
 }
 
-// Restock prepares the bed for the next strategy: its fencing tokens may come from another source, and a
-// lock without a time to live outlives the shops of the setting before.
+// Restock prepares the bed for the next strategy. Its fencing tokens may come from another source,
+// and a lock without a TTL of the last setting may still be held.
 func (b *Bed) Restock(ctx context.Context) error {
 	for _, locks := range append([]redis.UniversalClient{b.Engine.Redis}, b.Engine.Redlock...) {
 		if err := locks.FlushDB(ctx).Err(); err != nil {
@@ -77,7 +77,7 @@ func (b *Bed) Restock(ctx context.Context) error {
 	return admin.Exec("UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0").Error
 }
 
-// fill brings purchase_history to that many records, spread over all products.
+// fill adds records to purchase_history, spread over all products, up to the given number.
 func (b *Bed) fill(ctx context.Context, records int64) error {
 	const chunk = 500_000
 	for ; b.records < records; b.records += chunk {
@@ -93,19 +93,19 @@ func (b *Bed) fill(ctx context.Context, records int64) error {
 	return nil
 }
 
-// canFill: the records come from MariaDB's sequence engine.
+// canFill reports whether fill works: it needs MariaDB's sequence engine.
 func (b *Bed) canFill() bool {
 	return dialect.Kind(b.Engine.Database) == dialect.MySQL && strings.Contains(b.Engine.Server, "MariaDB")
 }
 
-// nodes is how many of the database's hosts the shops are told of.
+// nodes returns the number of database hosts in the shops' URL.
 func (b *Bed) nodes() int {
 	hosts := hostPort.FindAllString(b.Engine.URLs.DB, -1)
 	slices.Sort(hosts)
 	return max(1, len(slices.Compact(hosts)))
 }
 
-// writers are those of the nodes that shops write to.
+// writers returns the number of nodes that shops write to.
 func (b *Bed) writers() int {
 	if strings.Contains(b.Engine.URLs.DB, "writers=one") {
 		return 1
@@ -113,16 +113,16 @@ func (b *Bed) writers() int {
 	return b.nodes()
 }
 
-// hostPort is how private servers are addressed.
+// hostPort matches the address of a private server.
 var hostPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// Shops are shop processes on a bed.
+// Shops has the shop processes on a bed.
 type Shops struct {
 	*trial.Storefront
-	asker *engine.Engine // connected as the shops are
+	asker *engine.Engine // connected in the same way as the shops
 }
 
-// Serve starts shops. The network delays what they ask of their servers by delay.
+// Serve starts shops. Each answer of their servers is delayed by delay.
 func (b *Bed) Serve(ctx context.Context, flags web.Config, processes int, delay time.Duration) (_ *Shops, err error) {
 	s := &Shops{Storefront: &trial.Storefront{}}
 	defer func() {
@@ -147,7 +147,7 @@ func (b *Bed) Serve(ctx context.Context, flags web.Config, processes int, delay 
 	return s, nil
 }
 
-// delayed leads every address through a proxy of its own.
+// delayed routes each address through its own proxy.
 func (s *Shops) delayed(urls *engine.Config, delay time.Duration) (err error) {
 	proxies := map[string]string{}
 	through := func(text string) string {
@@ -174,7 +174,7 @@ func (s *Shops) delayed(urls *engine.Config, delay time.Duration) (err error) {
 	return err
 }
 
-// ask measures how the servers answer now.
+// ask measures the present answer times of the servers.
 func (s *Shops) ask(ctx context.Context) (sizing.Servers, error) {
 	db, err := s.asker.DB.DB()
 	if err != nil {

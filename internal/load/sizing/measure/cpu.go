@@ -13,11 +13,11 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing"
 )
 
-// tickMS is the unit of /proc/PID/stat: 100 a second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
+// tickMS is the unit of /proc/PID/stat: 100 ticks per second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
 const tickMS = 10
 
-// CPUTime is what this process and its descendants that run have used so far, in
-// milliseconds: as Buyers what this process itself has. Linux alone; elsewhere an error.
+// CPUTime returns the processor time so far of this process (as Buyers) and of its running
+// descendants, in milliseconds. It returns an error except on Linux.
 func CPUTime() (used sizing.CPU, _ error) {
 	if runtime.GOOS != "linux" {
 		return used, errors.New("processor time is read from /proc: this needs Linux")
@@ -47,14 +47,14 @@ func CPUTime() (used sizing.CPU, _ error) {
 		case isShop(p.name):
 			used.Shop += p.ms
 		default:
-			used.Locks += p.ms // of the children none but a lock's server uses any
+			used.Locks += p.ms // all other children are lock servers
 		}
 	}
 	return used, nil
 }
 
-// machineTime is what the processors have used since the machine started, in milliseconds:
-// the first line of /proc/stat without idle and iowait (proc(5)).
+// machineTime returns the processor time of all programs since the machine started, in
+// milliseconds: the first line of /proc/stat without idle and iowait (proc(5)).
 func machineTime() (ms float64, _ error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -82,7 +82,7 @@ type process struct {
 	ms         float64
 }
 
-// parseStat reads "42 (shop) S 1 ...": the name may have spaces and brackets.
+// parseStat parses "42 (shop) S 1 ...". The name may contain spaces and brackets.
 func parseStat(text []byte) (p process, err error) {
 	from, to := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if from < 0 || to < from {
@@ -92,7 +92,7 @@ func parseStat(text []byte) (p process, err error) {
 	if p.id, err = strconv.Atoi(strings.TrimSpace(string(text[:from]))); err != nil {
 		return p, err
 	}
-	fields := strings.Fields(string(text[to+1:])) // from the third on, the state
+	fields := strings.Fields(string(text[to+1:])) // begins with the third field, the state
 	if len(fields) < 13 {
 		return p, fmt.Errorf("%d fields after the name", len(fields))
 	}
@@ -127,7 +127,7 @@ func isDatabase(name string) bool {
 	return name == "mariadbd" || name == "mysqld" || name == "postgres"
 }
 
-// isShop: a shop is a child of the program that runs here.
+// isShop reports whether a process runs the same program as this one.
 func isShop(name string) bool {
 	self := filepath.Base(os.Args[0])
 	return name == self[:min(len(self), 15)]

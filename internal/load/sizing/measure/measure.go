@@ -1,10 +1,10 @@
-// Package measure measures what a running shop sells to a closed loop of buyers, and what
-// processor time a sale takes where.
+// Package measure measures the sales per second of a running shop with a closed loop of buyers, and
+// the processor time of a sale in each process.
 //
 //	warm-up -> [ count the sales | read the processor time of all children ] -> rates
 //
-// It judges no stock: that is a rush's work. The shop and its servers must be children of
-// this process, or their processor time is not seen.
+// It does not judge the stock; rush does. The shop and its servers must be children of this process,
+// since it reads only their processor time.
 package measure
 
 import (
@@ -24,30 +24,30 @@ import (
 
 // A Load is one closed loop: each buyer asks again as soon as it is answered.
 type Load struct {
-	URLs     []string // one a shop process; buyers are spread over them in turn
+	URLs     []string // one for each shop process; buyers use them in turn
 	Strategy string
-	Products []string // a buyer draws one of them each time
+	Products []string // each request asks for a random one
 	Buyers   int
 	WarmUp   time.Duration // not counted
 	Duration time.Duration // counted, above 0
-	CPU      bool          // read the processor time, too: Linux alone
+	CPU      bool          // also read the processor time; Linux only
 
-	// Ask measures the servers beside the buyers; nil for nobody does.
+	// Ask measures the servers during the load; may be nil.
 	Ask func(context.Context) (sizing.Servers, error)
 }
 
-// A Round is what a load showed.
+// A Round is the result of a load.
 type Round struct {
 	PerSecond float64       // sales
-	P50, P99  time.Duration // from request to answer, of those who were sold to
-	Refused   float64       // share of the answers that were no sale
+	P50, P99  time.Duration // from request to answer, of successful buyers
+	Refused   float64       // share of answers without a sale
 	CPU       sizing.CPU
-	Others    float64        // processors that others on the machine used
+	Others    float64        // processors that other programs used
 	Servers   sizing.Servers // zero without Load.Ask
-	FirstNo   string         // the first answer that was no sale; "" where there is none
+	FirstNo   string         // the first answer without a sale; "" if there is none
 }
 
-// Median is the median of a figure of the rounds; 0 without rounds.
+// Median returns the median of a figure of the rounds, or 0 without rounds.
 func Median(rounds []Round, figure func(Round) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
@@ -57,14 +57,14 @@ func Median(rounds []Round, figure func(Round) float64) float64 {
 	return quantile.Of(values, 0.5)
 }
 
-// Run sends the buyers. An error where processor time is asked for and cannot be read, or ctx ended.
+// Run sends the buyers. It returns an error if it cannot read the processor time, or if ctx ends.
 func (l Load) Run(ctx context.Context) (Round, error) {
 	begin := time.Now().Add(l.WarmUp)
 	end := begin.Add(l.Duration)
 	var (
 		beside errgroup.Group
 		cpu    sizing.CPU // of the whole time
-		all    float64    // that the machine has used
+		all    float64    // of the whole machine
 		asked  sizing.Servers
 	)
 	beside.Go(func() (err error) {
@@ -91,12 +91,12 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 		return Round{}, err
 	}
 	r, refused := Round{Servers: asked}, 0
-	var waits []time.Duration // of those who were sold to
+	var waits []time.Duration // of successful buyers
 	for _, a := range answers {
 		switch {
 		case a.End.Before(begin) || a.End.After(end):
 		case a.Outcome == purchase.Sold:
-			waits = append(waits, a.Begun.Sub(a.Sent))
+			waits = append(waits, a.AnswerBegan.Sub(a.Sent))
 		default:
 			refused++
 			if r.FirstNo == "" {
@@ -119,8 +119,8 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 	return r, ctx.Err()
 }
 
-// between is the processor time that was used from begin to end, by our processes and by
-// all of the machine, in milliseconds.
+// between returns the processor time from begin to end of our processes and of the whole machine, in
+// milliseconds.
 func between(ctx context.Context, begin, end time.Time) (ours sizing.CPU, all float64, _ error) {
 	var used [2]sizing.CPU
 	var machine [2]float64

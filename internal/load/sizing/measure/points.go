@@ -18,23 +18,23 @@ import (
 // PointBuyers is the number of buyers at every point.
 const PointBuyers = 32
 
-// settings are measured on the same shops.
+// settings is a group of points that are measured on the same shops.
 type settings struct {
 	processes int
 	delay     time.Duration
 	products  []int
 	records   int64
-	each      bool // every strategy; else one of each kind
+	each      bool // measure every strategy; otherwise one of each kind
 }
 
-// Products of most settings.
+// alone and both are the numbers of products of most settings.
 var alone, both = []int{sizing.AloneProducts}, []int{sizing.AloneProducts, sizing.SpreadProducts}
 
-// calibration are the settings that a prediction needs.
+// calibration returns the settings that a prediction needs.
 func calibration() []settings { return []settings{{processes: 1, products: both, each: true}} }
 
-// grid are the points of docs/reference/throughput.md: one thing is varied at a time, and the products
-// beside it, since they decide whether it is the row that gives way.
+// grid returns the points of docs/reference/throughput.md. It varies one value at a time, and also
+// the products, since they decide whether the row is the bottleneck.
 func grid(nodes int, canFill bool) []settings {
 	if nodes > 1 {
 		return []settings{{processes: 1, products: both}, {processes: 3, products: both}}
@@ -48,15 +48,15 @@ func grid(nodes int, canFill bool) []settings {
 		settings{processes: 1, delay: 5 * time.Millisecond, products: both},
 		settings{processes: 4, delay: time.Millisecond, products: alone},
 	)
-	if canFill { // the last one: what is filled stays
+	if canFill { // must be last, since the records stay
 		all = append(all, settings{processes: 1, products: both, records: 10_000_000})
 	}
 	return all
 }
 
-// kinds are one strategy of each way to sell, the one that keeps most promises.
+// kinds returns one strategy for each kind of path: the one that keeps most promises.
 func kinds(strategies []string) (some []string) {
-	best := map[string]int{} // by way: its place in some
+	best := map[string]int{} // index in some, by path
 	kept := func(name string) (n int) {
 		e, _ := lockstrategy.ByName(name)
 		for _, v := range e.Promise {
@@ -78,14 +78,14 @@ func kinds(strategies []string) (some []string) {
 	return some
 }
 
-// Config says which points are measured, and how.
+// Config selects the points to measure.
 type Config struct {
 	Databases  []string // private servers; "" is the default one
 	Strategies []string
-	Grid       bool // every point of docs/reference/throughput.md; else those that a prediction needs
-	Rounds     int  // the median of so many counts
+	Grid       bool // every point of docs/reference/throughput.md; otherwise those that a prediction needs
+	Rounds     int  // rounds of each point; the median counts
 	Round      time.Duration
-	Conns      int                              // connections of each process to the database
+	Conns      int                              // database connections of each process
 	Progress   func(format string, args ...any) // called before each round
 }
 
@@ -103,8 +103,8 @@ func (c Config) Points(ctx context.Context) (sizing.Measured, error) {
 	return m, nil
 }
 
-// quiet is the most that others may use of the processors, on average, beside points that
-// count.
+// quiet is the maximum average number of processors that other programs may use during a final
+// measurement.
 const quiet = 0.2
 
 // onDatabase adds the points of one database.
@@ -125,7 +125,7 @@ func (c Config) onDatabase(ctx context.Context, m *sizing.Measured, localDB stri
 		all = grid(bed.nodes(), bed.canFill())
 	}
 	for len(all) > 0 {
-		same := 1 // settings with as many records: what is filled stays
+		same := 1 // number of settings with equal records, since records stay
 		for same < len(all) && all[same].records == all[0].records {
 			same++
 		}
@@ -147,8 +147,8 @@ type sample struct {
 	rounds []Round
 }
 
-// measurePoints measures every setting round by round, so that a machine that is slow for a
-// while is slow to all, and once only.
+// measurePoints measures every setting in each round, so that a slow phase of the machine affects all
+// settings once.
 func (c Config) measurePoints(ctx context.Context, bed *Bed, localDB string, all []settings) (points []sizing.Point, err error) {
 	samples := make([][]sample, len(all))
 	for round := range c.Rounds {
@@ -167,7 +167,7 @@ func (c Config) measurePoints(ctx context.Context, bed *Bed, localDB string, all
 	return points, nil
 }
 
-// measureRound adds a round to the samples of a setting, and makes them in the first.
+// measureRound adds a round to the samples of a setting. The first round creates the samples.
 func (c Config) measureRound(ctx context.Context, bed *Bed, localDB string, s settings, samples []sample, show func(sizing.Point)) (_ []sample, err error) {
 	flags := web.Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 10 * PointBuyers}
 	shops, err := bed.Serve(ctx, flags, s.processes, s.delay)
@@ -220,15 +220,15 @@ func (c Config) load(shops *Shops, strategy string, products []string, delay tim
 		WarmUp: c.Round / 3, Duration: c.Round - c.Round/3, CPU: true,
 	}
 	if delay > 0 {
-		l.Ask = shops.ask // a proxy's timers are as exact as it is busy: asked beside the buyers
+		l.Ask = shops.ask // measured under load, since a busy proxy delays longer
 		if len(products) == 1 {
-			l.Duration *= 2 // few sales are made
+			l.Duration *= 2 // since there are few sales
 		}
 	}
 	return l
 }
 
-// median is the point with what its rounds showed.
+// median returns the point with the medians of its rounds.
 func (s sample) median() sizing.Point {
 	of := func(figure func(Round) float64) float64 { return rounded(Median(s.rounds, figure)) }
 	p := s.Point
@@ -252,5 +252,5 @@ func (s sample) median() sizing.Point {
 	return p
 }
 
-// rounded keeps three decimals: more of them say nothing.
+// rounded rounds to three decimals.
 func rounded(x float64) float64 { return float64(int64(x*1000+0.5)) / 1000 }

@@ -12,11 +12,11 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing"
 )
 
-// probes is how often a server is asked.
+// probes is the number of requests to a server.
 const probes = 25
 
-// Ask measures what servers take to answer one client. db must have the shop's schema;
-// the row of product is written with what it has. locks may be nil.
+// Ask measures the answer times of servers to one client. db must have the shop's schema. Ask writes
+// the row of a product that no buyer asks for. locks may be nil.
 func Ask(ctx context.Context, db *sql.DB, locks redis.UniversalClient) (s sizing.Servers, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -41,14 +41,14 @@ func Ask(ctx context.Context, db *sql.DB, locks redis.UniversalClient) (s sizing
 	return s, err
 }
 
-// commit is how long COMMIT takes of a transaction that has written a row.
+// commit returns the time of COMMIT after a transaction has written a row.
 func commit(ctx context.Context, conn *sql.Conn, n int) (time.Duration, error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // nothing is left after COMMIT
-	// Raised and lowered in turn: a row that is written as it was is no write. Nobody buys that product.
+	defer func() { _ = tx.Rollback() }() // has no effect after COMMIT
+	// The value goes up and down in turn, since an unchanged row is not written. No buyer asks for that product.
 	by := "+ 1"
 	if n%2 == 1 {
 		by = "- 1"
@@ -62,7 +62,7 @@ func commit(ctx context.Context, conn *sql.Conn, n int) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// typical is the median time of a call, in milliseconds.
+// typical returns the median time of a call, in milliseconds.
 func typical(call func() error) (float64, error) {
 	took := make([]time.Duration, 0, probes)
 	for range probes {

@@ -12,14 +12,15 @@ rush: ## send a burst of buyers to every strategy; needs no server
 serve: ## start the shop and its live page on http://127.0.0.1:8080
 	go run ./cmd/shop serve
 
-verify: servers ## every strategy under every fault on real servers, and the pages docs/matrix*.md
+verify: servers ## every strategy under every fault on real servers: docs/reference/matrix and bin/matrix
 	go build -o bin/shop ./cmd/shop
-	bin/shop verify --engine local --report docs/matrix.md
-	bin/shop verify --engine local --local-db postgres --report docs/matrix-postgres.md
-	bin/shop verify --engine local --local-db galera --report docs/matrix-galera.md
-	bin/shop verify --engine local --local-db galera-one-writer --report docs/matrix-galera-one-writer.md
-	bin/shop verify --engine local --local-redis sentinel --report docs/matrix-sentinel.md
-	bin/shop verify --engine local --local-redis cluster --report docs/matrix-cluster.md
+	mkdir -p bin/matrix
+	bin/shop verify --engine local --report docs/reference/matrix/mariadb.md --report bin/matrix/mariadb.json
+	bin/shop verify --engine local --local-db postgres --report docs/reference/matrix/postgres.md --report bin/matrix/postgres.json
+	bin/shop verify --engine local --local-db galera --report docs/reference/matrix/galera.md --report bin/matrix/galera.json
+	bin/shop verify --engine local --local-db galera-one-writer --report docs/reference/matrix/galera-one-writer.md --report bin/matrix/galera-one-writer.json
+	bin/shop verify --engine local --local-redis sentinel --report docs/reference/matrix/sentinel.md --report bin/matrix/sentinel.json
+	bin/shop verify --engine local --local-redis cluster --report docs/reference/matrix/cluster.md --report bin/matrix/cluster.json
 
 quick: ## vet and test everything that needs no server; run it before each push
 	go vet ./...

@@ -38,6 +38,8 @@ type verifyOptions struct {
 	history    string
 	lanes      int
 	repeat     int
+	explain    string // the cell to explain, instead of a run
+	from       string // the report that has it
 	app        verifyApp
 	output     verifyOutput
 	launch     fault.Launch                // the shops under test; tests have others
@@ -88,7 +90,8 @@ The faults:
   shop verify --engine local --fault db-kill --repeat 50
   shop verify --engine local --local-db postgres --strategy for-update,serializable
   shop verify --engine local --local-db galera --strategy for-update --fault db-node-kill
-  shop verify --engine local --report matrix.html --report matrix.md
+  shop verify --engine local --report matrix.md --report matrix.json
+  shop verify --explain redis/pause --from matrix.json
   shop verify --app oversell.yaml --report app.xml
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: noArguments,
@@ -111,6 +114,8 @@ The faults:
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
 	flags.IntVar(&o.repeat, "repeat", 1, "play each cell of a crowd or a fault so often (--engine local); it is as promised when every play is. The explorer plays once: it has all orders. With --app: the crowds of the rush, 5 unless given")
+	flags.StringVar(&o.explain, "explain", "", "cell of an earlier run to explain, for example redis/pause")
+	flags.StringVar(&o.from, "from", "", "JSON report for --explain (default the newest in "+matrixResults+")")
 	o.app.register(c)
 	o.output.register(c)
 	return c
@@ -156,6 +161,9 @@ func conditionNames() string {
 }
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
+	if c.Flags().Changed("explain") || o.from != "" {
+		return o.explainCell(c)
+	}
 	if o.app.file != "" {
 		return o.runApp(c)
 	}
@@ -181,7 +189,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		names = append(names, s.Name)
 	}
 	cells := matrix.Config{
-		Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockServersOf(names...),
+		Command: typed(c), Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockServersOf(names...),
 		Ended: o.ended(c, progress), Progress: progress.show, Warn: warnTo(c.ErrOrStderr()),
 		SoldOutCheck: o.soldOut, Admission: o.admission == adaptive,
 	}

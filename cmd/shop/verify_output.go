@@ -36,6 +36,22 @@ func (o *verifyOutput) register(c *cobra.Command) {
 	}
 }
 
+// typed returns the command as it was typed, without the flags of its output.
+func typed(c *cobra.Command) string {
+	text := c.CommandPath()
+	c.Flags().Visit(func(f *pflag.Flag) {
+		value := " " + strings.Trim(f.Value.String(), "[]")
+		switch {
+		case slices.Contains([]string{"report", "json", "junit", "markdown", "html", "history"}, f.Name):
+			return
+		case f.Value.Type() == "bool":
+			value = strings.TrimSuffix("="+f.Value.String(), "=true")
+		}
+		text += " --" + f.Name + value
+	})
+	return text
+}
+
 func (o *verifyOutput) check(others map[string]string) error {
 	for i, old := range oldReports() {
 		if o.old[i] == "" {

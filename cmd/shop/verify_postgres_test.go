@@ -30,7 +30,7 @@ func TestVerifyOtherDatabase(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "conditional", "--fault", "db-failover")
-	if code != exitHarness || !strings.Contains(stderr, "db-failover: for --local-db postgres") {
+	if code != exitHarness || !strings.Contains(stderr, "db-failover: run with --local-db postgres") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -113,7 +113,7 @@ func TestVerifyElsewhere(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "redis", "--fault", "slot-migration,primary-partition")
-	if code != exitHarness || !strings.Contains(stderr, "slot-migration: for --local-redis cluster") || !strings.Contains(stderr, "primary-partition: for --local-redis sentinel") {
+	if code != exitHarness || !strings.Contains(stderr, "slot-migration: run with --local-redis cluster") || !strings.Contains(stderr, "primary-partition: run with --local-redis sentinel") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -24,7 +24,7 @@ const (
 // hang up while one buyer is held.
 func clientGone() Fault {
 	return Fault{
-		Name: "client-gone", About: "the buyer hangs up in the middle of its buy", Stock: 2 * stock, HolderLives: true,
+		Name: "client-gone", About: "the buyer hangs up between its read and its write", Stock: 2 * stock, HolderLives: true,
 		AboutRush: "a third of the buyers that wait hang up while one of them is about to write",
 		Inject:    either(clientGoneInCell, clientGoneInRush),
 	}

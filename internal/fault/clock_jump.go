@@ -16,7 +16,7 @@ import (
 // bare majority.
 func clockJump() Fault {
 	return Fault{
-		Name: "clock-jump", About: "a lock server's clock",
+		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is inside its section",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
 		CellOnly: "it needs servers with a clock that can be moved, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {

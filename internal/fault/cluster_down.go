@@ -20,7 +20,7 @@ import (
 // released.
 func clusterDown() Fault {
 	return Fault{
-		Name: "cluster-down", About: "a majority of the primaries is gone: CLUSTERDOWN", OnRedis: topology.Cluster,
+		Name: "cluster-down", About: "a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)", OnRedis: topology.Cluster,
 		Needs: redisAlone(), Stock: stock,
 		CellOnly: "it kills nodes of a Redis cluster, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {

@@ -20,7 +20,7 @@ const unansweredCommits = 6
 // sale breaks the promise.
 func commitAnswerLost() Fault {
 	return Fault{
-		Name: "commit-answer-lost", About: "a COMMIT takes place, its answer is dropped, and the connection closes", Stock: 160,
+		Name: "commit-answer-lost", About: "a COMMIT succeeds, but its answer is dropped and the connection closes", Stock: 160,
 		HolderLives: true,
 		CellOnly:    "it needs a proxy between each shop and the database, which a cell starts",
 		Inject:      inCell(loseAnswers),

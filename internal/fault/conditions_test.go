@@ -8,21 +8,31 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/judge/promise"
 )
 
-//go:generate go test -run TestConditions -update .
+//go:generate go test -run "TestConditions|TestFaultsPage" -update .
 
-var update = flag.Bool("update", false, "write internal/judge/promise/faults.go")
+var update = flag.Bool("update", false, "write internal/judge/promise/faults.go and docs/reference/faults.md")
 
 // TestConditions checks that internal/judge/promise has the same faults as All. The catalogue makes
 // its promises with those constants. It cannot import this package, which would add the faults'
 // servers and proxies to its dependencies.
 func TestConditions(t *testing.T) {
-	const file = "../judge/promise/faults.go"
 	want, err := format.Source(conditions(All()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	current(t, "../judge/promise/faults.go", want)
+}
+
+// TestFaultsPage: docs/reference/faults.md lists every condition.
+func TestFaultsPage(t *testing.T) { current(t, "../../docs/reference/faults.md", faultsPage(All())) }
+
+// current compares a generated file with what it must contain, or writes it.
+func current(t *testing.T, file string, want []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)
@@ -31,6 +41,72 @@ func TestConditions(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the faults say (%v): run make generate", file, err)
 	}
+}
+
+// faultsPage is the page for readers of a matrix.
+func faultsPage(all []Fault) []byte {
+	var b bytes.Buffer
+	b.WriteString(`<!-- written by make generate from internal/fault and internal/judge/promise -->
+# Faults: what happens to a shop under each condition
+
+This page answers what each column of a [matrix](matrix/README.md) does to a shop. It is for readers who ask what a verdict proves.
+
+A *condition* is what a shop goes through in one run. It is one of these:
+
+- an exploration, which runs the buyers' commands in every order;
+- a run without a fault, which sends many buyers at once;
+- a fault, which is real: a killed or stopped process, a cut connection, a restarted server.
+
+Most faults stop one buyer while it holds the lock, take effect, let other buyers buy, and then let the first buyer go on.
+Every fault proves that it took effect. Otherwise the verdict is [inconclusive](verdicts.md).
+
+## Explorations and runs without a fault
+
+| condition | what happens |
+|---|---|
+`)
+	for _, c := range promise.Columns() {
+		if about := promise.About(c); about != "" {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", c, about)
+		}
+	}
+	b.WriteString(`
+## Faults
+
+"Affects" names the servers that a strategy must use to notice the fault; "all" means every strategy. "In a rush" says whether
+` + "`./shop rush --strike FAULT`" + ` can inject it into a running rush, too.
+
+| fault | what happens | affects | needs | in a rush |
+|---|---|---|---|---|
+`)
+	for _, f := range all {
+		affects, needs, rush := "all", "", "yes"
+		if len(f.Needs) > 0 {
+			affects = strings.Join(asStrings(f.Needs), ", ")
+		}
+		if f.On != "" {
+			needs = "`--local-db " + f.On + "`"
+		}
+		if f.OnRedis != "" {
+			needs = "`--local-redis " + f.OnRedis + "`"
+		}
+		if f.CellOnly != "" {
+			rush = "no"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.About, affects, needs, rush)
+	}
+	b.WriteString(`
+## Inject one fault
+
+This command starts private servers, runs one cell, and takes some seconds:
+
+    ./shop verify --engine local --strategy redis --fault pause
+
+It needs MariaDB and Redis on the machine; ` + "`make servers`" + ` installs them. Its line says what it saw:
+
+    oversold        redis under pause, 2.5 s
+`)
+	return b.Bytes()
 }
 
 // conditions returns the Go code that declares the faults.

@@ -12,7 +12,7 @@ import (
 // starts at once, as under a supervisor.
 func crash() Fault {
 	return Fault{
-		Name: "crash", About: "SIGKILL of the holder between acquire and write", Stock: stock,
+		Name: "crash", About: "the holder's process is killed (SIGKILL) between acquire and write", Stock: stock,
 		AboutRush: "SIGKILL of a shop process while one of its buyers is about to write", TwoProcesses: true,
 		Inject: func(ctx context.Context, f Field) (string, error) {
 			s := f.setting()

@@ -12,7 +12,7 @@ import (
 // acknowledged sale must be there. A SIGKILL does not stand for a power failure; see dbKill.
 func dbClusterRestart() Fault {
 	return Fault{
-		Name: "db-cluster-restart", About: "SIGKILL of all nodes of the cluster under load, then bootstrapped from the one that has seen most", On: dialect.Galera, Stock: 160,
+		Name: "db-cluster-restart", About: "all nodes of the database cluster are killed under load; it restarts from the node with the latest commits", On: dialect.Galera, Stock: 160,
 		CellOnly: "it needs the nodes of a Galera cluster, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()

@@ -14,7 +14,7 @@ import (
 // Every acknowledged sale must be there.
 func dbFailover() Fault {
 	return Fault{
-		Name: "db-failover", About: "SIGKILL of the database under load; its synchronous replica is promoted", On: dialect.Postgres, Stock: 160,
+		Name: "db-failover", About: "the database is killed under load, and its synchronous replica takes over", On: dialect.Postgres, Stock: 160,
 		CellOnly: "it needs a replica of the database, which a cell starts",
 		Inject:   inCell(func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, true) }),
 	}
@@ -25,7 +25,7 @@ func dbFailover() Fault {
 // this.
 func dbFailoverAsync() Fault {
 	return Fault{
-		Name: "db-failover-async", About: "the same, and the replica lacks the last commits", On: dialect.Postgres, Stock: 160,
+		Name: "db-failover-async", About: "the database is killed under load, and a replica without the last commits takes over", On: dialect.Postgres, Stock: 160,
 		CellOnly: "it needs a replica of the database, which a cell starts",
 		Inject:   inCell(func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, false) }),
 	}

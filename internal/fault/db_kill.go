@@ -21,7 +21,7 @@ const enoughInRush = 10
 // was written (TestPlantedBugs, lazy-log), but does not stand for a power failure.
 func dbKill() Fault {
 	return Fault{
-		Name: "db-kill", About: "SIGKILL of the database under load, then back with its data", Stock: 160,
+		Name: "db-kill", About: "the database is killed under load and restarts with its data", Stock: 160,
 		AboutRush: "SIGKILL of the database while buyers are inside, then back with its data",
 		Lacks: func(e *engine.Engine) string {
 			if e.Killable == nil {

@@ -13,7 +13,7 @@ import (
 // not help, since nodes tell each other their addresses.
 func dbNodeCut() Fault {
 	return Fault{
-		Name: "db-node-cut", About: "a node of the cluster is cut off from the others: a minority, which sells nothing", On: dialect.Galera, Stock: 160,
+		Name: "db-node-cut", About: "a node of the database cluster is cut off from the others; this minority must sell nothing", On: dialect.Galera, Stock: 160,
 		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{

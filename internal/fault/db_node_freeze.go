@@ -11,7 +11,7 @@ import (
 // run on. While stopped, the node accepts connections and answers none.
 func dbNodeFreeze() Fault {
 	return Fault{
-		Name: "db-node-freeze", About: "SIGSTOP of a node of the cluster until the others go on without it, then SIGCONT", On: dialect.Galera, Stock: 160,
+		Name: "db-node-freeze", About: "a node of the database cluster is stopped (SIGSTOP) until the others continue without it, then resumes", On: dialect.Galera, Stock: 160,
 		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
 		Inject: inCell(nodeLoss{
 			lose:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Freeze() },

@@ -12,7 +12,7 @@ import (
 // must have every acknowledged sale.
 func dbNodeKill() Fault {
 	return Fault{
-		Name: "db-node-kill", About: "SIGKILL of a node of the cluster under load; the others go on, and it comes back", On: dialect.Galera, Stock: 160,
+		Name: "db-node-kill", About: "a node of the database cluster is killed under load and returns later", On: dialect.Galera, Stock: 160,
 		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{

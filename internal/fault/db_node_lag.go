@@ -23,7 +23,7 @@ const (
 // for its node finds no sale and refuses the buyer, since too few units are left.
 func dbNodeLag() Fault {
 	return Fault{
-		Name: "db-node-lag", About: "an order is sent again under its Idempotency-Key, at a node that has not applied its sale yet", On: dialect.Galera,
+		Name: "db-node-lag", About: "an order is repeated under its Idempotency-Key at a node that has not applied the first sale yet", On: dialect.Galera,
 		Stock: stock, HolderLives: true,
 		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
 		Inject:   inCell(lagBehind),

@@ -18,7 +18,7 @@ const late = 30 * time.Millisecond
 // buyers, in a running rush for one lease from the first sale on.
 func latency() Fault {
 	return Fault{
-		Name: "latency", About: "between the shops and their lock servers", Needs: lockServers(), Stock: stock, HolderLives: true,
+		Name: "latency", About: "every answer of the lock servers is delayed by about 30 ms", Needs: lockServers(), Stock: stock, HolderLives: true,
 		AboutRush: "30 ms, more or less, before each answer of the lock servers", Lacks: lacksLockServers,
 		Inject: either(latencyInCell, latencyInRush),
 	}

@@ -18,7 +18,7 @@ import (
 // end.
 func leaseRevoked() Fault {
 	return Fault{
-		Name: "lease-revoked", About: "the coordinator takes the lease away from a process that runs on",
+		Name: "lease-revoked", About: "ZooKeeper or etcd revokes the lease of a holder whose process runs on",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsZookeeper, lockstrategy.NeedsEtcd}, Stock: stock,
 		AboutRush: "ZooKeeper or etcd takes the lease away from a buyer that holds, whose process runs on", Lacks: lacksCoordinators,
 		Inject: func(ctx context.Context, f Field) (string, error) {

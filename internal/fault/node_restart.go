@@ -12,7 +12,7 @@ import (
 // nodes that were cut off, it gives another buyer a majority.
 func nodeRestart() Fault {
 	return Fault{
-		Name: "node-restart", About: "one Redlock node of a bare majority comes back empty",
+		Name: "node-restart", About: "a Redlock node, one of a bare majority that granted the lock, restarts empty",
 		Needs: redlockNodes(), Stock: stock,
 		AboutRush: "one Redlock node that has the lock, of a bare majority where that will do, comes back empty while a buyer is about to write", TwoProcesses: true,
 		Lacks: func(e *engine.Engine) string {

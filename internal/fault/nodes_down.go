@@ -17,7 +17,7 @@ import (
 // majority.
 func nodesDown() Fault {
 	return Fault{
-		Name: "nodes-down", About: "a minority of the Redlock nodes, then a majority",
+		Name: "nodes-down", About: "a minority of the Redlock nodes goes down, then a majority",
 		Needs: redlockNodes(), Stock: 2 * stock,
 		CellOnly: "it has three phases, each with buyers of its own",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {

@@ -13,7 +13,7 @@ import (
 // holder is between its read and its write, so its lease expires unnoticed.
 func partition() Fault {
 	return Fault{
-		Name: "partition", About: "between the holder's shop and its lock servers", Needs: lockServers(), Stock: stock,
+		Name: "partition", About: "the holder's shop loses its connections to the lock servers", Needs: lockServers(), Stock: stock,
 		AboutRush: "nothing passes between a shop process and its lock servers while a buyer holds in it", Lacks: lacksLockServers, TwoProcesses: true,
 		Inject: func(ctx context.Context, f Field) (string, error) {
 			s := f.setting()

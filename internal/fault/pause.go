@@ -12,7 +12,7 @@ import (
 // database writes. A process that is stopped earlier may notice the loss in time.
 func pause() Fault {
 	return Fault{
-		Name: "pause", About: "SIGSTOP of the holder for longer than its lease, then SIGCONT", Stock: stock,
+		Name: "pause", About: "the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes", Stock: stock,
 		AboutRush: "SIGSTOP of a shop process for longer than the lease of a buyer that holds in it, then SIGCONT", TwoProcesses: true,
 		Inject: func(ctx context.Context, f Field) (string, error) {
 			s := f.setting()

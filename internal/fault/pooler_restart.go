@@ -12,7 +12,7 @@ import (
 // the database, while buyers of both shops buy.
 func poolerRestart() Fault {
 	return Fault{
-		Name: "pooler-restart", About: "SIGKILL of the connection pooler under load, then back", On: dialect.Postgres, Stock: 160,
+		Name: "pooler-restart", About: "the connection pooler is killed under load and restarts", On: dialect.Postgres, Stock: 160,
 		CellOnly: "it needs a pooler in front of the database, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			pooler, err := t.Servers.pooler()

@@ -19,7 +19,7 @@ import (
 // In a cluster, such a primary refuses writes once it hears no majority.
 func primaryPartition() Fault {
 	return Fault{
-		Name: "primary-partition", About: "the primary and the holder's shop are cut off together; a replica that has the lock is elected",
+		Name: "primary-partition", About: "the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary",
 		OnRedis: topology.Sentinel, Needs: redisAlone(), Stock: stock, Lease: 5 * time.Second,
 		CellOnly: "it needs sentinels and a link of each shop to each Redis, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {

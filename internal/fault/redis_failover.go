@@ -18,7 +18,7 @@ import (
 // Enough").
 func redisFailover() Fault {
 	return Fault{
-		Name: "redis-failover", About: "to a replica that lacks what was written last",
+		Name: "redis-failover", About: "Redis fails over to a replica that lacks the last writes",
 		Needs: redisAlone(), Stock: stock, Lease: longLease,
 		CellOnly: "it needs a replica of Redis, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {

@@ -14,7 +14,7 @@ import (
 // COMMIT.
 func redisRestart() Fault {
 	return Fault{
-		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
+		Name: "redis-restart", About: "Redis is killed and restarts empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
 		AboutRush: "Redis comes back empty while a buyer is about to write",
 		Lacks: func(e *engine.Engine) string {
 			if len(startedServers(e, lockstrategy.NeedsRedis)) != 1 {

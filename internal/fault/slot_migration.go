@@ -19,7 +19,7 @@ import (
 // key keeps its remaining time to live.
 func slotMigration() Fault {
 	return Fault{
-		Name: "slot-migration", About: "the slot of a held lock moves to another node", OnRedis: topology.Cluster,
+		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,
 		Needs: redisAlone(), Stock: stock, HolderLives: true,
 		CellOnly: "it moves slots of a Redis cluster, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {

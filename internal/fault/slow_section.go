@@ -15,7 +15,7 @@ import (
 // section.
 func slowSection() Fault {
 	return Fault{
-		Name: "slow-section", About: "the section outlives the lease, and the process runs on", Stock: stock,
+		Name: "slow-section", About: "the critical section outlasts the lease while the process runs on", Stock: stock,
 		AboutRush: "a buyer stands between its read and its write for longer than its lease, and its process runs on",
 		Inject:    either(slowSectionInCell, slowSectionInRush),
 	}

@@ -22,8 +22,8 @@ func Strikes(c promise.Condition, needs []Need) bool {
 func (e Entry) holds() Entry { return e.holdsBut(nil) }
 
 // holdsBut promises what holds does, except for the verdicts in breaks. "" in breaks makes no
-// promise. No promise is guessed: shop verify --engine local shows each, and docs/matrix.md has
-// what it has shown.
+// promise. No promise is guessed: shop verify --engine local shows each, and docs/reference/matrix
+// has what each showed.
 func (e Entry) holdsBut(breaks promise.Promise) Entry {
 	if e.Needs == nil {
 		e.Needs = []Need{}

@@ -17,6 +17,7 @@ import (
 // faults are played: their servers, shops, lanes and histories.
 func (c Config) Local(ctx context.Context, run verify.Config) (verify.Report, error) {
 	explored := c.start(engine.Local)
+	explored.report.Redis = run.LocalRedis
 	if why := explore.UngatedRedis(run.LocalRedis); why != "" {
 		explored.report.LeaveOut(why)
 	} else if err := explored.explorations(ctx, engine.Config{Name: engine.Local, LocalDB: run.LocalDB, LocalRedis: run.LocalRedis}); err != nil {

@@ -16,6 +16,7 @@ import (
 
 // A Config says which cells a run plays.
 type Config struct {
+	Command    string            // that makes the run, for its report
 	Strategies []verify.Strategy // the rows
 	Faults     []promise.Condition
 	Conns      int      // connections of each process to the database
@@ -68,7 +69,7 @@ type oneByOne struct {
 }
 
 func (c Config) start(engineName string) *oneByOne {
-	return &oneByOne{c, verify.Report{Engine: engineName, Started: time.Now()}}
+	return &oneByOne{c, verify.Report{Engine: engineName, Command: c.Command, Started: time.Now()}}
 }
 
 // add notes a cell. If the harness failed, and was not interrupted, the cell says

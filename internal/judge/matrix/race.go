@@ -41,16 +41,15 @@ const firstUses = 5
 // raced shop; if it is nil, UnderRace builds this program.
 func (c Config) UnderRace(ctx context.Context, all bool, start func(addr string) *exec.Cmd) (_ verify.Report, err error) {
 	r := &raceRun{ctx: ctx, start: start}
-	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
+	cells := c.start(engine.Embedded)
 	if r.folder, err = os.MkdirTemp("", "shop-race-"); err != nil {
-		return report, err
+		return cells.report, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
 	if r.engine, err = engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: RaceWait, Lease: RaceWait, Conns: c.Conns}); err != nil {
-		return report, err
+		return cells.report, err
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
-	cells := &oneByOne{c, report}
 	for _, s := range c.Strategies {
 		entry, ours := lockstrategy.ByName(s.Name)
 		if all && !entry.InMemory {
@@ -63,7 +62,7 @@ func (c Config) UnderRace(ctx context.Context, all bool, start func(addr string)
 		if r.start == nil {
 			c.Progress("building the shop with the race detector")
 			if r.start, err = buildRaced(ctx, r.folder); err != nil {
-				return report, err
+				return cells.report, err
 			}
 		}
 		promised := verdict.Holds

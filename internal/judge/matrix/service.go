@@ -29,7 +29,7 @@ const serviceTimeout = 35 * time.Second
 // At plays all cells at a service, one after the other. With an error it returns the cells
 // played so far. The rows are the service's own strategies.
 func (c Config) At(ctx context.Context, s Service) (verify.Report, error) {
-	report := verify.Report{Engine: "target", Target: s.URL, Started: time.Now()}
+	report := verify.Report{Engine: "target", Target: s.URL, Command: c.Command, Started: time.Now()}
 	crowd := &trial.Crowd{Strategies: s.Strategies, Target: s.URL, Processes: 1}
 	bed, err := trial.Open(ctx, crowd, engine.Config{}, s.Token, nil)
 	if err != nil {

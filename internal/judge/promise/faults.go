@@ -4,32 +4,32 @@ package promise
 
 // The faults. Each strikes one of two processes, or the servers of both.
 const (
-	Crash            Condition = "crash"              // SIGKILL of the holder between acquire and write
-	Pause            Condition = "pause"              // SIGSTOP of the holder for longer than its lease, then SIGCONT
-	SlowSection      Condition = "slow-section"       // the section outlives the lease, and the process runs on
-	ClientGone       Condition = "client-gone"        // the buyer hangs up in the middle of its buy
-	RedisRestart     Condition = "redis-restart"      // killed, and back empty
-	RedisFailover    Condition = "redis-failover"     // to a replica that lacks what was written last
-	PrimaryPartition Condition = "primary-partition"  // the primary and the holder's shop are cut off together; a replica that has the lock is elected
-	SlotMigration    Condition = "slot-migration"     // the slot of a held lock moves to another node
-	ClusterDown      Condition = "cluster-down"       // a majority of the primaries is gone: CLUSTERDOWN
-	NodeRestart      Condition = "node-restart"       // one Redlock node of a bare majority comes back empty
-	NodesDown        Condition = "nodes-down"         // a minority of the Redlock nodes, then a majority
-	ClockJump        Condition = "clock-jump"         // a lock server's clock
-	Latency          Condition = "latency"            // between the shops and their lock servers
-	Partition        Condition = "partition"          // between the holder's shop and its lock servers
-	LeaseRevoked     Condition = "lease-revoked"      // the coordinator takes the lease away from a process that runs on
-	CommitAnswerLost Condition = "commit-answer-lost" // a COMMIT takes place, its answer is dropped, and the connection closes
-	DBKill           Condition = "db-kill"            // SIGKILL of the database under load, then back with its data
-	DBFailover       Condition = "db-failover"        // SIGKILL of the database under load; its synchronous replica is promoted
-	DBFailoverAsync  Condition = "db-failover-async"  // the same, and the replica lacks the last commits
-	PoolerRestart    Condition = "pooler-restart"     // SIGKILL of the connection pooler under load, then back
-	DBNodeKill       Condition = "db-node-kill"       // SIGKILL of a node of the cluster under load; the others go on, and it comes back
-	DBNodeFreeze     Condition = "db-node-freeze"     // SIGSTOP of a node of the cluster until the others go on without it, then SIGCONT
-	DBNodeCut        Condition = "db-node-cut"        // a node of the cluster is cut off from the others: a minority, which sells nothing
-	DBNodeRejoin     Condition = "db-node-rejoin"     // a node of the cluster that has lost its files comes back by state transfer while buyers go on
-	DBNodeLag        Condition = "db-node-lag"        // an order is sent again under its Idempotency-Key, at a node that has not applied its sale yet
-	DBClusterRestart Condition = "db-cluster-restart" // SIGKILL of all nodes of the cluster under load, then bootstrapped from the one that has seen most
+	Crash            Condition = "crash"              // the holder's process is killed (SIGKILL) between acquire and write
+	Pause            Condition = "pause"              // the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes
+	SlowSection      Condition = "slow-section"       // the critical section outlasts the lease while the process runs on
+	ClientGone       Condition = "client-gone"        // the buyer hangs up between its read and its write
+	RedisRestart     Condition = "redis-restart"      // Redis is killed and restarts empty
+	RedisFailover    Condition = "redis-failover"     // Redis fails over to a replica that lacks the last writes
+	PrimaryPartition Condition = "primary-partition"  // the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary
+	SlotMigration    Condition = "slot-migration"     // the hash slot of a held lock moves to another node of the Redis cluster
+	ClusterDown      Condition = "cluster-down"       // a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)
+	NodeRestart      Condition = "node-restart"       // a Redlock node, one of a bare majority that granted the lock, restarts empty
+	NodesDown        Condition = "nodes-down"         // a minority of the Redlock nodes goes down, then a majority
+	ClockJump        Condition = "clock-jump"         // the clock of a lock server jumps an hour ahead while the holder is inside its section
+	Latency          Condition = "latency"            // every answer of the lock servers is delayed by about 30 ms
+	Partition        Condition = "partition"          // the holder's shop loses its connections to the lock servers
+	LeaseRevoked     Condition = "lease-revoked"      // ZooKeeper or etcd revokes the lease of a holder whose process runs on
+	CommitAnswerLost Condition = "commit-answer-lost" // a COMMIT succeeds, but its answer is dropped and the connection closes
+	DBKill           Condition = "db-kill"            // the database is killed under load and restarts with its data
+	DBFailover       Condition = "db-failover"        // the database is killed under load, and its synchronous replica takes over
+	DBFailoverAsync  Condition = "db-failover-async"  // the database is killed under load, and a replica without the last commits takes over
+	PoolerRestart    Condition = "pooler-restart"     // the connection pooler is killed under load and restarts
+	DBNodeKill       Condition = "db-node-kill"       // a node of the database cluster is killed under load and returns later
+	DBNodeFreeze     Condition = "db-node-freeze"     // a node of the database cluster is stopped (SIGSTOP) until the others continue without it, then resumes
+	DBNodeCut        Condition = "db-node-cut"        // a node of the database cluster is cut off from the others; this minority must sell nothing
+	DBNodeRejoin     Condition = "db-node-rejoin"     // a node of the database cluster loses its files and returns by state transfer while buyers continue
+	DBNodeLag        Condition = "db-node-lag"        // an order is repeated under its Idempotency-Key at a node that has not applied the first sale yet
+	DBClusterRestart Condition = "db-cluster-restart" // all nodes of the database cluster are killed under load; it restarts from the node with the latest commits
 )
 
 // Faults lists the faults in display order.

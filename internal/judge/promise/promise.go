@@ -67,6 +67,33 @@ func Columns() []Condition {
 	return slices.Concat(Explorations(), Crowds(), Faults(), []Condition{FirstUse, Duplicates})
 }
 
+// About says in a line what happens under a condition; "" for a fault, see fault.Fault.About.
+func About(c Condition) string {
+	switch c {
+	case Explore:
+		return "every order of two buyers' commands, each buyer in a process of its own"
+	case ExploreExpire:
+		return "the same; at any step, every lease expires and its holder does not notice"
+	case ExploreCrash:
+		return "the same; at any step, a buyer disappears"
+	case ExploreForget:
+		return "the same; at any step, one Redis server loses its keys"
+	case Rush:
+		return "200 buyers at once, at one process, for 100 units"
+	case Units:
+		return "buyers at once, at one process; each asks for 2 or 14 units"
+	case TwoProducts:
+		return "buyers at once, at one process, for two products in turn; a sale of one must not wait for the other"
+	case TwoProcesses:
+		return "200 buyers at once, spread over two processes, for 100 units"
+	case FirstUse:
+		return "buyers at once, for many new products, at a process that has just started, under the race detector"
+	case Duplicates:
+		return "one request under one Idempotency-Key: at once at two processes, again after its answer, and again after a restart"
+	}
+	return ""
+}
+
 // A Promise is the verdict that is expected under each condition. A condition that
 // is not in it is not promised.
 type Promise map[Condition]verdict.Verdict

@@ -27,6 +27,7 @@ type Document struct {
 	Notes  []string // paragraphs below the tables
 	Groups []Group  // of Cases, in the order of reading
 	Cases  []Case   // in the order of the result
+	Page   *Page    // for Markdown, in place of Tables and Notes; nil: none
 
 	Value any // the result itself, for .json
 
@@ -97,11 +98,21 @@ func Row(name string, texts ...string) []Cell {
 	return append([]Cell{{Text: name, Code: true}}, Texts(texts...)...)
 }
 
+// A Page is a document as a page of documentation. Its texts are Markdown. A link in them
+// becomes plain text if its target does not exist from where the report lies.
+type Page struct {
+	Intro  string // one sentence: the question and the reader
+	Legend string // how to read the table
+	Table  Table
+	After  string // the sections below the cases
+}
+
 // A Group is a heading with the cases below it, those of them whose Group is its
 // place in Document.Groups. One without cases is not shown.
 type Group struct {
 	Heading string
 	Brief   bool      // a line a case instead of a section
+	OffPage bool      // a document with a Page does not show it in Markdown
 	Columns [3]string // of the lines: the case's suite, its name, what was seen
 }
 

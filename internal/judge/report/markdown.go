@@ -3,6 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -12,37 +15,66 @@ func markdownFormat() Format {
 	return Format{Ending: ".md", What: "Markdown, for a CI step's summary", Write: writeMarkdown}
 }
 
-// maxMarkdown is what GitHub takes as a step's summary
+// maxMarkdown is GitHub's limit on a step's summary, in bytes
 // (docs.github.com, Workflow commands, "Step isolation and limits").
 const maxMarkdown = 1 << 20
 
-// Words for what is left away, and the room that is kept for them.
+// markdownRoom leaves space for the two notes.
 const (
-	noDiagram    = "\nIts diagram is left away: a step's summary takes 1 MiB.\n"
-	noMore       = "\nThe rest is left away: a step's summary takes 1 MiB.\n"
+	noDiagram    = "\nThe diagram is left out: a step's summary is limited to 1 MiB.\n"
+	noMore       = "\nThe rest is left out: a step's summary is limited to 1 MiB.\n"
 	markdownRoom = maxMarkdown - len(noDiagram) - len(noMore)
 )
 
-// writeMarkdown leaves out diagrams first where the text would go beyond
-// maxMarkdown, then whole cases, and says so.
+// writeMarkdown shortens a document that is longer than maxMarkdown: it leaves out
+// diagrams first, then whole cases, and says so.
 func writeMarkdown(w io.Writer, d Document) error {
-	b := &markdown{}
+	b, after := &markdown{room: markdownRoom}, ""
 	b.head(d)
-	for _, t := range d.Tables {
-		b.table(t)
-	}
-	for _, note := range d.Notes {
-		b.WriteString("\n" + escape(note) + "\n")
+	if p := d.Page; p != nil {
+		b.WriteString(d.linked(p.Legend))
+		b.table(p.Table)
+		after = d.linked(p.After)
+		b.room -= len(after)
+	} else {
+		for _, t := range d.Tables {
+			b.table(t)
+		}
+		for _, note := range d.Notes {
+			b.WriteString("\n" + escape(note) + "\n")
+		}
 	}
 	b.groups(d)
+	b.WriteString(after)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-type markdown struct{ strings.Builder }
+// mdLink matches a link to a file of the documentation.
+var mdLink = regexp.MustCompile(`\[([^]]+)\]\(([^)#:]+)[^)]*\)`)
+
+// linked replaces links that lead nowhere from the report's folder by their text.
+func (d Document) linked(text string) string {
+	return mdLink.ReplaceAllStringFunc(text, func(link string) string {
+		parts := mdLink.FindStringSubmatch(link)
+		if _, err := os.Stat(filepath.Join(d.folder, parts[2])); err != nil {
+			return parts[1]
+		}
+		return link
+	})
+}
+
+type markdown struct {
+	strings.Builder
+	room int // maximum length, in bytes
+}
 
 func (b *markdown) head(d Document) {
-	fmt.Fprintf(b, "# %s\n\n%s", escape(d.Title), escape(d.Lead))
+	fmt.Fprintf(b, "# %s\n\n", escape(d.Title))
+	if d.Page != nil {
+		b.WriteString(escape(d.Page.Intro) + "\n\n")
+	}
+	b.WriteString(escape(d.Lead))
 	if d.Took > 0 {
 		fmt.Fprintf(b, ", %s", rounded(d.Took))
 	}
@@ -93,6 +125,8 @@ func cellText(c Cell) string {
 	switch {
 	case c.Code && c.Text != "":
 		return "`" + strings.NewReplacer("`", "'", "|", "\\|").Replace(c.Text) + "`"
+	case c.Status == Breaks:
+		return "**" + escape(c.Text) + "**"
 	case c.Status == Contradicts:
 		return "**! " + escape(c.Text) + "**"
 	case c.Status == Void || c.Status == Failed:
@@ -101,11 +135,11 @@ func cellText(c Cell) string {
 	return escape(c.Text)
 }
 
-// groups writes the cases, as far as there is room.
+// groups writes the cases until the room is used up.
 func (b *markdown) groups(d Document) {
 	for i, g := range d.Groups {
 		cases := d.in(i)
-		if len(cases) == 0 {
+		if len(cases) == 0 || g.OffPage && d.Page != nil {
 			continue
 		}
 		head := "\n## " + escape(g.Heading) + "\n"
@@ -118,7 +152,7 @@ func (b *markdown) groups(d Document) {
 				text = head + fmt.Sprintf("| `%s` | %s | %s |\n", c.Suite, escape(c.Name), escape(c.Seen))
 			}
 			head = ""
-			if b.Len()+len(text) > markdownRoom {
+			if b.Len()+len(text) > b.room {
 				b.WriteString(noMore)
 				return
 			}
@@ -155,14 +189,14 @@ func (b *markdown) diagrams(c Case) {
 		case d.Text != "":
 			text = "\n```\n" + d.Text + "```\n"
 		}
-		if b.Len()+len(text) > markdownRoom {
+		if b.Len()+len(text) > b.room {
 			text = noDiagram
 		}
 		b.WriteString(text)
 	}
 }
 
-// rounded is a time for a person: whole seconds, where there are any.
+// rounded returns a time for a person: whole seconds from 10 s on.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Second {
 		return d.Round(time.Millisecond)
@@ -170,7 +204,7 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// escape keeps a text from being Markdown.
+// escape quotes what Markdown would interpret.
 func escape(text string) string {
 	return strings.NewReplacer("<", "&lt;", "|", "\\|", "*", "\\*", "_", "\\_", "`", "'").Replace(text)
 }

@@ -63,18 +63,18 @@ func (r Report) notPromised() (notes []string) {
 func (r Report) Document(command string) (report.Document, error) {
 	sorted := r.Sort()
 	d := report.Document{
-		Command: command, Title: "Which lock may be trusted when", Lead: r.lead(),
+		Command: command, Title: "Which faults break which strategy: " + r.where(), Lead: r.lead(),
 		Sums: []report.Sum{
 			{Count: len(sorted.Kept) - sorted.free(), What: "as promised", Status: report.Holds},
 			{Count: len(sorted.Broken), What: "contradict", Status: report.Contradicts},
 			{Count: len(sorted.Void), What: "inconclusive", Status: report.Void},
 		},
 		Started: r.Started, Took: time.Duration(r.DurationMS) * time.Millisecond, Alarm: r.Unfinished,
-		Tables: []report.Table{r.matrix()},
+		Tables: []report.Table{r.matrix()}, Page: r.page(),
 		Groups: []report.Group{
 			wrong:  {Heading: "Not as promised"},
-			breaks: {Heading: "Breaks, as promised"},
-			holds:  {Heading: "Holds, as promised or without a promise", Brief: true, Columns: [3]string{"strategy", "under", "what was seen"}},
+			breaks: {Heading: "Breaks, as promised", OffPage: true},
+			holds:  {Heading: "Holds, as promised or without a promise", OffPage: true, Brief: true, Columns: [3]string{"strategy", "under", "what was seen"}},
 		},
 		Value: r,
 	}

@@ -16,13 +16,15 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A Witness is the simplest schedule that an exploration saw break, as it is and
-// drawn.
+// A Witness is the simplest schedule that an exploration saw break, with two drawings of it.
 type Witness struct {
-	explore.Witness
+	recorded
 	Text    string `json:"text"`    // a table, one step a row
 	Mermaid string `json:"mermaid"` // a sequence diagram
 }
+
+// recorded is a witness without its MarshalJSON, which would drop the drawings.
+type recorded explore.Witness
 
 // eventOf is the one event of an exploration's column.
 var eventOf = map[promise.Condition]explore.Event{
@@ -217,7 +219,7 @@ func (c *Cell) witnessed(w *explore.Witness) error {
 	if err := errors.Join(w.Text(&text, exploredBuyers), w.Mermaid(&mermaid, exploredBuyers)); err != nil {
 		return err
 	}
-	c.Witness = &Witness{Witness: *w, Text: text.String(), Mermaid: mermaid.String()}
+	c.Witness = &Witness{recorded: recorded(*w), Text: text.String(), Mermaid: mermaid.String()}
 	if n := len(w.Steps); n > 0 {
 		last := w.Steps[n-1]
 		c.Audited = audit.Report{Stocked: 1, Leftover: last.Stock, Records: last.Records, UnitsSold: last.Records}.Sums()

@@ -16,9 +16,11 @@ import (
 
 // A Report is what `shop verify --json` writes.
 type Report struct {
-	Engine     string    `json:"engine"`           // "target" for a service that runs already
-	Target     string    `json:"target,omitempty"` // where it is
-	Server     string    `json:"server,omitempty"` // the database's product and version, of the local engine
+	Engine     string    `json:"engine"`            // "target" for a service that runs already
+	Target     string    `json:"target,omitempty"`  // where it is
+	Server     string    `json:"server,omitempty"`  // the database's product and version, of the local engine
+	Redis      string    `json:"redis,omitempty"`   // its topology, of the local engine; "" for one server
+	Command    string    `json:"command,omitempty"` // that made it, without the flags of its output
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`

@@ -89,7 +89,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		}
 	}
 	for _, on := range slices.Sorted(maps.Keys(elsewhere)) {
-		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for " + on)
+		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": run with " + on)
 	}
 	if len(idle) > 0 {
 		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")

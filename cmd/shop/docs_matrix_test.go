@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+const matrixFolder = "../../docs/reference/matrix/"
+
+// matrixPages are the pages that make verify writes, with the servers of their runs.
+var matrixPages = []struct{ name, database, redis string }{
+	{"mariadb", dialect.MySQL, topology.Single},
+	{"postgres", dialect.Postgres, topology.Single},
+	{"galera", dialect.Galera, topology.Single},
+	{"galera-one-writer", dialect.GaleraOneWriter, topology.Single},
+	{"sentinel", dialect.MySQL, topology.Sentinel},
+	{"cluster", dialect.MySQL, topology.Cluster},
+}
+
+// TestMatrixPages compares each page with the promises of the catalogue: the run played
+// every cell, and every cell was as promised. -short skips cells that were not played yet.
+func TestMatrixPages(t *testing.T) {
+	want := []string{"README"}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range matrixPages {
+		want = append(want, page.name)
+		if !strings.Contains(string(makefile), "/"+page.name+".md --report bin/matrix/"+page.name+".json\n") {
+			t.Errorf("make verify does not write %s.md and bin/matrix/%s.json", page.name, page.name)
+		}
+		t.Run(page.name, func(t *testing.T) {
+			text, err := os.ReadFile(matrixFolder + page.name + ".md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen, conditions := readMatrix(t, string(text))
+			compareMatrix(t, seen, conditions, page.database, page.redis)
+		})
+	}
+	files, err := filepath.Glob(matrixFolder + "*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !slices.Contains(want, strings.TrimSuffix(filepath.Base(file), ".md")) {
+			t.Errorf("no test compares %s with the catalogue", file)
+		}
+	}
+}
+
+// compareMatrix compares what a page shows with the promises for its servers.
+func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, conditions []promise.Condition, database, redis string) {
+	var played []promise.Condition
+	for _, f := range promise.Played() {
+		on, onRedis := promise.On(f), promise.OnRedis(f)
+		switch {
+		case on != "" && on != dialect.Kind(database) || onRedis != "" && onRedis != redis:
+		case slices.Contains(conditions, f):
+			played = append(played, f)
+		default:
+			t.Run(string(f), func(t *testing.T) { notPlayed(t, string(f)) })
+		}
+	}
+	for _, e := range lockstrategy.All() {
+		e = e.OnRedis(redis)
+		if e.LackedOn(database) != "" {
+			continue // the page says why
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			if seen[e.Name] == nil {
+				notPlayed(t, e.Name)
+			}
+			for _, f := range played {
+				shown := seen[e.Name][f]
+				if promised := e.Promised(f, database); promised != "" && !promised.Keeps(verdict.Verdict(shown)) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
+					t.Errorf("%s under %s: promised %q, the page has %q: run make verify", e.Name, f, promised, shown)
+				}
+			}
+		})
+	}
+}
+
+// notPlayed ends the test of something that the page lacks.
+func notPlayed(t *testing.T, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("the page has no %s yet: run make verify", what)
+	}
+	t.Fatalf("the page has no %s: run make verify", what)
+}
+
+// Parts of a page, as verify writes them.
+var (
+	matrixConditions = regexp.MustCompile(`(?m)^Conditions of this run: (.+)\.$`)
+	matrixRow        = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (.*) \\| (.*) \\| (.*) \\|$")
+	matrixNotRun     = regexp.MustCompile("(?m)^- (`[^:]+`): (.+)$")
+	matrixCounted    = regexp.MustCompile(`^(?:all|the other) (\d+)$`)
+)
+
+// readMatrix returns the verdict of every cell of a page, and its conditions.
+func readMatrix(t *testing.T, page string) (seen map[string]map[promise.Condition]string, conditions []promise.Condition) {
+	t.Helper()
+	listed := matrixConditions.FindStringSubmatch(page)
+	if listed == nil {
+		t.Fatal("the page lists no conditions")
+	}
+	conditions = conditionsIn(listed[1])
+	_, below, _ := strings.Cut(page, "\n## Not run\n")
+	seen = map[string]map[promise.Condition]string{}
+	for _, row := range matrixRow.FindAllStringSubmatch(page, -1) {
+		cells := map[promise.Condition]string{}
+		for _, m := range matrixNotRun.FindAllStringSubmatch(below, -1) {
+			if strings.Contains(m[1], "`"+row[1]+"`") {
+				for _, c := range conditionsIn(m[2]) {
+					cells[c] = ""
+				}
+			}
+		}
+		counted, number := "", ""
+		for i, column := range row[2:] {
+			for group := range strings.SplitSeq(strings.Trim(column, "*?! "), "; ") {
+				verdict, names, named := strings.Cut(strings.TrimLeft(group, "!? "), ": ")
+				if i == 3 && group != "" && !named {
+					verdict, names, named = "holds", group, true
+				}
+				if !named {
+					continue
+				}
+				if m := matrixCounted.FindStringSubmatch(names); m != nil {
+					counted, number = verdict, m[1]
+					continue
+				}
+				for _, c := range conditionsIn(names) {
+					cells[c] = verdict
+				}
+			}
+		}
+		others := 0
+		for _, c := range conditions {
+			if _, named := cells[c]; !named {
+				cells[c] = counted
+				others++
+			}
+		}
+		if number != "" && number != fmt.Sprint(others) {
+			t.Errorf("%s: the row counts %s conditions, and %d are left", row[1], number, others)
+		}
+		seen[row[1]] = cells
+	}
+	return seen, conditions
+}
+
+func conditionsIn(list string) (all []promise.Condition) {
+	for name := range strings.SplitSeq(list, ", ") {
+		all = append(all, promise.Condition(name))
+	}
+	return all
+}
+
+// TestMatrixReadsBack: a page shows every cell of its report.
+func TestMatrixReadsBack(t *testing.T) {
+	r := verify.Report{Engine: "local"}
+	add := func(strategy string, f promise.Condition, promised, seen verdict.Verdict) {
+		c := verify.Cell{Strategy: strategy, Fault: f, Promise: promised, Verdict: seen}
+		c.Settle()
+		r.Cells = append(r.Cells, c)
+	}
+	for _, f := range []promise.Condition{promise.Rush, promise.Units, promise.Crash, promise.Pause, promise.Partition} {
+		add("all-hold", f, verdict.Holds, verdict.Holds)
+		add("all-break", f, verdict.Oversold, verdict.Drifted)
+		if f != promise.Partition {
+			add("some-break", f, verdict.Holds, verdict.Holds)
+			add("contradicts", f, verdict.Holds, verdict.Oversold)
+			add("free", f, "", verdict.Stalled)
+		}
+	}
+	add("some-break", promise.DBKill, verdict.Leaked, verdict.Leaked)
+	add("contradicts", promise.DBKill, verdict.Holds, verdict.Inconclusive)
+	add("free", promise.DBKill, verdict.Oversold, verdict.Oversold)
+	add("one", promise.Rush, verdict.Holds, verdict.Holds)
+	d, err := r.Document("shop verify")
+	if err != nil {
+		t.Fatal(err)
+	}
+	format, err := report.ByEnding("x.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := format.Write(&page, d); err != nil {
+		t.Fatal(err)
+	}
+	seen, conditions := readMatrix(t, page.String())
+	for strategy, cells := range seen {
+		for _, f := range conditions {
+			i := slices.IndexFunc(r.Cells, func(c verify.Cell) bool { return c.Strategy == strategy && c.Fault == f })
+			want := ""
+			if i >= 0 {
+				want = string(r.Cells[i].Verdict)
+			}
+			if cells[f] != want {
+				t.Errorf("%s under %s: the page shows %q, want %q", strategy, f, cells[f], want)
+			}
+		}
+	}
+	if len(seen) != 6 || len(conditions) != 6 {
+		t.Errorf("%d rows, %d conditions; want 6 and 6:\n%s", len(seen), len(conditions), &page)
+	}
+	for _, want := range []string{
+		"| `all-hold` | holds |  |  | all 5 |",
+		"| `all-break` | **breaks** | drifted: all 5 |  |  |",
+		"| `some-break` | **breaks** | leaked: db-kill |  | the other 4 |",
+		"| `contradicts` | **! oversold: rush, units, crash, pause; ? inconclusive: db-kill** |  |  |  |",
+		"| `free` | **breaks** | oversold: db-kill | stalled: the other 4 |  |",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %s:\n%s", want, &page)
+		}
+	}
+}

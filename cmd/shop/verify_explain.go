@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/oversell/oversell/internal/judge/verify"
+)
+
+// matrixResults is the folder in which `make verify` keeps its JSON reports.
+const matrixResults = "bin/matrix"
+
+// explainCell prints the evidence of one cell of an earlier run.
+func (o *verifyOptions) explainCell(c *cobra.Command) (err error) {
+	if o.explain == "" {
+		return errors.New("--from belongs to --explain; name a cell, for example --explain redis/pause")
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "explain" && f.Name != "from" {
+			err = cmp.Or(err, fmt.Errorf("--explain reads an earlier run and takes only --from; leave out --%s", f.Name))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	path := cmp.Or(o.from, newestResult())
+	if path == "" {
+		return errors.New("no result in " + matrixResults + "; run make verify, or give --from the file of a shop verify --report FILE.json")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("--from: %w; write one with: shop verify --report FILE.json", err)
+	}
+	report, err := verify.Read(text)
+	if err != nil {
+		return fmt.Errorf("--from %s: %w; write one with: shop verify --report FILE.json", path, err)
+	}
+	cell, err := report.Cell(o.explain)
+	if err != nil {
+		return fmt.Errorf("--explain: %w (%s)", err, path)
+	}
+	_, err = io.WriteString(c.OutOrStdout(), cell.Explain())
+	return err
+}
+
+// newestResult returns the newest report of make verify; "" if it has written none.
+func newestResult() (newest string) {
+	files, _ := filepath.Glob(filepath.Join(matrixResults, "*.json"))
+	var at int64
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.ModTime().UnixNano() > at {
+			newest, at = file, info.ModTime().UnixNano()
+		}
+	}
+	return newest
+}

@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Read returns the report in a JSON file of verify.
+func Read(text []byte) (r Report, err error) {
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("not a JSON report of shop verify: %w", err)
+	}
+	if len(r.Cells) == 0 {
+		return r, errors.New("not a JSON report of shop verify: it has no cells")
+	}
+	return r, nil
+}
+
+// Cell returns a cell by its name, STRATEGY/CONDITION, as in "redis/pause".
+func (r Report) Cell(name string) (*Cell, error) {
+	strategy, condition, ok := strings.Cut(name, "/")
+	strategy = lockstrategy.Resolve(strategy)
+	if !ok {
+		return nil, fmt.Errorf("invalid cell %q; expected STRATEGY/CONDITION, for example redis/pause", name)
+	}
+	if c := r.cell(strategy, promise.Condition(condition)); c != nil {
+		return c, nil
+	}
+	var conditions []string
+	for _, c := range r.Cells {
+		if c.Strategy == strategy {
+			conditions = append(conditions, string(c.Fault))
+		}
+	}
+	_, known := lockstrategy.ByName(strategy)
+	switch {
+	case conditions == nil && !known:
+		return nil, fmt.Errorf("unknown strategy %q; list them with: shop strategies", strategy)
+	case !slices.Contains(promise.Columns(), promise.Condition(condition)):
+		return nil, fmt.Errorf("unknown fault %q; list them with: shop verify --help", condition)
+	case conditions == nil:
+		return nil, fmt.Errorf("this report has no strategy %s; run shop verify with --strategy %s", strategy, strategy)
+	}
+	return nil, fmt.Errorf("this report has %s only under %s", strategy, strings.Join(conditions, ", "))
+}
+
+// Explain returns what the cell showed, for a person.
+func (c Cell) Explain() string {
+	shown := presented{&c}
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, text)
+		}
+	}
+	entry, _ := lockstrategy.ByName(c.Strategy)
+	line("strategy", c.Strategy+about(entry.Summary))
+	line("condition", string(c.Fault)+about(describe(c.Fault)))
+	line("promised", cmp.Or(string(c.Promise), "nothing"+about(c.NoPromise)))
+	line("seen", shown.counted()+map[bool]string{true: ", as promised", false: ""}[c.OK && c.Promise != ""])
+	for i, part := range strings.Split(c.Evidence, "; ") {
+		line(map[bool]string{true: "evidence"}[i == 0], part)
+	}
+	line("again", "./"+c.Replay)
+	line("history", c.History)
+	if c.Witness != nil {
+		b.WriteString("\n" + c.Witness.Text)
+	}
+	if c.DataRace != "" {
+		b.WriteString("\n" + c.DataRace + "\n")
+	}
+	return b.String()
+}
+
+func about(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// describe says what happens under a condition.
+func describe(c promise.Condition) string {
+	for _, f := range fault.All() {
+		if f.Name == c {
+			return f.About
+		}
+	}
+	return promise.About(c)
+}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/engine/dialect"
-	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 

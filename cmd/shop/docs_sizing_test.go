@@ -145,8 +145,9 @@ func ratioTable(all []prediction, columns []ratioColumn) string {
 		head, line = head+" "+c.name+" |", line+"---:|"
 	}
 	rows := []string{head, line}
-	for _, name := range lockstrategy.Names() {
-		row, isComplete := "| `"+name+"` |", true
+	for _, e := range lockstrategy.All() {
+		name := e.Name
+		row, isComplete := "| "+markedName(e)+" |", true
 		for _, c := range columns {
 			value, ok := measured[name][c.of]
 			isComplete = isComplete && ok
@@ -232,6 +233,14 @@ func excusedTable(all []prediction) string {
 	return strings.Join(rows, "\n")
 }
 
+// markedName returns the name of a strategy, with a mark if some condition breaks it.
+func markedName(e lockstrategy.Entry) string {
+	if len(e.Breaks(dialect.MySQL)) > 0 {
+		return "`" + e.Name + "` \\*"
+	}
+	return "`" + e.Name + "`"
+}
+
 // pathsTable has the commands of a sale, and the law of its strategy. Equal strategies share a row.
 func pathsTable() string {
 	rows := []string{
@@ -247,7 +256,7 @@ func pathsTable() string {
 		} else {
 			names[row] += ", "
 		}
-		names[row] += "`" + e.Name + "`"
+		names[row] += markedName(e)
 	}
 	for i, row := range rows[2:] {
 		rows[2+i] = "| " + names[row] + " | " + row
@@ -272,7 +281,7 @@ func growthTable() string {
 		if names[k] == nil {
 			order = append(order, k)
 		}
-		names[k] = append(names[k], "`"+e.Name+"`")
+		names[k] = append(names[k], markedName(e))
 	}
 	for _, k := range order {
 		processes := k.growth.Processes

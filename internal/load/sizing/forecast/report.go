@@ -5,8 +5,10 @@ import (
 	"io"
 	"strings"
 
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // A Report is the JSON document of shop size.
@@ -50,7 +52,15 @@ func (r *Report) assume() {
 	if s.Records > 0 {
 		add("Records have no effect while the indexes of purchase_history fit into the memory of the database.")
 	}
-	add("This predicts speed only; for safety see docs/guides/choose-a-strategy.md.")
+	add("This predicts speed only. A strategy with * is not safe; see docs/guides/choose-a-strategy.md.")
+}
+
+// label marks a strategy that some condition breaks.
+func (e Result) label() string {
+	if entry, ok := lockstrategy.ByName(e.Strategy); ok && len(entry.Breaks(dialect.MySQL)) > 0 {
+		return e.Strategy + " *"
+	}
+	return e.Strategy
 }
 
 // cells returns the cells of a row after the strategy.
@@ -91,7 +101,7 @@ func (r *Report) notes() []string {
 func (r *Report) table() report.Table {
 	t := report.Table{Columns: r.columns(), Note: columnsMean}
 	for _, e := range r.Results {
-		t.Rows = append(t.Rows, report.Row(e.Strategy, e.cells()...))
+		t.Rows = append(t.Rows, report.Row(e.label(), e.cells()...))
 	}
 	return t
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An account is what the buyers have under way, as far as they have reported.
+// An account records what the buyers have under way, as they reported it.
 type account struct{ r *run }
 
-// drain notes what was reported until now.
+// drain applies all reports received so far.
 func (a account) drain() error {
 	for {
 		select {
@@ -22,7 +22,7 @@ func (a account) drain() error {
 	}
 }
 
-// note notes one report.
+// note applies one report.
 func (a account) note(e report) error {
 	if e.kind == lost {
 		return e.err
@@ -49,17 +49,17 @@ func (a account) note(e report) error {
 	return nil
 }
 
-// finished notes what a command has done.
+// finished applies the result of a command.
 func (a account) finished(b *buyer, o *gate.Op) {
 	r := a.r
-	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // a waiter for the message is on its way
+	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // the server has sent a message that no buyer has received yet
 		for _, other := range r.buyers {
 			other.inside = false
 		}
 	}
 	b.flying = without(b.flying, o)
 	r.knows.remember(b, o)
-	if !o.Background && (o.Changed || o.Ends) { // so it was worth while
+	if !o.Background && (o.Changed || o.Ends) { // so the round was not futile
 		r.passing.phase = renewals
 	}
 	r.named.finished(r.buyers, b, o)
@@ -83,10 +83,9 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	}
 }
 
-// namedLocks keeps account of GET_LOCK: the process list still shows a waiter for a
-// while after the lock was granted.
+// namedLocks accounts for GET_LOCK: after a grant, the process list still shows the waiter for a while.
 type namedLocks struct {
-	owed bool // a named lock was freed, and a waiting buyer will get it
+	owed bool // a named lock was released, and a waiting buyer will get it
 }
 
 func (n *namedLocks) finished(all buyers, b *buyer, o *gate.Op) {

@@ -13,46 +13,46 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A buyer is one Buy.
+// A buyer is one call of Buy.
 type buyer struct {
 	id       int
 	name     string
 	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
-	counter  purchase.Strategy // strategy, behind the parts of the shop that Spec puts in front of it
+	counter  purchase.Strategy // the strategy behind the parts of the shop that Spec puts in front of it
 	cancel   context.CancelCauseFunc
 
-	gate    []*gate.Op // stand there
-	flying  []*gate.Op // let go, and not answered
+	gate    []*gate.Op // commands that wait at the gate
+	flying  []*gate.Op // commands that were released and are not answered yet
 	blocked bool       // flying waits for another buyer in the database
 	inside  bool       // waits for another buyer in the process, or for a message
 
 	over     bool // Buy has returned
 	crashed  bool
 	gone     bool // it hung up
-	answered bool // Buy had returned when it crashed: the answer stands
+	answered bool // Buy had returned before the crash, so the answer counts
 	receipt  purchase.Receipt
 	err      error
 
-	// Of polling: a round of futile tries is not repeated until another buyer has changed what
-	// it asked about.
-	changes map[string]int // by server: changes by others, so far
+	// The next two fields are for polling: a round of futile retries is not repeated until another
+	// buyer has changed what it asked about.
+	changes map[string]int // by server: changes by other buyers so far
 	asks    map[string]int // the same when this round first asked the server
 	resting bool
 	named   bool   // holds a named lock
 	namedBy string // the statement that asked for that lock
 	locks   bool   // may hold other locks of the database
-	steps   int    // the number of its steps so far
-	ends    int    // transactions of others that have ended
+	steps   int    // number of its steps so far
+	ends    int    // number of other buyers' transactions that have ended
 
 	views map[*gate.Conn]view // what its open transactions see of the database
 }
 
-// runnable reports whether an op at the gate may be let go.
+// runnable reports whether a command at the gate may be released.
 func (b *buyer) runnable(o *gate.Op) bool {
 	if o.Blocked && b.ends == o.SeenEnds && !o.GivenUp() {
-		return false // the database would refuse it again
+		return false // the database would refuse the command again
 	}
 	if !b.resting || o.Background {
 		return true
@@ -65,12 +65,12 @@ func (b *buyer) runnable(o *gate.Op) bool {
 	return false
 }
 
-// unfinished: something of the buyer's process is still to be done: its Buy, or what a
-// worker has begun for it.
+// unfinished reports whether the buyer's process still has work: its Buy, or work that a worker began
+// for it.
 func (b *buyer) unfinished() bool { return !b.over || len(b.gate) > 0 || len(b.flying) > 0 }
 
-// waits is the buyer's statement that waits for another's transaction; nil:
-// none does. One that was refused and could be tried again does not wait.
+// waits returns the buyer's statement that waits for another transaction, or nil. A refused statement
+// that can be retried does not wait.
 func (b *buyer) waits() *gate.Op {
 	if b.blocked {
 		return b.flying[0]
@@ -83,7 +83,7 @@ func (b *buyer) waits() *gate.Op {
 	return nil
 }
 
-// outcome is what the buyer was answered.
+// outcome returns the buyer's answer.
 func (b *buyer) outcome() witness.Outcome {
 	o := witness.Outcome{Buyer: b.id, Answer: string(purchase.OutcomeOf(b.err))}
 	switch {
@@ -97,7 +97,7 @@ func (b *buyer) outcome() witness.Outcome {
 	return o
 }
 
-// moves are the buyer's commands at the gate that may be let go.
+// moves returns the buyer's commands that may be released.
 func (b *buyer) moves() (own []move, err error) {
 	for _, o := range b.gate {
 		if b.runnable(o) {
@@ -127,7 +127,8 @@ func nameWorkers(own []move) {
 	}
 }
 
-// token names an op's buyer, what is not the buyer's own doing and, of a Redlock node, the node.
+// token returns the token of a command: its buyer, a mark if a worker sent it, and the node for
+// Redlock.
 func token(o *gate.Op) string {
 	background := ""
 	if o.Background {
@@ -142,7 +143,7 @@ func (b *buyer) open() bool {
 		slices.ContainsFunc(b.flying, func(o *gate.Op) bool { return o.Server == gate.SQL })
 }
 
-// buyers are all of one run; buyer 1 is the first.
+// buyers are all buyers of one run; buyer 1 is the first.
 type buyers []*buyer
 
 func (all buyers) find(id int) (*buyer, error) {
@@ -152,15 +153,15 @@ func (all buyers) find(id int) (*buyer, error) {
 	return all[id-1], nil
 }
 
-// begun: the buyer has sent a command.
+// begun reports whether the buyer has sent a command.
 func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
 
-// over: every Buy has returned.
+// over reports whether every Buy has returned.
 func (all buyers) over() bool {
 	return !slices.ContainsFunc(all, func(b *buyer) bool { return !b.over })
 }
 
-// before is what waits at the gates of a server.
+// before returns the commands that wait at the gates of a server.
 func (all buyers) before(server string) string {
 	var ops []string
 	for _, b := range all {
@@ -174,8 +175,8 @@ func (all buyers) before(server string) string {
 	return strings.Join(ops, "\n")
 }
 
-// pairCameTo is what a concurrent pair came to, as far as it is the same in every run that takes
-// this course; "" of any other move.
+// pairCameTo describes the result of a concurrent pair, without the parts that differ between runs with
+// this course. It returns "" for any other move.
 func (all buyers) pairCameTo(m move) string {
 	if !m.Pair {
 		return ""
@@ -183,7 +184,7 @@ func (all buyers) pairCameTo(m move) string {
 	return fmt.Sprintf("%d: %s, %d: %s", m.Command.Buyer, all.cameTo(m.Command), m.Second.Buyer, all.cameTo(m.Second))
 }
 
-// cameTo is what became of one command.
+// cameTo describes the result of one command.
 func (all buyers) cameTo(o *gate.Op) string {
 	switch {
 	case o.Blocked || all.flies(o):
@@ -196,7 +197,7 @@ func (all buyers) cameTo(o *gate.Op) string {
 	return "unchanged"
 }
 
-// flies: the op was let go and has no answer.
+// flies reports whether the command was released and has no answer yet.
 func (all buyers) flies(o *gate.Op) bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
 }
@@ -206,7 +207,7 @@ func (all buyers) fly() bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }
 
-// changed notes a change on a server that no buyer made.
+// changed records a change on a server that no buyer made.
 func (all buyers) changed(server string) {
 	for _, b := range all {
 		b.changes[server]++
@@ -228,7 +229,7 @@ func (all buyers) outcomes() (outcomes []witness.Outcome) {
 	return outcomes
 }
 
-// where says of each buyer where it is, for an error.
+// where describes the position of each buyer, for an error.
 func (all buyers) where() string {
 	var texts []string
 	for _, b := range all {
@@ -244,7 +245,7 @@ func (all buyers) where() string {
 	return strings.Join(texts, "; ")
 }
 
-// moving names the buyers that have not come to rest, for an error.
+// moving names the buyers that still move, for an error.
 func (all buyers) moving() string {
 	text := "nobody knows what these do: "
 	for _, b := range all {

@@ -7,12 +7,11 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// A clock is the time that the buyers see. It stands still during a schedule, so
-// that no comparison of two times depends on how busy the machine is; only an
-// event moves it. None of its timers fires: each stands for a time-out or a lease,
-// and what runs out does so by an event.
+// A clock is the time that the buyers see. It stands still during a schedule, so that no comparison of
+// two times depends on the load of the machine. Only an event moves it. None of its timers fires: an
+// event replaces each time-out and each expiry.
 type clock struct {
-	start atomic.Int64 // of the schedule, in ns since 1970
+	start atomic.Int64 // start of the schedule, in ns since 1970
 	ahead atomic.Int64 // added to it by events, in ns
 }
 
@@ -34,7 +33,7 @@ func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return
 // AfterFunc is rlock.Clock.AfterFunc.
 func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
 
-// A watch is the clock as the process of one buyer sees it; 0: of all.
+// A watch is the clock as one buyer's process sees it; 0 stands for all buyers.
 type watch struct {
 	*clock
 	x     *Runner

@@ -1,9 +1,9 @@
-// Package own has the buyers of a lock strategy of this project as a subject of package conduct:
-// on real servers, from the restored state to the verdict.
+// Package own is a subject of package conduct: the buyers of a lock strategy of this project. It runs
+// them on real servers, from the restored state to the verdict.
 //
-//	Runner: what outlives schedules - connections, gates, servers, the clock
-//	run:    the subject - buyers, their commands on the way, what has happened
+//	Runner: outlives schedules - connections, gates, servers, the clock
+//	run:    one schedule - buyers, their commands on the way, events so far
 //
-// A command is let go, then the run waits until all buyers are at rest (settle.go) and notes what
-// they did meanwhile (account.go). An event is one file, event_*.go, and one line in events.all.
+// The run releases a command and waits until no buyer moves (settle.go). Then it records what the
+// buyers did meanwhile (account.go). Each event is one file, event_*.go, and one line in events.all.
 package own

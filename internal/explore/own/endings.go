@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A patience bounds the wait for code of the strategy to end. It expires only after many looks, so a
-// slow machine alone does not end it.
+// A patience bounds the wait for the strategy's code to end. It expires only after many looks, so a
+// slow machine alone does not end the wait.
 type patience struct {
 	until time.Time
 	looks int
@@ -37,8 +37,8 @@ func (p *patience) isOver() bool {
 	return p.looks > leastLooks && time.Now().After(p.until)
 }
 
-// endings alone know how long code of the strategy may take to end, and whether an earlier schedule
-// exceeded that.
+// endings decides how long the strategy's code may take to end. It remembers whether an earlier
+// schedule exceeded that.
 type endings struct {
 	goroutines *standstill.Goroutines
 	isStuck    bool // an earlier schedule was Final
@@ -52,8 +52,8 @@ func (e *endings) patience(long time.Duration) patience {
 	return patience{until: time.Now().Add(long)}
 }
 
-// await waits until no goroutine of a strategy is left, since its commands would reach the next
-// run. The error is a stuckError.
+// await waits until no goroutine of a strategy is left, since its commands would reach the next run.
+// The error is a stuckError.
 func (e *endings) await() error {
 	for p := e.patience(maxEnding); !e.goroutines.Ended(); time.Sleep(lookEvery / 100) {
 		if !p.isOver() {

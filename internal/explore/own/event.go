@@ -9,13 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A move is what can happen next to the buyers.
+// A move is one thing that can happen next to the buyers.
 type move = conduct.Move[*gate.Op]
 
-// events are what may happen to the buyers of a run beside their commands. Each is one file.
+// events returns the events that may happen in a run. Each event is one file.
 type events struct{ *run }
 
-// all are those in display order.
+// all lists the events in display order.
 func (e events) all() []conduct.Event[*gate.Op] {
 	return []conduct.Event[*gate.Op]{
 		{Name: schedule.Expire, Moves: e.expire},

@@ -8,18 +8,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// errCrashed is why a crashed buyer's context ends.
+// errCrashed is the cause of a crashed buyer's ended context.
 var errCrashed = errors.New("explore: this buyer has crashed")
 
-// crash has a buyer never be heard of again. Its connections end.
+// crash stops a buyer forever. Its connections end.
 func (e events) crash(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if b.unfinished() && !b.crashed && b.steps > 0 {
 			m := ofBuyer(schedule.Crash, b, "crashes: its connections end, it is never heard of again", e.kill)
 			switch {
-			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns how many listen
+			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns the number of listeners
 				m.Global = true
-			case b.open() || b.named: // it is rolled back, and its named lock is free
+			case b.open() || b.named: // its transaction is rolled back, and its named lock is free
 				m.Effect, m.Touches = schedule.Writes, gate.SQL
 			}
 			all = append(all, m)
@@ -28,8 +28,8 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// kill lets no command of the buyer reach a server any more. Those that it has sent see their
-// connections end.
+// kill keeps all further commands of the buyer from the servers. The connections of commands that it
+// has sent end.
 func (e events) kill(ctx context.Context, b *buyer) error {
 	r := e.run
 	r.inbox.crash(b.id)

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// expire has every lease expire, unnoticed by its holder: a pause, a slow section.
+// expire makes every lease expire without its holder's notice, as a pause or a slow section would.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	leases, err := e.x.servers.leases(ctx, e.x.clock.Now())
 	if err != nil || len(leases) == 0 {
@@ -29,7 +29,7 @@ func movesClock(leases []serverstate.Lease) bool {
 	return slices.ContainsFunc(leases, func(l serverstate.Lease) bool { return l.ByClock })
 }
 
-// oneServer is the server that has all leases; "" if several have.
+// oneServer returns the server with all leases, or "" if several servers have some.
 func oneServer(leases []serverstate.Lease) string {
 	for _, l := range leases {
 		if l.Server != leases[0].Server {

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// forget has one Redis server lose its keys.
+// forget makes one Redis server lose its keys.
 func (e events) forget(ctx context.Context) (all []move, _ error) {
 	for _, s := range e.x.servers {
 		held, err := s.Held(ctx)

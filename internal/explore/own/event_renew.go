@@ -7,13 +7,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// renew has a buyer's watchdog be due. What it sends waits at the gate, together with the
-// buyer's own command.
+// renew makes a buyer's watchdog due. Its command waits at the gate together with the buyer's own
+// command.
 func (e events) renew(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if due := e.dogs.due(b); len(due) > 0 {
 			all = append(all, move{
-				// A timer fires in the buyer's process alone.
+				// A timer fires only in the buyer's process.
 				Choice: schedule.Choice{Token: fmt.Sprintf("renew%d", b.id), Buyer: b.id, Name: "renew", Effect: schedule.Local},
 				Text:   "its watchdog is due",
 				Make:   func(context.Context) error { e.ring(due); return nil },

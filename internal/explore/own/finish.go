@@ -9,11 +9,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// errCut ends buyers of a run that is not worth going on with.
+// errCut ends the buyers of a run that is not continued.
 var errCut = errors.New("explore: the rest of this schedule is not needed")
 
-// finish ends the run, however far it came, and waits for its goroutines.
-// deadEnd ends the buyers' wait as its time-out would.
+// finish ends the run at any point and waits for its goroutines. deadEnd ends the buyers' waits as
+// their time-outs would.
 func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	r.inbox.free.Store(true)
 	for _, b := range r.buyers {
@@ -58,7 +58,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	return nil
 }
 
-// awaitReturn returns when every Buy has.
+// awaitReturn waits until every Buy has returned.
 func awaitReturn(r *run) error {
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
@@ -68,7 +68,7 @@ func awaitReturn(r *run) error {
 		select {
 		case <-ended:
 			return nil
-		case e := <-r.inbox.reports: // of an interrupted run: a buyer was on the way to its gate
+		case e := <-r.inbox.reports: // the run was interrupted while a buyer was on the way to its gate
 			if e.kind == arrived || e.kind == refused {
 				r.inbox.letGo(e.op)
 			}
@@ -80,7 +80,7 @@ func awaitReturn(r *run) error {
 	}
 }
 
-// letGo sends an op on, when the schedule is over.
+// letGo releases an op after the end of the schedule.
 func (in *inbox) letGo(o *gate.Op) {
 	if in.Dead(o.Buyer) {
 		o.Decide(gate.Die)

@@ -9,25 +9,25 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// room is how many reports can wait while the scheduler asks a server something. A buyer that
-// finds it full waits, so it decides nothing.
+// room is the number of reports that can wait while the scheduler asks a server. If it is full, a buyer
+// waits, which changes no result.
 const room = 64
 
 type reportKind int
 
 const (
-	arrived  reportKind = iota // an op stands at the gate
-	finished                   // it was run
-	refused                    // it would block, and is to stand there again
-	lost                       // a gate does not know what a command does
-	paused                     // a round of tries has ended
-	returned                   // Buy has
+	arrived  reportKind = iota // an op waits at the gate
+	finished                   // the op was executed
+	refused                    // the op would block and must wait at the gate again
+	lost                       // a gate does not know the effect of a command
+	paused                     // a round of retries has ended
+	returned                   // Buy has returned
 )
 
-// kinds are the gate's reports.
+// kinds maps the gate's reports.
 var kinds = map[gate.Kind]reportKind{gate.Arrived: arrived, gate.Finished: finished, gate.Refused: refused, gate.Lost: lost}
 
-// A report is what a buyer's goroutine has done.
+// A report is one thing that a buyer's goroutine did.
 type report struct {
 	kind  reportKind
 	buyer int
@@ -35,33 +35,33 @@ type report struct {
 	err   error
 }
 
-// An inbox is where the buyers' goroutines report. It is gate.Scheduler: what it
-// hears the scheduler's goroutine reads from reports.
+// An inbox receives the reports of the buyers' goroutines. It implements gate.Scheduler. The
+// scheduler's goroutine reads from reports.
 type inbox struct {
 	reports chan report
-	sent    chan struct{} // an op of gate.ProceedAloud is on its way
-	free    atomic.Bool   // the schedule is over: let everything pass
+	sent    chan struct{} // receives a value when an op of gate.ProceedAloud is on its way
+	free    atomic.Bool   // the schedule is over, so everything passes
 
 	mu      sync.Mutex
 	crashed map[int]bool
-	locks   []lockEvent // in memory, since the step before
+	locks   []lockEvent // locks in memory that were taken or released since the last step
 }
 
 func newInbox() *inbox {
 	return &inbox{reports: make(chan report, room), sent: make(chan struct{}, 1), crashed: map[int]bool{}}
 }
 
-// Free is gate.Scheduler.Free.
+// Free implements gate.Scheduler.
 func (in *inbox) Free() bool { return in.free.Load() }
 
-// Dead is gate.Scheduler.Dead.
+// Dead implements gate.Scheduler.
 func (in *inbox) Dead(buyer int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.crashed[buyer]
 }
 
-// Hear is gate.Scheduler.Hear.
+// Hear implements gate.Scheduler.
 func (in *inbox) Hear(r gate.Report) {
 	e := report{kind: kinds[r.Kind], op: r.Op, err: r.Err}
 	if r.Op != nil {
@@ -70,30 +70,30 @@ func (in *inbox) Hear(r gate.Report) {
 	in.reports <- e
 }
 
-// Sent is gate.Scheduler.Sent.
+// Sent implements gate.Scheduler.
 func (in *inbox) Sent() { in.sent <- struct{}{} }
 
-// crash notes that a buyer is never heard of again.
+// crash records that the buyer sends no further report.
 func (in *inbox) crash(buyer int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.crashed[buyer] = true
 }
 
-// pause is lockstrategy.Deps.Pause.
+// pause implements lockstrategy.Deps.Pause.
 func (in *inbox) pause(buyer int) {
 	if !in.Free() && !in.Dead(buyer) {
 		in.reports <- report{kind: paused, buyer: buyer}
 	}
 }
 
-// A lockEvent is a lock in memory that a buyer has taken or freed.
+// A lockEvent is a lock in memory that a buyer has taken or released.
 type lockEvent struct {
 	buyer int
 	kind  lockstrategy.EventKind
 }
 
-// observe is lockstrategy.Deps.Observe.
+// observe implements lockstrategy.Deps.Observe.
 func (in *inbox) observe(buyer int, kind lockstrategy.EventKind) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -102,8 +102,8 @@ func (in *inbox) observe(buyer int, kind lockstrategy.EventKind) {
 	}
 }
 
-// lockEvents are those since it was called last, the buyers in order: which of
-// them was first is not the schedule's.
+// lockEvents returns the events since its last call, sorted by buyer, since the schedule does not
+// determine their order.
 func (in *inbox) lockEvents() []lockEvent {
 	in.mu.Lock()
 	defer in.mu.Unlock()

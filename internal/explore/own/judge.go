@@ -17,16 +17,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A judgement says how a schedule has ended, once its buyers are done.
+// A judgement decides how a schedule has ended, after its buyers are done.
 type judgement struct {
 	x *Runner
 	r *run
 }
 
-// verdict says what the schedule proved. Holds is all that is no violation.
+// verdict returns the verdict of the schedule. Holds means that it shows no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if r.leftover.what == "" { // otherwise a worker may wait for the lock that is left
+	if r.leftover.what == "" { // otherwise a worker may wait for the lock that was left
 		if err := j.finishWork(ctx); err != nil {
 			return "", "", err
 		}
@@ -68,7 +68,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	return v, why, err
 }
 
-// answers are what the buyers were answered, for the audit.
+// answers returns the buyers' answers, for the audit.
 func (all buyers) answers() (answers []audit.Answer, _ error) {
 	for _, b := range all {
 		a := audit.Answer{Purchaser: b.name, Units: b.order.Amount, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
@@ -79,7 +79,7 @@ func (all buyers) answers() (answers []audit.Answer, _ error) {
 			if !sqlerror.Definite(b.err) {
 				return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
 			}
-			a.Status = http.StatusInternalServerError // the shop answers an error of the database with it
+			a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
 		}
 		answers = append(answers, a)
 	}
@@ -113,9 +113,9 @@ func (all buyers) leastRefused() int64 {
 	return least
 }
 
-// askLater lets a late buyer decide whether the units that are left are for sale or have leaked:
-// the answer sold out may have been true when it was given. The late buyer is a run of its own,
-// so that no time-out decides.
+// askLater runs a late buyer, which shows whether the units that are left can be sold or have leaked.
+// The answer "sold out" may have been true at its time. The late buyer is a run of its own, so that no
+// time-out decides.
 func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
 	x := j.x
 	leases, err := x.servers.leases(ctx, x.clock.Now())
@@ -181,14 +181,14 @@ func (j judgement) keepsNothing(ctx context.Context, why string) (verdict.Verdic
 // An unjudged run ends without a verdict.
 type unjudged struct{ *run }
 
-// End is conduct.Subject.End.
+// End implements conduct.Subject.
 func (r unjudged) End(ctx context.Context, e *schedule.Ended, err error) error {
-	r.cut = true // a strategy may leave something running
+	r.cut = true // a strategy may leave code running
 	e.Pruned = true
 	return r.run.End(ctx, e, err)
 }
 
-// finishWork has the worker of a process that lives do what is left to do.
+// finishWork lets the workers of living processes finish.
 func (j judgement) finishWork(ctx context.Context) error {
 	for _, b := range j.r.buyers {
 		worker, ok := b.strategy.(interface {

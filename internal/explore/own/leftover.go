@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A leftover alone knows the locks and transactions that answered buyers left in the database, and
-// ends them.
+// A leftover describes the locks and transactions that answered buyers left in the database, and ends
+// them.
 type leftover struct {
 	r    *run
-	what string // for people; "": nothing
+	what string // description for people; "" if there is nothing
 }
 
-// look describes what is on idle connections of buyers, once every Buy has returned.
+// look inspects the buyers' idle connections after every Buy has returned.
 func (l *leftover) look() {
 	var whys []string
 	for _, b := range l.r.buyers {
@@ -62,7 +62,7 @@ func (l *leftover) clean(ctx context.Context) error {
 	return l.reseat(ctx)
 }
 
-// reseat ends the buyers' connections and opens others.
+// reseat ends the buyers' connections and opens new ones.
 func (l *leftover) reseat(ctx context.Context) (err error) {
 	x := l.r.x
 	ctx = context.WithoutCancel(ctx)
@@ -75,7 +75,7 @@ func (l *leftover) reseat(ctx context.Context) (err error) {
 			owner = 0
 		}
 		if pool, bad := s.db.DB(); bad == nil {
-			_ = pool.Close() // its connections were ended
+			_ = pool.Close() // its connections have already ended
 		}
 		fresh, bad := x.open(owner)
 		if err = errors.Join(err, bad); err != nil {

@@ -2,14 +2,14 @@ package own
 
 import "time"
 
-// A nap is how long the scheduler sleeps until it looks again. It decides nothing.
+// A nap is a pause of the scheduler before its next look. It decides nothing.
 type nap struct {
-	over  chan struct{} // it has ended; one that was broken off may still say so
+	over  chan struct{} // receives a value at the end; a nap that was interrupted may still send one
 	start func(time.Duration)
 	close func()
 }
 
-// begin begins one.
+// begin begins a nap.
 func (n *nap) begin(d time.Duration) {
 	select {
 	case <-n.over:
@@ -25,7 +25,7 @@ func (n *nap) end() {
 	}
 }
 
-// plainNap is one by the runtime's timer.
+// plainNap is a nap with a timer of the Go runtime.
 func plainNap() *nap {
 	n := &nap{over: make(chan struct{}, 1)}
 	timer := time.AfterFunc(time.Hour, n.end)

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newNap uses a timer of the kernel's: where the process has nothing else to do the
-// runtime makes a millisecond of a shorter sleep, and most of a search would be that.
+// newNap uses a timer of the kernel. In an idle process the Go runtime rounds a shorter sleep up to a
+// millisecond, which would be most of the time of a search.
 func newNap() *nap {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
-	if err != nil { // not on this system
+	if err != nil { // the system has no such timer
 		return plainNap()
 	}
 	n := &nap{over: make(chan struct{}, 1)}

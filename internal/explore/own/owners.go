@@ -7,11 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// owners knows which buyer holds each key in Redis, and notes where a buyer releases another
-// holder's lock. The schedule may end well all the same.
+// owners knows which buyer holds each key in Redis, and records when a buyer releases another holder's
+// lock. Such a schedule may still end well.
 type owners struct {
 	byKey   map[string]int // by server and key
-	foreign bool           // a buyer has freed another's lock
+	foreign bool           // a buyer has released another's lock
 }
 
 func (w *owners) finished(o *gate.Op) {
@@ -20,7 +20,7 @@ func (w *owners) finished(o *gate.Op) {
 	}
 	key := o.Server + " " + o.Key
 	if o.Role == redisscript.Handover {
-		delete(w.byKey, key) // to a buyer of the same process; the command does not say which
+		delete(w.byKey, key) // the holder is another buyer of the same process, and the command does not say which
 		return
 	}
 	if o.Role != redisscript.Release {
@@ -29,7 +29,7 @@ func (w *owners) finished(o *gate.Op) {
 	}
 	owner := w.byKey[key]
 	if o.Beside != nil && o.Beside.Buyer == owner {
-		return // which of the two came first only the server knows
+		return // only the server knows which of the two came first
 	}
 	if owner != 0 && owner != o.Buyer {
 		o.Note = fmt.Sprintf("it has deleted the lock of buyer %d", owner)

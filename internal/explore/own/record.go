@@ -11,11 +11,11 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A recorder is conduct.Recorder with what is shown of a strategy besides its steps.
+// A recorder is a conduct.Recorder that also shows what no step of a strategy shows.
 type recorder struct {
 	*conduct.Recorder[*gate.Op]
 	secrets  secrets
-	read     map[int]string // by buyer: what its last reading returned
+	read     map[int]string // by buyer: the result of its last read
 	inMemory map[int]bool   // buyers that hold a lock in memory
 }
 
@@ -23,8 +23,8 @@ func newRecorder(observe bool) *recorder {
 	return &recorder{conduct.NewRecorder[*gate.Op](observe), secrets{}, map[int]string{}, map[int]bool{}}
 }
 
-// after reads stock and records and notes what the step has done. A command that
-// another's step has let through gets its result then.
+// after reads stock and records, and notes what the step has done. It also adds the result of a command
+// that another buyer's step has unblocked.
 func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	if !w.Observe {
 		return nil
@@ -57,7 +57,7 @@ func (w *recorder) after(ctx context.Context, r *run, m move) error {
 // waits is the result of a command without an answer.
 const waits = "waits for another buyer's transaction"
 
-// sent notes a command that was let go.
+// sent records a command that was released.
 func (w *recorder) sent(r *run, o *gate.Op, now witness.Step, note string) {
 	now.Buyer, now.Server = o.Buyer, o.Server
 	now.Command, now.Result = w.secrets.readable(o.Buyer, o.Text), waits
@@ -66,7 +66,7 @@ func (w *recorder) sent(r *run, o *gate.Op, now witness.Step, note string) {
 	w.answered(r, o, now)
 }
 
-// answered notes the answer to a command, if it has one.
+// answered records the answer to a command, if it has one.
 func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
 	if r.buyers.flies(o) {
 		return
@@ -79,7 +79,7 @@ func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
 	w.Answered(o, now, o.TimedOut())
 }
 
-// locks notes what no command shows: a lock in memory that was taken or freed.
+// locks records the locks in memory that were taken or released, which no command shows.
 func (w *recorder) locks(r *run, now witness.Step) {
 	if !w.Observe {
 		return
@@ -94,7 +94,7 @@ func (w *recorder) locks(r *run, now witness.Step) {
 
 var lockWords = map[lockstrategy.EventKind]string{lockstrategy.Acquired: "takes the lock, in memory", lockstrategy.Released: "frees the lock"}
 
-// time notes what happened by itself.
+// time records what happened without a buyer's command.
 func (w *recorder) time(what string) {
 	var s witness.Step
 	if n := len(w.Steps); n > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A run is the conductor's subject: the buyers of one schedule, from the first command to the
-// last. It alone lets commands go.
+// A run is one schedule of the conductor's subject, from the first command to the last. Only the run
+// releases commands.
 type run struct {
 	x         *Runner
 	conductor *conduct.Conductor[*gate.Op]
@@ -29,11 +29,11 @@ type run struct {
 	notes     *recorder
 	leftover  leftover
 
-	outcome sync.WaitGroup // of the buyers' goroutines
+	outcome sync.WaitGroup // waits for the buyers' goroutines
 	deadEnd bool           // nothing can move, and a buyer has no answer
 	early   bool           // see schedule.Ended
-	cut     bool           // not all of its goroutines ended as they would have
-	seen    string         // what the last step came to, where a server decided it, see releasePair
+	cut     bool           // not all of its goroutines ended by themselves
+	seen    string         // result of the last step, if a server decided it, see releasePair
 }
 
 func newRun(x *Runner, buyers int, observe bool) *run {
@@ -44,12 +44,12 @@ func newRun(x *Runner, buyers int, observe bool) *run {
 	return r
 }
 
-// buy runs in the buyer's goroutine. Its name marks the goroutine, see standstill.
+// buy runs in the buyer's goroutine, whose stack names this function; see standstill.
 func (r *run) buy(ctx context.Context, b *buyer) {
 	defer r.outcome.Done()
 	defer b.cancel(nil)
 	if r.x.spec.Shared {
-		// Which buyer comes first to a lock in memory is a choice too.
+		// The order in which buyers reach a lock in memory is a choice too.
 		o := &gate.Op{Buyer: b.id, Server: "process", Name: "calls Buy", Text: "calls Buy"}
 		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
 	}
@@ -59,7 +59,7 @@ func (r *run) buy(ctx context.Context, b *buyer) {
 	r.inbox.reports <- report{kind: returned, buyer: b.id}
 }
 
-// Begin is conduct.Subject.Begin. The buyers have begun already, see Runner.start.
+// Begin implements conduct.Subject. The buyers have begun already, see Runner.start.
 func (r *run) Begin(ctx context.Context) error {
 	if err := r.rest.await(ctx); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (r *run) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Moves is conduct.Subject.Moves: the commands at the gates that may be let go.
+// Moves implements conduct.Subject: the commands at the gates that may be released.
 func (r *run) Moves(ctx context.Context) (all []move, err error) {
 	for {
 		for _, b := range r.buyers {
@@ -88,10 +88,10 @@ func (r *run) Moves(ctx context.Context) (all []move, err error) {
 	}
 }
 
-// Over is conduct.Subject.Over: no event has to happen where no buyer can move.
+// Over implements conduct.Subject. If no buyer can move, no event has to happen.
 func (r *run) Over() bool { return true }
 
-// pass lets time pass where no buyer can move and one waits; false if nothing came of it.
+// pass lets time pass if no buyer can move and one waits. It returns false if that changed nothing.
 func (r *run) pass(ctx context.Context) (passed bool, err error) {
 	met, err := r.knows.meets(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *run) pass(ctx context.Context) (passed bool, err error) {
 	return true, r.knows.heard(ctx, happened)
 }
 
-// Describe is conduct.Subject.Describe.
+// Describe implements conduct.Subject.
 func (r *run) Describe(ctx context.Context, p *schedule.Point, moves []move) {
 	p.Seen, p.Begun, p.Fresh, p.Where, p.Told = r.seen, r.buyers.begun, r.fresh, r.buyers.where, r.knows.told
 	if r.x.Stated() {
@@ -121,7 +121,7 @@ func (r *run) Describe(ctx context.Context, p *schedule.Point, moves []move) {
 	}
 }
 
-// fresh is schedule.Point.Fresh.
+// fresh returns the schedule.Point.Fresh.
 func (r *run) fresh(server string) (standing string, fresh bool) {
 	if suffix(server) == "" || r.touched[server] {
 		return "", false
@@ -129,7 +129,7 @@ func (r *run) fresh(server string) (standing string, fresh bool) {
 	return r.buyers.before(server), true
 }
 
-// Do is conduct.Subject.Do.
+// Do implements conduct.Subject.
 func (r *run) Do(ctx context.Context, m move) error {
 	r.knows.told = false
 	met, err := r.knows.meets(ctx)
@@ -159,7 +159,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	return r.notes.after(ctx, r, m)
 }
 
-// statement is the command that a move sends; nil of an event, whose command is one that waits.
+// statement returns the command that a move sends, or nil for an event without a waiting command.
 func statement(m move) *gate.Op {
 	if m.Event != "" {
 		return nil
@@ -167,7 +167,7 @@ func statement(m move) *gate.Op {
 	return m.Command
 }
 
-// release lets one op go.
+// release releases one op.
 func (r *run) release(o *gate.Op, how gate.Decision) error {
 	b, err := r.buyers.find(o.Buyer)
 	if err != nil {
@@ -195,11 +195,11 @@ func (r *run) release(o *gate.Op, how gate.Decision) error {
 	return nil
 }
 
-// releasePair lets the two commands of a concurrent pair go, in this order. The first one's
-// goroutine says when it is on its way.
+// releasePair releases the two commands of a concurrent pair in this order. The first one's goroutine
+// reports when it is on its way.
 //
-// The server chooses which of them it takes first, whether one waits, and which one it
-// sacrifices in a deadlock, see pairCameTo.
+// The server chooses which of them it takes first, whether one waits, and which one is the victim of a
+// deadlock, see pairCameTo.
 func (r *run) releasePair(ctx context.Context, m move) error {
 	m.Command.Beside, m.Second.Beside = m.Second, m.Command
 	if err := r.release(m.Command, gate.ProceedAloud); err != nil {
@@ -213,7 +213,7 @@ func (r *run) releasePair(ctx context.Context, m move) error {
 	return r.release(m.Second, gate.Proceed)
 }
 
-// End is conduct.Subject.End.
+// End implements conduct.Subject.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	finishErr := r.finish(context.WithoutCancel(ctx), r.deadEnd && err == nil)
 	var stuck stuckError

@@ -19,11 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Runner is schedule.Runner on the servers of an engine. It is for one goroutine.
+// A Runner implements schedule.Runner on the servers of an engine. It serves one goroutine.
 type Runner struct {
 	spec     Spec
 	gates    *gate.Gates
-	seats    []*seat // one a buyer; one for all with Spec.Shared
+	seats    []*seat // one per buyer; one for all with Spec.Shared
 	servers  servers
 	stock    serverstate.Stock
 	database serverstate.Database
@@ -33,10 +33,10 @@ type Runner struct {
 	nap      *nap
 
 	severalAtOnce bool // a buyer may have several commands on the way
-	outlives      bool // a process may go on after its Buy has returned
+	outlives      bool // a process may continue after its Buy has returned
 	stated        bool // points have a state
 
-	firstID int64 // the next record's, at the start of a run; 0: the same in each
+	firstID int64 // id of the next record at the start of a run; 0: the same in each run
 
 	current atomic.Pointer[run]
 }
@@ -62,11 +62,11 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	return x, nil
 }
 
-// Entries are the functions that run a strategy in a goroutine of its own. Stacks
-// name them, see standstill.NewGoroutines.
+// Entries returns the functions that run a strategy in a goroutine of its own. Stacks name them, see
+// standstill.NewGoroutines.
 func Entries() []any { return []any{(*run).buy, (*watchdogs).renew, (*Runner).start} }
 
-// watchServers opens a connection to each Redis server, beside those of the buyers.
+// watchServers opens a connection to each Redis server, separate from the buyers' connections.
 func (x *Runner) watchServers() (err error) {
 	e := x.spec.Engine
 	if e.Redis != nil {
@@ -81,7 +81,7 @@ func (x *Runner) watchServers() (err error) {
 	return err
 }
 
-// prepare seats the buyers, and puts the product there.
+// prepare connects the buyers and creates the product.
 func (x *Runner) prepare(ctx context.Context) error {
 	seats := x.spec.Buyers
 	if x.spec.Shared {
@@ -113,7 +113,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 	_, worker := probe.(purchase.Worker)
 	x.outlives = worker || x.spec.Shared
 	x.severalAtOnce = x.severalAtOnce || x.outlives
-	if lock, ok := probe.(purchase.Resetter); ok { // an earlier exploration may have left it taken
+	if lock, ok := probe.(purchase.Resetter); ok { // an earlier exploration may have left the lock taken
 		if err := lock.Reset(ctx, x.spec.Product); err != nil {
 			return err
 		}
@@ -149,10 +149,10 @@ func closeStrategy(s purchase.Strategy) {
 	}
 }
 
-// Stated is schedule.Runner.Stated.
+// Stated implements schedule.Runner.
 func (x *Runner) Stated() bool { return x.stated }
 
-// Run is schedule.Runner.Run.
+// Run implements schedule.Runner.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	x.clock.begin()
 	if err := x.stock.Restore(ctx); err != nil {
@@ -180,7 +180,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	return r.conductor.Run(ctx, choose)
 }
 
-// limits are those of each schedule.
+// limits returns the limits of each schedule.
 func limits(s Spec) conduct.Limits {
 	return conduct.Limits{Steps: schedule.MaxSteps, Events: s.MaxEvents, Pairs: true}
 }
@@ -199,7 +199,7 @@ func (s Spec) order(id int) purchase.Order {
 
 func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
 
-// attach has r decide when commands go on; nil: everything passes.
+// attach makes r decide when commands are released; with nil everything passes.
 func (x *Runner) attach(r *run) {
 	x.current.Store(r)
 	if r == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A seat is one buyer's connections.
+// A seat holds one buyer's connections.
 type seat struct {
 	connector *gate.Connector
 	db        *gorm.DB
@@ -25,7 +25,7 @@ type seat struct {
 	redlock   []*redis.Client
 }
 
-// open makes one seat.
+// open makes a seat.
 func (x *Runner) open(owner int) (*seat, error) {
 	s := &seat{connector: x.gates.NewConnector(x.database, owner)}
 	var err error
@@ -60,7 +60,7 @@ func (s *seat) close() (err error) {
 	return err
 }
 
-// seatOf is where a buyer sits; 0: where all do.
+// seatOf returns a buyer's seat; id 0 means the common one.
 func (x *Runner) seatOf(buyer int) *seat {
 	if x.spec.Shared {
 		return x.seats[0]
@@ -80,7 +80,7 @@ func (x *Runner) kill(ctx context.Context, buyer int) error {
 	return nil
 }
 
-// build makes the strategies of one run, one a buyer.
+// build makes the strategies of one run, one per buyer.
 func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	for i := range buyers {
 		switch {
@@ -113,7 +113,7 @@ func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.S
 	return counters
 }
 
-// deps are what the strategy of one buyer is built from; 0: of all buyers.
+// deps returns what one buyer's strategy is built from; 0 stands for all buyers.
 func (x *Runner) deps(id int) lockstrategy.Deps {
 	seat, now := x.seatOf(id), watch{&x.clock, x, id}
 	d := lockstrategy.Deps{
@@ -125,7 +125,7 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			}
 		},
 	}
-	if len(x.spec.Strategy.Needs) == 0 { // else its commands show it
+	if len(x.spec.Strategy.Needs) == 0 { // otherwise its commands show it
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {
 				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)

@@ -6,21 +6,20 @@ import (
 	"strconv"
 )
 
-// secrets are random values by what they are called in a witness, so that it reads
-// the same each time it is made.
+// secrets maps random values to their names in a witness, so that a witness always reads the same.
 type secrets map[string]string
 
-// secret is what strategies draw at random: rand.Text, a UUID with a number,
-// redsync's 16 bytes in base64; and times.
+// secret matches random values of strategies: rand.Text, a UUID with a number, redsync's 16 bytes in
+// base64. It also matches times.
 var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
-// ownKey is an Idempotency-Key that a strategy made for an order without one: its
-// name, and rand.Text in lower case.
+// ownKey matches an Idempotency-Key that a strategy made for an order without one: a name and rand.Text
+// in lower case.
 var ownKey = regexp.MustCompile(`^[a-z]+(-[a-z]+)*-[a-z2-7]{26}$`)
 
-// mayHide reports whether a text can have a secret or a number in it: seven digits in a
-// row, 22 letters or digits, or eight before a hyphen. Most have none, and the
-// expressions took an eighth of the explorer's time to find that.
+// mayHide reports whether a text can contain a secret or a number: seven digits in a row, 22 letters or
+// digits, or eight before a hyphen. Most texts have none, and the expressions took an eighth of the
+// explorer's time to find that.
 func mayHide(text string) bool {
 	digits, letters := 0, 0
 	for i := range len(text) {
@@ -44,7 +43,7 @@ func mayHide(text string) bool {
 	return false
 }
 
-// readable gives the random values in a buyer's text their names.
+// readable replaces the random values in a buyer's text by their names.
 func (n secrets) readable(buyer int, text string) string {
 	if !mayHide(text) {
 		return text
@@ -57,7 +56,7 @@ func (n secrets) readable(buyer int, text string) string {
 				kind = "key"
 			case len(value) > 13 && value[13] == '-' && value[8] != '-':
 				kind = "entry"
-			case isNumber(value) && len(value) < 13: // of about schedule.Forever, in ms
+			case isNumber(value) && len(value) < 13: // about schedule.Forever, in ms
 				return "TTL"
 			case isNumber(value):
 				return "TIME"

@@ -16,7 +16,7 @@ import (
 // servers are the Redis servers.
 type servers []*serverstate.Redis
 
-// watch adds one, seen over a connection of its own.
+// watch adds a server, which the explorer reads over a connection of its own.
 func (all *servers) watch(name string, like redis.UniversalClient) error {
 	admin, err := gate.Direct(like)
 	if err != nil {
@@ -42,7 +42,7 @@ func (all servers) clear(ctx context.Context) error {
 	return nil
 }
 
-// leases are those that have not run out.
+// leases returns the leases that have not expired.
 func (all servers) leases(ctx context.Context, now time.Time) (found []serverstate.Lease, _ error) {
 	for _, s := range all {
 		leases, err := s.Leases(ctx, now)
@@ -54,7 +54,7 @@ func (all servers) leases(ctx context.Context, now time.Time) (found []serversta
 	return found, nil
 }
 
-// touch notes that a command goes to a server.
+// touch records that a command goes to a server.
 func (all servers) touch(name string) {
 	for _, s := range all {
 		if s.Name == name {
@@ -63,7 +63,7 @@ func (all servers) touch(name string) {
 	}
 }
 
-// unheard returns when no server has a listener of a run that has ended.
+// unheard waits until no server has a listener of an earlier run.
 func (all servers) unheard(ctx context.Context) error {
 	for _, s := range all {
 		if err := s.Unheard(ctx); err != nil {
@@ -73,7 +73,7 @@ func (all servers) unheard(ctx context.Context) error {
 	return nil
 }
 
-// suffix is "-a" for the first Redlock node.
+// suffix returns "-a" for the first Redlock node.
 func suffix(server string) string {
 	n, err := strconv.Atoi(strings.TrimPrefix(server, "redlock-"))
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// resting knows when every buyer stands at its gate, waits, or is done. It alone decides that.
+// resting decides when every buyer waits at its gate, is blocked, or is done.
 type resting struct {
 	r             *run
 	severalAtOnce bool // a buyer may have several commands on the way now
-	messages      int  // when the buyers inside were seen to wait
-	unblocks      bool // since then a command was sent that may end a wait in the database
+	messages      int  // number of messages when the buyers inside were seen to wait
+	unblocks      bool // a command was sent since then that may end a wait in the database
 }
 
-// looksAtOnce is how often await looks without a pause at what is likely to wait:
-// a look takes the server about as long as it takes a statement to get there.
+// looksAtOnce is the number of looks without a pause at commands that probably wait. A look takes about
+// as long as a statement takes to reach the server.
 const looksAtOnce = 3
 
 // The scheduler sleeps for firstNap before its first look and doubles each further sleep, up to
@@ -34,7 +34,7 @@ const (
 // Together they last longer than a command. A look costs the server as much as a command.
 const napsOfACommand = 5
 
-// await returns when every buyer stands.
+// await returns when no buyer moves.
 func (s *resting) await(ctx context.Context) error {
 	s.begin()
 	deadline, silence := time.Now().Add(schedule.HangTimeout), s.r.x.endings.patience(maxSilence)
@@ -47,7 +47,7 @@ func (s *resting) await(ctx context.Context) error {
 		}
 		likely := s.mayWait()
 		if likely {
-			runtime.Gosched() // so that it is sent
+			runtime.Gosched() // so that the command is sent
 		}
 		if likely || tries >= s.patience() { // no report came, so a buyer may be waiting
 			if err := s.look(ctx); err != nil {
@@ -83,7 +83,7 @@ func (s *resting) await(ctx context.Context) error {
 	}
 }
 
-// begin forgets what a step may have ended: it is to be seen again.
+// begin resets what the next step may change.
 func (s *resting) begin() {
 	messages := s.r.x.gates.PubSub.Count()
 	for _, b := range s.r.buyers {
@@ -101,8 +101,8 @@ func (s *resting) patience() int {
 	return 1
 }
 
-// mayWait is a guess, by which a look comes at once: each command on its way is
-// one that may take a lock, and another buyer has some.
+// mayWait guesses that a command waits, so that a look comes at once: each command on its way may take
+// a lock, and another buyer holds some.
 func (s *resting) mayWait() bool {
 	flying := 0
 	for _, b := range s.r.buyers {
@@ -117,8 +117,8 @@ func (s *resting) mayWait() bool {
 	return flying > 0 && s.r.x.database.Blocks()
 }
 
-// standing reports whether no buyer moves. Where a buyer may have several commands on the way,
-// standstill.Goroutines says so; what they did until then may show at the gates.
+// standing reports whether no buyer moves. If a buyer may have several commands on the way,
+// standstill.Goroutines decides. What they did until then may already be at the gates.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():
@@ -132,8 +132,8 @@ func (s *resting) standing() bool {
 	return true
 }
 
-// background: a buyer still has more than one thing under way: a renewal, or the end
-// of a transaction whose context has ended.
+// background reports whether a buyer still has more than one thing under way: a renewal, or the end of
+// a transaction whose context has ended.
 func (s *resting) background() bool {
 	for _, b := range s.r.buyers {
 		for _, o := range append(b.gate[:len(b.gate):len(b.gate)], b.flying...) {
@@ -145,7 +145,7 @@ func (s *resting) background() bool {
 	return false
 }
 
-// settled: as far as the gates know.
+// settled reports whether the gates know of no movement.
 func (s *resting) settled() bool {
 	for _, b := range s.r.buyers {
 		switch {
@@ -158,9 +158,9 @@ func (s *resting) settled() bool {
 	return true
 }
 
-// still: no strategy can go on by itself, and nothing is on its way to one. Asked
-// before and after the look at the goroutines: a message that is through by the second time may
-// have woken a goroutine that stood still in between.
+// still reports whether no strategy can continue by itself and no message is on its way. It is asked
+// before and after the look at the goroutines, since a message that arrives in between may have woken a
+// goroutine.
 func (s *resting) still() bool {
 	x := s.r.x
 	before, moment := x.gates.PubSub.Quiet()
@@ -171,7 +171,7 @@ func (s *resting) still() bool {
 	return after && later == moment && len(s.r.inbox.reports) == 0
 }
 
-// look finds out of buyers that were not heard of whether they wait.
+// look finds out whether the buyers without a report wait.
 func (s *resting) look(ctx context.Context) error {
 	x := s.r.x
 	silent, flying, named := false, false, false
@@ -195,8 +195,8 @@ func (s *resting) look(ctx context.Context) error {
 	return nil
 }
 
-// block notes which buyers wait in the database: all whose commands are on the way,
-// or none, since a command that still runs may be about to let another through.
+// block records which buyers wait in the database: all those with a command on the way, or none. A
+// command that still runs may be about to unblock another.
 func (s *resting) block(waiting map[int64]bool) {
 	if s.r.named.owed || len(s.r.inbox.reports) > 0 {
 		return

@@ -6,28 +6,27 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Nodes is how many Redlock nodes an exploration uses: the fewest with a
-// majority that is not all.
+// Nodes is the number of Redlock nodes in an exploration: the smallest with a majority that is not all.
 const Nodes = 3
 
-// A Spec is what schedules are of.
+// A Spec describes what the schedules have in common.
 type Spec struct {
-	Engine    *engine.Engine // of this exploration alone
+	Engine    *engine.Engine // used only by this exploration
 	Strategy  lockstrategy.Entry
 	Buyers    int
 	Stock     int64          // units on sale
-	Units     schedule.Units // how many units the buyers ask for
-	Parts     int64          // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
-	Product   string         // its records are cleared, again and again
+	Units     schedule.Units // units per order
+	Parts     int64          // rows among which the stock is divided evenly when a schedule begins; 0: the product's own row has it
+	Product   string         // its records are cleared before each schedule
 	Front     Front          // the part of the shop in front of the strategy
 	Events    []schedule.Event
-	MaxEvents int  // of them in one schedule, at most; 0: each may happen
+	MaxEvents int  // maximum per schedule; 0: each may happen
 	Shared    bool // all buyers in one process
-	OneKey    bool // all orders have one Idempotency-Key, and each process looks it up, see purchase.Idempotent
-	Full      bool // no states are wanted, where they cost something
+	OneKey    bool // all orders have one Idempotency-Key, and each process looks it up; see purchase.Idempotent
+	Full      bool // states are not needed if they cost time
 }
 
-// leavesRows: a schedule makes rows that the next one must not find, not even deleted. That is of
-// three buyers and more: the wait for it makes ten runs a second of a hundred, and in 128,000
-// runs of two buyers none went another way than before.
+// leavesRows reports whether a schedule leaves rows that the next one must not find, not even as
+// deleted rows. That applies to three buyers and more. The wait for it reduces a hundred runs per
+// second to ten. In 128,000 runs of two buyers it made no difference.
 func (s Spec) leavesRows() bool { return s.Strategy.Left != nil && s.Parts == 0 && s.Buyers > 2 }

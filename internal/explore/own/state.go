@@ -17,24 +17,23 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A memory is all that a process has heard from outside, in order: answers, messages,
-// timers that fired, times. Its code decides by nothing else (docs/design/explorer.md), so two
-// runs in which it has heard the same find it at the same place, and it will do the same.
-// It is for several goroutines.
+// A memory is everything that a process has heard from outside, in order: answers, messages, fired
+// timers, times. Nothing else decides what its code does (docs/design/explorer.md). So two runs with
+// the same memory find the process at the same place. Several goroutines may use it.
 type memory struct {
 	mu    sync.Mutex
 	sum   [sha256.Size]byte
-	ahead int64 // what the clock showed, see clock.ahead
+	ahead int64 // last time that the clock showed, see clock.ahead
 }
 
-// hear adds to it.
+// hear adds a text to the memory.
 func (m *memory) hear(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sum = sha256.Sum256(append(m.sum[:], what...))
 }
 
-// see adds what the clock shows, where it shows another time than before.
+// see adds the time of the clock if it has changed.
 func (m *memory) see(ahead int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +49,7 @@ func (m *memory) hash() [sha256.Size]byte {
 	return m.sum
 }
 
-// newMemories returns one memory a buyer, or a common one if they share a process.
+// newMemories returns one memory per buyer, or a common one if they share a process.
 func newMemories(buyers int, shared bool) (all []*memory) {
 	for i := range buyers {
 		if shared && i > 0 {
@@ -62,31 +61,30 @@ func newMemories(buyers int, shared bool) (all []*memory) {
 	return all
 }
 
-// A knowledge is all that a State follows from: what the buyers' processes have heard, what is
-// committed, and what the open transactions have met. It alone knows when two runs have come to
-// the same state.
+// A knowledge is what a State is computed from: what the buyers' processes have heard, the committed
+// data, and what the open transactions have met. It decides when two runs have reached the same state.
 type knowledge struct {
 	r            *run
-	names        secrets // of random values
+	names        secrets // of the random values
 	memories     []*memory
 	books        books
-	commits      int // of transactions that had written
+	commits      int // number of transactions that had written
 	transactions transactions
-	told         bool // the last step has brought messages, or time has passed by itself after it
+	told         bool // the last step brought messages, or time passed after it
 }
 
 func newKnowledge(r *run, buyers int) knowledge {
 	return knowledge{r: r, names: secrets{}, memories: newMemories(buyers, r.x.spec.Shared), transactions: newTransactions()}
 }
 
-// books are the product's row and its records as they are committed.
+// books are the committed row and records of the product.
 type books struct {
-	known bool // they have not changed since
+	known bool // they have not changed since the last read
 	text  string
 	ids   []int64
 }
 
-// exactly is a step with everything that other buyers can learn of it.
+// exactly describes a step with everything that other buyers can learn from it.
 func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
@@ -94,8 +92,8 @@ func (k *knowledge) exactly(m move) string {
 	return fmt.Sprintf("%s %s: %s", m.Token, k.exact(m.Buyer, m.Command.Text), k.exact(m.Buyer, m.Command.Whole()))
 }
 
-// remember adds a command's answer to the memory of its sender. What the sender had sent
-// follows from what it had heard.
+// remember adds a command's answer to the memory of its sender. The command itself follows from the
+// memory.
 func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	if !k.r.x.Stated() {
 		return
@@ -108,8 +106,8 @@ func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	}
 }
 
-// heard adds the messages of a step to the memories of the listeners, and notes what
-// transactions that have begun to read can see.
+// heard adds the messages of a step to the memories of the listeners. It also records what transactions
+// can see that have begun to read.
 func (k *knowledge) heard(ctx context.Context, step string) error {
 	heard := k.r.x.gates.PubSub.Heard()
 	k.told = k.told || len(heard) > 0
@@ -133,14 +131,14 @@ func (k *knowledge) heard(ctx context.Context, step string) error {
 	return nil
 }
 
-// A view is what a transaction that has begun to read sees of the database. Once others
-// have committed it may not write any more.
+// A view is what a transaction sees of the database after it has begun to read. Once other transactions
+// have committed, it may no longer be able to write.
 type view struct {
 	text    string
-	commits int // before it
+	commits int // number of commits before it
 }
 
-// readBooks reads what is committed, if it may have changed.
+// readBooks reads the committed data if it may have changed.
 func (k *knowledge) readBooks(ctx context.Context) (err error) {
 	if k.books.known {
 		return nil
@@ -150,8 +148,8 @@ func (k *knowledge) readBooks(ctx context.Context) (err error) {
 	return err
 }
 
-// state is schedule.Point.State: what is committed on the servers, what each process
-// has heard, and how far the explorer's own account has come.
+// state returns the schedule.Point.State: the committed data on the servers, what each process has
+// heard, and the explorer's own account.
 func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 	if err := k.readBooks(ctx); err != nil {
 		return schedule.State{}, err
@@ -179,7 +177,7 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 	return sha256.Sum256([]byte(s.String())), nil
 }
 
-// stateOf is where one buyer is.
+// stateOf describes the position of one buyer.
 func (k *knowledge) stateOf(b *buyer) string {
 	answer := ""
 	if b.over && (!b.crashed || b.answered) {
@@ -211,8 +209,8 @@ func (k *knowledge) stateOf(b *buyer) string {
 	return s.String()
 }
 
-// ended reports whether the buyer's process will do nothing any more. It is false of a process
-// with a worker or other buyers: that is not known.
+// ended reports whether the buyer's process will do nothing more. It returns false for a process with a
+// worker or other buyers, since that is not known.
 func (k *knowledge) ended(b *buyer) bool {
 	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.due(b)) == 0 && len(b.views) == 0
 }
@@ -221,8 +219,8 @@ func (k *knowledge) ended(b *buyer) bool {
 // record, see serverstate.FirstID.
 var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
 
-// exact is a text as it is the same in each run that comes to this state: random values
-// have names, times are since the schedule began, TTLs are rounded, ids count from its first.
+// exact rewrites a text so that it is equal in all runs that reach this state. Random values become
+// names, times count from the start of the schedule, TTLs are rounded, and ids count from the first.
 func (k *knowledge) exact(buyer int, text string) string {
 	if !mayHide(text) {
 		return text

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// passing is the time that passes by itself when no buyer can move.
+// passing controls the time that passes when no buyer can move.
 type passing struct {
 	r       *run
 	phase   phase
@@ -18,21 +18,20 @@ type passing struct {
 	stopped bool // no time passes in this run
 }
 
-// A phase is how far time has passed since a buyer could move.
+// A phase says how much time has passed since a buyer could last move.
 type phase int
 
 const (
 	renewals phase = iota // next, the watchdogs of living buyers renew
-	expiry                // then what none of them has renewed runs out
-	over                  // nothing is left to come but the waiters' own timers
+	expiry                // then leases without a renewal expire
+	over                  // only the waiters' own timers are left
 )
 
-// time lets time pass. It returns what happened, and false when nothing came of it: a buyer that
-// still waits then waits forever.
+// time lets time pass. It returns what happened, and false if nothing changed: a buyer that still waits
+// then waits forever.
 //
-// A lease does not expire while its holder's watchdog lives: all leases age by a third of a TTL,
-// which is when watchdogs renew. A lease that was not renewed expires when no buyer can move
-// again.
+// A lease does not expire while its holder's watchdog lives: all leases age by a third of a TTL, which
+// is when watchdogs renew. A lease that was not renewed expires when no buyer can move again.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
 	if p.stopped {
 		return "", false, nil
@@ -88,8 +87,8 @@ func (p *passing) age(ctx context.Context) error {
 	return nil
 }
 
-// wakeAll wakes the waiters of every lock, including one that is gone: its waiters have seen when
-// it would have ended. It returns the locks that have waiters.
+// wakeAll wakes the waiters of every lock, also of a lock that is gone, since its waiters know when it
+// would have ended. It returns the locks that have waiters.
 func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	for _, s := range p.r.x.servers {
 		for _, key := range s.Keys() {
@@ -105,15 +104,15 @@ func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	return waited, nil
 }
 
-// wake stands for the timer of a waiter that knows when the lease would end.
+// wake replaces the timer of a waiter that knows when the lease would end.
 func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (listeners int, err error) {
 	listeners, err = s.Notify(ctx, key)
 	p.r.x.gates.PubSub.Notified(listeners)
 	return listeners, err
 }
 
-// expire lets every lease run out, or spares those that a watchdog has renewed
-// since they aged, see passing.age.
+// expire makes every lease expire, except those that a watchdog has renewed since they aged, see
+// passing.age.
 func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
 	r := p.r
 	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())
@@ -134,7 +133,7 @@ func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ erro
 		if err := l.End(ctx); err != nil {
 			return nil, err
 		}
-		// A waiter for a message asks by itself when the lease must be over.
+		// A waiter for a message tries by itself when the lease must be over.
 		if _, err := p.wake(ctx, l.Server, l.Key); err != nil {
 			return nil, err
 		}

@@ -12,29 +12,29 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Where statements wait in the server, what can still happen follows from more than what is
-// committed and what the buyers know: from what open transactions have locked and written, from
-// what they see, and from which buyer waits in which queue. No server tells all of that, but it follows
-// from what the transactions have done and what they met. So each has a history: a hash of its
-// statements, each with what was committed then and with the histories of all that were open.
-// Two runs in which these are the same have the same locks, writes, views and lines.
+// If statements wait in the server, the committed data and the buyers' knowledge do not determine what
+// can still happen. It also depends on what open transactions have locked and written, on what they
+// see, and on which buyer waits in which queue. No server reports all of that, but it follows from what
+// the transactions did and met. So each transaction has a history: a hash of its statements, each with
+// the committed data and the histories of all open transactions at that time. Two runs with equal
+// histories have the same locks, writes, views and queues.
 //
-// The reverse does not hold: two transactions that lock different rows have other histories in
-// the other order, and both orders are run. They come to one state again when both have ended.
+// The reverse does not hold. Two transactions that lock different rows have different histories in the
+// other order, so both orders are run. Their states become equal again when both have ended.
 
-// transactions are those that are open, or whose statement is on its way, and what cannot be
-// seen of those that have ended. It is of a run whose database has states and lines.
+// transactions are the open transactions, those whose statement is on its way, and the lasting effects
+// of ended ones. Only a run whose database has states and queues uses it.
 type transactions struct {
 	histories map[*gate.Conn]*history
-	inserted  map[string]int    // INSERTs by their name: one that was rolled back has used its ids, too
-	order     [sha256.Size]byte // of all steps
-	every     bool              // order is part of the state: something is locked or known beyond this account
+	inserted  map[string]int    // number of INSERTs by name; a rolled-back one has used its ids, too
+	order     [sha256.Size]byte // hash of all steps
+	every     bool              // order is part of the state, since this account does not cover some lock or knowledge
 }
 
-// A history is what one of them has done and met.
+// A history is what one transaction did and met.
 type history struct {
 	sum     [sha256.Size]byte
-	reads   bool // it has read without locking: that begins its view, where a transaction has one
+	reads   bool // it has read without locking, which begins its view if a transaction has one
 	waiting bool // its statement waits
 }
 
@@ -44,10 +44,10 @@ func newTransactions() transactions {
 	return transactions{histories: map[*gate.Conn]*history{}, inserted: map[string]int{}}
 }
 
-// lined: this account is kept.
+// lined reports whether this account is kept.
 func (k *knowledge) lined() bool { return k.r.x.Stated() && k.r.x.database.Blocks() }
 
-// all are the histories, in an order that is the same in every run that comes here.
+// all returns the histories, in an order that is the same in every run that reaches this state.
 func (t *transactions) all() string {
 	var sums []string
 	for c, h := range t.histories {
@@ -57,7 +57,7 @@ func (t *transactions) all() string {
 	return strings.Join(sums, "\n")
 }
 
-// state is what the account adds to a state.
+// state returns this account's part of a state.
 func (t *transactions) state() string {
 	order := ""
 	if t.every {
@@ -66,17 +66,17 @@ func (t *transactions) state() string {
 	return fmt.Sprintf("%s\n%v\n%s", t.all(), t.inserted, order)
 }
 
-// A meeting is what a step meets.
+// A meeting is the situation in which a step takes place.
 type meeting struct {
 	committed string // stock and records
 	open      string // histories
-	commits   int    // before it
+	commits   int    // number of commits before it
 }
 
-// String is what of it is part of a history.
+// String returns the part of the meeting that belongs to a history.
 func (m meeting) String() string { return m.committed + "\n" + m.open }
 
-// meets is what the next step meets.
+// meets returns the situation of the next step.
 func (k *knowledge) meets(ctx context.Context) (m meeting, _ error) {
 	if !k.lined() {
 		return m, nil
@@ -87,8 +87,7 @@ func (k *knowledge) meets(ctx context.Context) (m meeting, _ error) {
 	return meeting{k.exact(0, k.books.text), k.transactions.all(), k.commits}, nil
 }
 
-// transacted notes what a step has done to the open transactions: o is its statement, nil for
-// what is none.
+// transacted records what a step has done to the open transactions. o is its statement, or nil.
 func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	if !k.lined() {
 		return
@@ -105,9 +104,9 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 		}
 	}
 	for c, h := range t.histories {
-		if h.waiting && !flying[c] { // it was let through, or given up
+		if h.waiting && !flying[c] { // the statement was granted its lock, or was given up
 			h.add("went on by", step, met.String())
-			k.told = true // its buyer hears of it now, and of other things before or after
+			k.told = true // its buyer hears the result now, and other things before or after
 		}
 		h.waiting = flying[c]
 	}
@@ -115,21 +114,21 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	if k.commits == met.commits {
 		return
 	}
-	for _, h := range t.histories { // it may not write what they have written
+	for _, h := range t.histories { // it may not be able to write what the others have written
 		h.add(append([]string{"beside"}, gone...)...)
 	}
 }
 
-// did notes a statement. A transaction that begins has none of a server's locks yet.
+// did records a statement. A transaction that begins has no lock of the server yet.
 func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	upper := strings.ToUpper(o.Name)
-	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // its connection has it, not its transaction
+	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // the lock belongs to the connection, not to the transaction
 	t.every = t.every || beyond || strings.Contains(upper, "SERIALIZABLE") || strings.HasPrefix(upper, "SET ") || strings.HasPrefix(upper, "LOCK TABLE")
 	used := ""
 	if strings.Contains(upper, "INSERT ") || strings.Contains(upper, "REPLACE ") {
-		used = fmt.Sprint(t.inserted) // before it: its id follows from them, also where it waits
+		used = fmt.Sprint(t.inserted) // the INSERTs before it determine its id, also while it waits
 		if t.inserted[o.Name]++; o.Err != nil {
-			t.inserted[o.Name+": refused"]++ // and may have used none
+			t.inserted[o.Name+": refused"]++ // a refused INSERT may have used no id
 		}
 	}
 	if o.Effect == schedule.Local || o.Controls {
@@ -149,7 +148,7 @@ func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	}
 }
 
-// ended forgets those that have ended, and returns what they had done.
+// ended removes the ended transactions and returns their effects.
 func (t *transactions) ended(flying map[*gate.Conn]bool) (histories []string) {
 	maps.DeleteFunc(t.histories, func(c *gate.Conn, h *history) bool {
 		if flying[c] || c.InTransaction() && c.Alive() {

@@ -10,10 +10,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An onlooker sees a run as people are shown it, and changes nothing.
+// An onlooker shows a run to people and changes nothing.
 type onlooker struct{ *run }
 
-// view is schedule.Point.View.
+// view returns the schedule.Point.View.
 func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err error) {
 	state, err := r.x.stock.Read(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	}
 	v.Stock, v.Records, v.Sold = state.Leftover, state.Records, state.UnitsSold
 	v.Steps = slices.Clone(r.notes.Steps)
-	names := maps.Clone(r.notes.secrets) // so that a view gives no names that the steps would not
+	names := maps.Clone(r.notes.secrets) // so that a view invents no names that the steps would not
 	for _, b := range r.buyers {
 		v.Buyers = append(v.Buyers, r.standing(b, names))
 	}
@@ -45,7 +45,7 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	return v, nil
 }
 
-// standing is where one buyer is, for people.
+// standing describes the position of one buyer, for people.
 func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	s := schedule.Standing{Buyer: b.id, Read: r.notes.read[b.id], Over: b.over, Crashed: b.crashed, Memory: r.notes.inMemory[b.id] && !b.crashed}
 	if !b.crashed {
@@ -62,7 +62,7 @@ func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	return s
 }
 
-// waits says what a buyer waits for that cannot be let go, and for which buyers.
+// waits describes what a blocked buyer waits for, and for which buyers.
 func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
 		return "", nil
@@ -80,7 +80,7 @@ func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	return "in its process, for another buyer there", r.others(b, func(o *buyer) bool { return r.notes.inMemory[o.id] })
 }
 
-// others are the buyers except b for which is returns true.
+// others returns the buyers except b for which is returns true.
 func (r onlooker) others(b *buyer, is func(*buyer) bool) (ids []int) {
 	for _, o := range r.buyers {
 		if o != b && is(o) {
@@ -90,7 +90,7 @@ func (r onlooker) others(b *buyer, is func(*buyer) bool) (ids []int) {
 	return ids
 }
 
-// has: a key of one of these servers is the buyer's; nil: of any.
+// has reports whether the buyer holds a key on one of these servers; nil means any server.
 func (w *owners) has(servers []string, buyer int) bool {
 	for key, owner := range w.byKey {
 		server, _, _ := strings.Cut(key, " ")
@@ -101,12 +101,12 @@ func (w *owners) has(servers []string, buyer int) bool {
 	return false
 }
 
-// reads: the command's answer is what its buyer goes by.
+// reads reports whether the buyer relies on the command's answer.
 func reads(o *gate.Op) bool {
 	return o.Effect == schedule.Reads || o.Server == gate.SQL && strings.HasPrefix(o.Name, "SELECT")
 }
 
-// known notes what a buyer has read.
+// known records what a buyer has read.
 func (w *recorder) known(o *gate.Op, result string) {
 	if reads(o) && o.Err == nil && result != "" {
 		w.read[o.Buyer] = result

@@ -16,21 +16,21 @@ type watchdogs struct {
 	timers []*timer
 }
 
-// A timer is that of a watchdog. It fires when the schedule says so: as an
-// event, or since time passes.
+// A timer belongs to a watchdog. It fires when the schedule says so: as an event, or because time
+// passes.
 type timer struct {
 	buyer int
 	renew func()
 	armed atomic.Bool
 }
 
-// Reset is rlock.Timer.Reset; how long does not matter.
+// Reset implements rlock.Timer. The duration does not matter.
 func (t *timer) Reset(time.Duration) bool { return t.armed.Swap(true) }
 
-// Stop is rlock.Timer.Stop.
+// Stop implements rlock.Timer.
 func (t *timer) Stop() bool { return t.armed.Swap(false) }
 
-// renewal is lockstrategy.Deps.Renewal of one buyer; 0: of all.
+// renewal implements lockstrategy.Deps.Renewal for one buyer; 0 stands for all.
 func (x *Runner) renewal(id int) func(context.Context, time.Duration, func(context.Context)) rlock.Timer {
 	return func(ctx context.Context, _ time.Duration, renew func(context.Context)) rlock.Timer {
 		t := &timer{buyer: gate.BuyerOf(ctx, id), renew: func() { renew(gate.Background(context.WithoutCancel(ctx))) }}
@@ -48,7 +48,7 @@ func (w *watchdogs) add(t *timer) {
 	w.timers = append(w.timers, t)
 }
 
-// due are the buyer's timers that run. Those of a crashed buyer never fire.
+// due returns the running timers of the buyer. The timers of a crashed buyer never fire.
 func (w *watchdogs) due(b *buyer) (due []*timer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,9 +60,8 @@ func (w *watchdogs) due(b *buyer) (due []*timer) {
 	return due
 }
 
-// ring lets timers fire. What they send stands at the gate then, beside what
-// the buyer itself sends: from now on the gates alone do not say whether a buyer
-// has come to rest.
+// ring lets timers fire. Their commands then wait at the gate together with the buyer's own command.
+// From then on the gates alone do not show whether a buyer still moves.
 func (r *run) ring(due []*timer) {
 	r.rest.severalAtOnce = true
 	for _, t := range due {
@@ -73,5 +72,5 @@ func (r *run) ring(due []*timer) {
 	}
 }
 
-// renew runs in a goroutine of its own. Its name marks it, see standstill.
+// renew runs in a goroutine of its own, whose stack names this function; see standstill.
 func (*watchdogs) renew(t *timer) { t.renew() }

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/process"
 )
 
-// reachable says why the traffic of a process cannot be seen from here.
+// reachable returns why the traffic of a process cannot be seen from here.
 func reachable(pid int) error {
 	own, err := process.SameNetwork(pid)
 	if err == nil && !own {
@@ -16,8 +16,8 @@ func reachable(pid int) error {
 	return err
 }
 
-// serving says why a program that runs already cannot be explored: it must be the one that
-// answers the buyers, or another would be taken to rest.
+// serving returns why a running program cannot be explored. The process must be the one that answers
+// the buyers; otherwise the explorer would watch the wrong threads.
 func (i *instance) serving() error {
 	for _, b := range i.app.Buyers {
 		address, err := hostPort(b.URL)

@@ -22,18 +22,19 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 )
 
-// A backend is one of the user's servers, asked beside the gates.
+// A backend is one of the user's servers, queried over a connection of its own.
 type backend interface {
-	// joined: a program has logged in with that id.
+	// joined records that a program has logged in with that id.
 	joined(id int64)
-	// waiting are the connections whose command waits for another connection.
+	// waiting returns the connections whose command waits for another connection.
 	waiting(ctx context.Context, named bool) (map[int64]bool, error)
-	// granted: the command, which asks for a named lock, waits no longer: it has the lock, or
-	// nobody has.
+	// granted reports whether the command, which asks for a named lock, no longer waits: it has the
+	// lock, or the lock is free.
 	granted(ctx context.Context, o *op) (bool, error)
-	// gone: a connection that its program has closed has gone, and what it had open is rolled back.
+	// gone reports whether a connection that its program has closed has ended, and its transaction is
+	// rolled back.
 	gone(ctx context.Context, id int64) (bool, error)
-	// end returns when the connection has gone and what it had open is rolled back.
+	// end waits until the connection has ended and its transaction is rolled back.
 	end(ctx context.Context, id int64) error
 	// interrupt ends the wait of a connection's command, as its time-out would.
 	interrupt(ctx context.Context, id int64) error
@@ -43,11 +44,11 @@ type backend interface {
 	// held describes the locks and the transaction of each connection, see
 	// serverstate.Connections.Held.
 	held(ctx context.Context) (map[int64][]string, error)
-	// after is called before the answer to a command that has changed something is handed over.
+	// after is called before the answer to a command that has changed something is delivered.
 	after(ctx context.Context) error
 }
 
-// A server is a protocol and what speaks it. A further one is a line in protocols.
+// A server is a protocol with its implementation. Each protocol is one line in protocols.
 type server struct {
 	wire.Protocol
 	backend func(*app.Servers) backend
@@ -61,7 +62,7 @@ func protocols() []server {
 	}
 }
 
-// sqlBackend asks a database as the explorer of our own strategies does.
+// sqlBackend queries a database as the explorer of our own strategies does.
 func sqlBackend(protocol, name string) func(*app.Servers) backend {
 	return func(s *app.Servers) backend {
 		return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections, map[string]bool{}}
@@ -73,7 +74,7 @@ type sqlServer struct {
 	names map[string]bool // the named locks that the programs asked for
 }
 
-// A connection is one that the database knows by its number.
+// A connection is a connection, identified by the database's number for it.
 type connection int64
 
 func (c connection) ID() int64    { return int64(c) }
@@ -86,7 +87,7 @@ func (s sqlServer) waiting(ctx context.Context, named bool) (map[int64]bool, err
 	return s.Waiting(ctx, named)
 }
 
-// granted asks MySQL alone: PostgreSQL reports the waits for advisory locks, too.
+// granted asks only MySQL, since PostgreSQL reports waits for advisory locks, too.
 func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 	locks, ok := s.Connections.(interface {
 		Holder(ctx context.Context, name string) (id int64, err error)
@@ -102,7 +103,7 @@ func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 	return holder == 0 || holder == o.Conn().ID, err
 }
 
-// namedLock finds the name that is asked for, a literal.
+// namedLock finds the literal name of a lock.
 var namedLock = regexp.MustCompile(`(?i)\bGET_LOCK\s*\(\s*['"]?((?:[^'",\\(]|'')+)['"]?\s*,`)
 
 // lockName returns the name of the lock that a command asks for; "" if the name is computed.
@@ -128,8 +129,8 @@ func (s sqlServer) interrupt(ctx context.Context, id int64) error {
 	return s.Interrupt(ctx, connection(id))
 }
 
-// answered asks the database what an interruption was for: PostgreSQL's deadlocks are ended
-// by the explorer, see package serverstate.
+// answered asks the database why a statement was interrupted. The explorer itself ends PostgreSQL's
+// deadlocks, see package serverstate.
 func (s sqlServer) answered(ctx context.Context, o *op) error {
 	if name := lockName(o); o.Named && name != "" {
 		s.names[name] = true
@@ -162,10 +163,10 @@ func (redisBackend) granted(context.Context, *op) (bool, error) { return false, 
 
 func (s redisBackend) gone(ctx context.Context, id int64) (bool, error) { return s.Gone(ctx, id) }
 
-// end waits until the server has seen that a connection was closed: it looks when it has
-// nothing else to do, and drops the command that the client was blocked in.
+// end waits until the server has seen that a connection was closed. The server looks when it is idle,
+// and then drops the command that the client was blocked in.
 func (s redisBackend) end(ctx context.Context, id int64) error {
-	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) { // else it may never run, on one processor
+	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) { // otherwise the server may never run on one processor
 		blocked, err := s.Blocked(ctx)
 		if err != nil || !blocked[id] {
 			return err
@@ -183,5 +184,5 @@ func (redisBackend) held(context.Context) (map[int64][]string, error) { return n
 
 func (redisBackend) answered(context.Context, *op) error { return nil }
 
-// after: a lease runs out by an event, and by no clock.
+// after: a lease expires only by an event.
 func (s redisBackend) after(ctx context.Context) error { return s.Stretch(ctx) }

@@ -12,8 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Check resets, sees whether an invariant is broken before anybody came, and lets each buyer
-// through alone.
+// Check resets the state, looks for a rule that is broken before any buyer, and runs each buyer alone.
 func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	c.Servers = x.Servers()
 	x.ctx = ctx
@@ -140,14 +139,13 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	return a, errors.Join(err, r.clearing.finish(context.WithoutCancel(ctx), err != nil || !answered))
 }
 
-// An alone is one buyer as the conductor's subject: the others do not come, and nothing happens
-// to it.
+// An alone is a conduct.Subject with one buyer, no other buyer and no event.
 type alone struct {
 	*run
 	id int
 }
 
-// Begin is conduct.Subject.Begin.
+// Begin implements conduct.Subject.
 func (a alone) Begin(ctx context.Context) error {
 	if err := a.send(ctx, a.buyer(a.id)); err != nil {
 		return err
@@ -155,14 +153,14 @@ func (a alone) Begin(ctx context.Context) error {
 	return a.settling.settle(ctx)
 }
 
-// Moves is conduct.Subject.Moves.
+// Moves implements conduct.Subject.
 func (a alone) Moves(context.Context) ([]move, error) {
 	moves, err := choices{a.run}.ready()
 	a.x.solo = max(a.x.solo, a.standing())
 	return moves, err
 }
 
-// standing is how many commands could be at the servers at once now, if all were let go.
+// standing returns how many commands would be at the servers at once if all were released now.
 func (a alone) standing() int {
 	f := a.x.floor
 	f.mu.Lock()
@@ -176,7 +174,7 @@ func (a alone) standing() int {
 	return n
 }
 
-// Do is conduct.Subject.Do.
+// Do implements conduct.Subject.
 func (a alone) Do(ctx context.Context, m move) error {
 	c := m.Command.Conn()
 	if err := a.x.servers.MayFollow(ctx, c.Protocol, c.ID); err != nil {
@@ -185,7 +183,7 @@ func (a alone) Do(ctx context.Context, m move) error {
 	return a.run.Do(ctx, m)
 }
 
-// End is conduct.Subject.End. The buyer is judged by what it was answered, see Runner.alone.
+// End implements conduct.Subject. The buyer is judged by its answer, see Runner.alone.
 func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	if err == nil && e.Cut {
 		err = voided("it goes round in circles", "more than %d commands", maxSteps)

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Moves is conduct.Subject.Moves.
+// Moves implements conduct.Subject.
 func (r *run) Moves(ctx context.Context) ([]move, error) {
 	if err := r.settling.wakes(ctx); err != nil {
 		return nil, err
@@ -29,15 +29,14 @@ func mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches
 }
 
-// Over is conduct.Subject.Over: an event may still free a buyer that has no answer.
+// Over implements conduct.Subject: an event may still free a buyer that has no answer.
 func (r *run) Over() bool { return len(r.deadEnd()) == 0 }
 
-// choices are what the buyers of a run can do at a point.
+// choices returns what the buyers can do next.
 type choices struct{ *run }
 
-// ready are the moves that there are now. Where no command can be let go except one that only asks again,
-// time passes: first the waits run out that their programs have limited, then the buyer that
-// polls looks again, and waits anew.
+// ready returns the current moves. If only repeated questions are left, time passes: first the waits
+// end that their programs have limited, then the polling buyer asks again and waits anew.
 func (r choices) ready() (all []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -75,7 +74,7 @@ func (r choices) ready() (all []move, _ error) {
 	r.held = len(all) > 0 && len(polling) > 0
 	if len(all) == 0 {
 		for i := range polling {
-			polling[i].Global = true // another's step may take it away
+			polling[i].Global = true // another buyer's step may take this move away
 		}
 		all = polling
 	}
@@ -88,11 +87,10 @@ func (r choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// over are the waits in the servers that run out where no other buyer can move; again are those
-// that have run out before, again and again, and nothing has changed. Which of several is first
-// depends on when each began, and on what the programs do meanwhile: any may be. A wait that
-// its program has not limited, such as one for a row, does not run out here: until the server's
-// own time-out has passed no buyer is served.
+// over returns the waits in the servers that end when no other buyer can move. again returns those that
+// have ended before, repeatedly, without a change. Any of several may be first, since that depends on
+// their start and on the programs. A wait that its program has not limited, such as a wait for a row,
+// does not end here: until the server's own time-out no buyer is served.
 func (r choices) over() (over, again []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -124,8 +122,8 @@ func (r *run) endWait(ctx context.Context, o *op) error {
 	return r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID)
 }
 
-// moves are one for each of the commands that is the buyer's, with the token that tells it from
-// the buyer's others.
+// moves returns one move for each command of the buyer, with a token that distinguishes it from the
+// buyer's others.
 func (b *buyer) moves(commands []*op) (all []move, _ error) {
 	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *op) bool { return !b.sent(o) })
 	for i, o := range theirs {
@@ -141,8 +139,8 @@ func (b *buyer) moves(commands []*op) (all []move, _ error) {
 	return all, nil
 }
 
-// request is the step by which a buyer comes. Buyers with the same request come in their order:
-// nothing distinguishes them.
+// request is the step in which a buyer arrives. Buyers with the same request arrive in their order,
+// since nothing distinguishes them.
 func (r choices) request(b *buyer) (m move, comes bool) {
 	same := func(other *buyer) bool { return other.way == b.way }
 	if at := slices.IndexFunc(r.coming, same); at < 0 || r.coming[at] != b {
@@ -158,7 +156,8 @@ func (r choices) request(b *buyer) (m move, comes bool) {
 	return m, true
 }
 
-// mixed: a buyer may be answered by two steps of which neither is its own, see schedule.Point.
+// mixed reports whether a buyer may be answered by two steps that belong to other buyers, see
+// schedule.Point.
 func (r choices) mixed() bool {
 	f := r.x.floor
 	f.mu.Lock()

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A clearing brings the programs to where the next run can begin.
+// A clearing prepares the programs for the next run.
 type clearing struct{ settling }
 
-// early: nothing may stand at a gate when a run begins. What came late belongs to the run
-// before, whose result is known already: so this one is void, in its place.
+// early returns an error if a command waits at a gate when a run begins. It belongs to the previous
+// run, whose result is known already, so this run is void instead.
 func (r clearing) early(ctx context.Context) error {
 	f := r.x.floor
 	f.mu.Lock()
@@ -31,11 +31,11 @@ func (r clearing) early(ctx context.Context) error {
 	return voided("the program sends by itself when no buyer is there", "%s", strings.Join(late, ", "))
 }
 
-// finish brings the programs to where the next run can begin: with the gates open they do
-// what is left to do. It restarts a program that is stuck, was killed, or has left a lock behind.
+// finish prepares the programs for the next run. It opens the gates, so the programs can finish their
+// work. It restarts a program that is stuck, was killed, or has left a lock behind.
 func (r clearing) finish(ctx context.Context, stuck bool) error {
 	x := r.x
-	if !stuck || x.app.Attach != nil { // that one had better not be stuck
+	if !stuck || x.app.Attach != nil { // an attached program cannot be restarted
 		r.current = 0
 		stuck = r.drain(ctx) != nil
 	}
@@ -62,7 +62,7 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 			down = append(down, i)
 		}
 	}
-	if len(down) > 0 { // when none has anything open any more
+	if len(down) > 0 { // when none of them has anything open
 		if err := x.rehearsal.restart(ctx, down...); err != nil {
 			return err
 		}
@@ -71,8 +71,8 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 	return nil
 }
 
-// drain opens the gates, waits for the buyers' answers and until the programs are at rest,
-// and shuts the gates.
+// drain opens the gates, waits for the buyers' answers and until the programs are idle, and shuts the
+// gates.
 func (r clearing) drain(ctx context.Context) error {
 	f := r.x.floor
 	for _, o := range f.open() {
@@ -94,9 +94,9 @@ func (r clearing) drain(ctx context.Context) error {
 
 var errJam = errors.New("the buyers block each other inside the program")
 
-// served returns, with the gates open, when all buyers that have come are answered. The error is
-// errJam if a buyer has no answer and nothing moves any more. That includes a command that waits in a
-// server for the lock of an idle connection.
+// served waits, with the gates open, until all buyers that have come are answered. The error is errJam
+// if a buyer has no answer and nothing moves any more. That includes a command that waits in a server
+// for the lock of an idle connection.
 func (r clearing) served(ctx context.Context) error {
 	f := r.x.floor
 	moved, seq := time.Now(), f.seq.Load()

@@ -9,17 +9,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// connections are those of the programs. They know whether bytes are on their way. All methods
-// are called with floor.mu held.
+// connections holds the programs' connections. It knows whether bytes are on their way. All methods are
+// called with floor.mu held.
 type connections struct {
-	joined   map[*wire.Conn]bool // have logged in
-	entering map[*wire.Conn]bool // log in
-	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
-	touched  map[*wire.Conn]bool // have carried a command since floor.forget, see holdings.dirty
-	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
+	joined   map[*wire.Conn]bool // logged in
+	entering map[*wire.Conn]bool // logging in
+	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the answer
+	touched  map[*wire.Conn]bool // carried a command since floor.forget, see holdings.dirty
+	ending   []*wire.Conn        // closed by their programs; the server may not have finished with them
 }
 
-// leave notes that a connection has gone.
+// leave records that a connection has ended.
 func (all *connections) leave(c *wire.Conn) {
 	if all.joined[c] && c.ID != 0 {
 		all.ending = append(all.ending, c)
@@ -30,12 +30,12 @@ func (all *connections) leave(c *wire.Conn) {
 	delete(all.greeted, c)
 }
 
-// ended notes that the server is through with a connection.
+// ended records that the server has finished with a connection.
 func (all *connections) ended(c *wire.Conn) {
 	all.ending = slices.DeleteFunc(all.ending, func(other *wire.Conn) bool { return other == c })
 }
 
-// of are the connections of a buyer's program.
+// of returns the connections of a buyer's program.
 func (all *connections) of(buyer int) (theirs []*wire.Conn) {
 	for c := range all.joined {
 		if c.Buyer == buyer {
@@ -52,8 +52,8 @@ func (all *connections) inOrder() []*wire.Conn {
 	})
 }
 
-// settled: no byte is on its way between the programs, the gates and the servers. sent says how
-// much a program has sent to a socket of ours that has not come.
+// settled reports whether no byte is on its way between the programs, the gates and the servers. sent
+// returns how much a program has sent to one of our sockets that has not arrived.
 func (all *connections) settled(sent func(buyer int, s *wire.Socket) bool) bool {
 	for _, conns := range []map[*wire.Conn]bool{all.joined, all.entering} {
 		for c := range conns {
@@ -62,7 +62,7 @@ func (all *connections) settled(sent func(buyer int, s *wire.Socket) bool) bool 
 			}
 		}
 	}
-	// A program that logs in may sleep while the server's part of it is on its way.
+	// A program that logs in may sleep while the server's part of the login is on its way.
 	for _, conns := range []map[*wire.Conn]bool{all.entering, all.greeted} {
 		for c := range conns {
 			if c.Program().Unacknowledged() > 0 {
@@ -74,7 +74,7 @@ func (all *connections) settled(sent func(buyer int, s *wire.Socket) bool) bool 
 	return true
 }
 
-// handedOver: the programs' kernels have all that was written to them.
+// handedOver reports whether the programs' kernels have everything that was written to them.
 func (all *connections) handedOver() bool {
 	for c := range all.joined {
 		if c.Program().Unacknowledged() > 0 {

@@ -11,19 +11,19 @@ import (
 // A Crowd is one round of a rush.
 type Crowd struct {
 	Buyers     int               `json:"buyers"`
-	Sold       int               `json:"sold"`       // were told so
-	Failed     int               `json:"failed"`     // got a 5xx other than 503, or did not reach the program: no sale
-	Unanswered int               `json:"unanswered"` // were sent and got no whole answer: whether they have bought is not known
-	AtOnce     int               `json:"at_once"`    // commands at the servers at once, at most
-	Alone      int               `json:"alone"`      // of those, what one buyer alone has there
+	Sold       int               `json:"sold"`       // buyers that were told of a sale
+	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program: no sale
+	Unanswered int               `json:"unanswered"` // buyers that were sent and got no complete answer, so they may have bought
+	AtOnce     int               `json:"at_once"`    // maximum number of commands at the servers at once
+	Alone      int               `json:"alone"`      // the same for one buyer alone
 	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken, Failed or Inconclusive
 	Why        string            `json:"why,omitempty"`
-	Undone     string            `json:"-"`                  // what else was left undone where a rule is broken: a part of Why
-	Findings   []witness.Finding `json:"findings,omitempty"` // of `never`
-	late       int               // the unanswered whose time was up, which is no failure
+	Undone     string            `json:"-"`                  // problem besides a broken rule, part of Why
+	Findings   []witness.Finding `json:"findings,omitempty"` // broken rules of `never`
+	late       int               // unanswered buyers whose time was up, which is no failure
 }
 
-// inconclusive has the round show nothing.
+// inconclusive makes the round prove nothing.
 func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
@@ -41,7 +41,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 		}
 		if len(found) == 0 {
 			holds++
-		} else if breaks++; breaks == 1 { // with the fewest sales: those that are certain
+		} else if breaks++; breaks == 1 { // with the fewest sales, which are certain
 			c.Findings = findingsOf(found)
 		}
 	}
@@ -63,7 +63,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves says what the round has left undone; "": nothing. It is no proof then.
+// leaves says what the round has not shown; "" if nothing. With a text the round is no proof.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":
@@ -75,7 +75,7 @@ func (c *Crowd) leaves(undone string) {
 	}
 }
 
-// findingsOf has what was found as a witness shows it.
+// findingsOf converts findings for a witness.
 func findingsOf(found []app.Finding) (all []witness.Finding) {
 	for _, f := range found {
 		all = append(all, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})

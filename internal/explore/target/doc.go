@@ -1,22 +1,22 @@
-// Package target has the buyers of a program under test as a subject of package conduct: a program
-// in any language, as it is.
+// Package target is a subject of package conduct: the buyers of a program under test, in any language,
+// without changes to the program.
 //
 //	explore.Explorer: frontier, reduction, shrinking
 //	    |  schedule.Runner
-//	Runner: what outlives schedules - the fleet of instances, the user's servers
+//	Runner: outlives schedules - the fleet of instances, the user's servers
 //	    |
-//	run: the subject - requests, choices, judgement; settling takes it to the next standstill
+//	run: one schedule - requests, choices, judgement; settling brings it to the next standstill
 //	    |
-//	floor: what stands at the gates and what is on its way
+//	floor: the commands at the gates and on their way
 //	    |                                   |
-//	wire.Conn, a gate a connection      process.Program, its threads
+//	wire.Conn, one gate per connection  process.Program, its threads
 //
-// Each buyer has an instance of the program, in a network of its own, in which the gates
-// stand where the program looks for its servers. So a command's connection identifies its buyer.
-// Where all buyers share one instance, the buyer follows from what each would send next. If it
-// does not, the run is void, see whose_linux.go. A request is a step there, since a later buyer
-// may find a mutex of the process free.
+// Each buyer has an instance of the program in a network of its own. The gates listen there at the
+// addresses of the real servers, so a command's connection identifies its buyer. If all buyers share
+// one instance, the runner infers the buyer from what each would send next (whose_linux.go). If it
+// cannot, the run is void. A request is then a step too, since a later buyer may find a mutex of the
+// process free.
 //
-// No step is decided by time. A run in which something came that the runner had not waited
-// for is void (schedule.Void): it counts as nothing.
+// Time decides no step. If a command arrives that the runner did not wait for, the run is void
+// (schedule.Void) and does not count.
 package target

@@ -18,19 +18,19 @@ type door struct {
 	patience time.Duration
 }
 
-// told is the answer to one buyer of a crowd.
+// told is the answer to one buyer of a burst.
 type told struct {
 	reply reply
 	err   error
-	sent  bool // something of the request may have reached the program
+	sent  bool // part of the request may have reached the program
 	late  bool // its time was up
 }
 
-// buyerPatience is added to a crowd's time for each buyer, since a program may serve them one by one.
+// buyerPatience is added to a burst's time for each buyer, since a program may serve them one by one.
 const buyerPatience = 100 * time.Millisecond
 
-// askAll sends all requests at once, and returns when every buyer is answered or the time is up. In
-// the latter case undone says so.
+// askAll sends all requests at once. It returns when every buyer is answered or the time is up. In the
+// latter case undone says so.
 func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
 	asks := make([]func(context.Context) told, buyers)
 	for n := range asks {

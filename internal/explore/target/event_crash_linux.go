@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// crash has the buyer's program die. The next run has a new one.
+// crash kills the buyer's program. The next run gets a new one.
 func (e events) crash(context.Context) (all []move, _ error) {
 	f := e.x.floor
 	f.mu.Lock()
@@ -25,15 +25,15 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// kill cuts the program's connections on both sides and returns when what they had open is rolled
-// back. Nothing of it is delivered any more.
+// kill cuts the program's connections on both sides and returns when their transactions are rolled
+// back. The program's commands and answers are dropped.
 func (e events) kill(ctx context.Context, b *buyer) (err error) {
 	f := e.x.floor
 	f.mu.Lock()
 	conns := f.conns.of(b.id)
 	b.crashed, b.alive, f.dead[b.id] = true, false, true
 	f.mu.Unlock()
-	e.x.fleet.of(b.id).kill() // first: else it could still say that its connections have broken
+	e.x.fleet.of(b.id).kill() // kill first: otherwise the program could still report that its connections broke
 	for _, c := range conns {
 		c.Cut()
 	}

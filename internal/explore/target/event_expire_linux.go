@@ -7,9 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// expire deletes every key with a time to live, and its holder does not notice: a pause, or a
-// section that takes longer. By themselves leases do not expire during a run, see
-// redisBackend.after.
+// expire deletes every key with a time to live, without notice to its holder, as a pause or a slow
+// section would. During a run no lease expires by itself, see redisBackend.after.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	if e.x.backends["redis"] == nil {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// forget has Redis lose all its keys: a restart without its disk, a failover to a replica that
-// has nothing.
+// forget makes Redis lose all its keys, as a restart without a disk would, or a failover to an empty
+// replica.
 func (e events) forget(ctx context.Context) ([]move, error) {
 	if e.x.backends["redis"] == nil {
 		return nil, nil

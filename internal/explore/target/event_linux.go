@@ -7,13 +7,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A move is what can happen next to the buyers.
+// A move is one thing that can happen next to the buyers.
 type move = conduct.Move[*op]
 
-// events are what may happen to the buyers of a run beside their commands. Each is one file.
+// events returns the events that may happen in a run. Each event is one file.
 type events struct{ *run }
 
-// all are those in display order.
+// all lists the events in display order.
 func (e events) all() []conduct.Event[*op] {
 	return []conduct.Event[*op]{
 		{Name: schedule.Expire, Moves: e.expire},
@@ -23,5 +23,5 @@ func (e events) all() []conduct.Event[*op] {
 	}
 }
 
-// numbered is the token of an event that concerns one buyer.
+// numbered returns the token of an event that concerns one buyer.
 func numbered(e schedule.Event, buyer int) string { return fmt.Sprintf("%s%d", e, buyer) }

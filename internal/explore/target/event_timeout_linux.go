@@ -9,7 +9,8 @@ import (
 )
 
 // timeout ends a buyer's wait in a server as the server's own time-out would, see
-// serverstate.Database.Interrupt; Redis answers nil. A wait that runs out anyway has no timeout.
+// serverstate.Database.Interrupt. Redis answers nil. The event does not apply to a wait that ends by
+// itself.
 func (e events) timeout(context.Context) (all []move, _ error) {
 	f := e.x.floor
 	f.mu.Lock()

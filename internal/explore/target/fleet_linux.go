@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A fleet is the instances of the program: one a buyer, or one for all. It starts and ends them.
+// A fleet is the instances of the program: one per buyer, or one for all. It starts and ends them.
 type fleet struct {
 	app      *app.App
 	servers  *app.Servers
@@ -22,7 +22,7 @@ type fleet struct {
 	all      []*instance
 }
 
-// lines are what starts each instance.
+// lines returns the command line of each instance.
 func (x *fleet) lines() []string {
 	switch {
 	case x.app.Attach != nil:
@@ -35,7 +35,7 @@ func (x *fleet) lines() []string {
 	return x.app.Run
 }
 
-// launch starts every instance in its network, with the gates in it.
+// launch starts every instance in its network, together with its gates.
 func (x *fleet) launch(ctx context.Context) error {
 	for n, line := range x.lines() {
 		i := &instance{app: x.app, line: line, buyer: n + 1}
@@ -65,7 +65,7 @@ func (x *fleet) launch(ctx context.Context) error {
 	return nil
 }
 
-// listen puts the gates where the program looks for its servers.
+// listen opens the gates at the addresses of the program's servers.
 func (x *fleet) listen(i *instance) error {
 	for _, p := range protocols() {
 		if x.backends[p.Name] == nil {
@@ -85,7 +85,7 @@ func (x *fleet) listen(i *instance) error {
 	return nil
 }
 
-// noGate is why a gate cannot stand where the program looks for its server.
+// noGate explains why a gate cannot listen at the address of the program's server.
 func (x *fleet) noGate(name, at string, err error) error {
 	what := ""
 	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
@@ -94,7 +94,7 @@ func (x *fleet) noGate(name, at string, err error) error {
 	return fmt.Errorf("the gate for %s at %s: %w%s", name, at, err, what)
 }
 
-// of is the instance that serves a buyer.
+// of returns the instance that serves a buyer.
 func (x *fleet) of(buyer int) *instance {
 	if len(x.all) == 1 {
 		return x.all[0]
@@ -104,7 +104,7 @@ func (x *fleet) of(buyer int) *instance {
 
 var errStuck = errors.New("the program that runs already is stuck, and only its owner can start it anew; `shared:` starts it as often as it takes")
 
-// end kills a program, and returns when the servers have rolled back what it had open.
+// end kills a program and waits until the servers have rolled back its transactions.
 func (x *fleet) end(ctx context.Context, i *instance) error {
 	if i.line == "" {
 		return errStuck
@@ -127,7 +127,8 @@ func (x *fleet) end(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// bury ends what is left of a program whose first process has ended, and says that it has.
+// bury ends the remaining processes of a program whose first process has ended, and reports that it
+// ended.
 func (x *fleet) bury(ctx context.Context) (why string, err error) {
 	for _, i := range x.all {
 		select {
@@ -136,7 +137,7 @@ func (x *fleet) bury(ctx context.Context) (why string, err error) {
 			continue
 		}
 		why = fmt.Sprintf("the program has ended (%v)%s", i.program.Err(), i.log.last())
-		if i.line == "" { // nothing more is to be ended
+		if i.line == "" { // nothing is left to end
 			continue
 		}
 		if err := x.end(ctx, i); err != nil {
@@ -146,7 +147,7 @@ func (x *fleet) bury(ctx context.Context) (why string, err error) {
 	return why, nil
 }
 
-// unaccepted: a connection to a gate, or to a program, has not been taken yet.
+// unaccepted reports whether a connection to a gate or a program has not been accepted yet.
 func (x *fleet) unaccepted() bool {
 	for _, i := range x.all {
 		for _, l := range i.listeners {
@@ -158,7 +159,7 @@ func (x *fleet) unaccepted() bool {
 	return false
 }
 
-// naps: a program will go on by itself, when some time has passed.
+// naps reports whether a program will continue by itself after some time.
 func (x *fleet) naps() bool {
 	return slices.ContainsFunc(x.all, func(i *instance) bool { return i.up() && i.program.Napping(longestNap) })
 }

@@ -12,55 +12,55 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// An op is a command of the run, from its arrival at the gate until its answer was handed
-// over; or a message that a server has pushed.
+// An op is a command of the run, from its arrival at the gate until its answer is delivered; or a
+// message that a server has pushed.
 type op struct {
 	*wire.Command
 	buyer    int    // its sender; 0: not known yet
-	name     string // of what it is in every run, see names
+	name     string // the same in every run, see names
 	shown    string // for people
-	behind   bool   // another command of its connection is before it
-	waits    bool   // in its server, for another's
+	behind   bool   // an earlier command of its connection is not answered yet
+	waits    bool   // waits in its server for another connection
 	timedOut bool   // the schedule has ended its wait
 }
 
-// A floor is where commands stand. It is a wire.Gate. Its lists are the scheduler's; the
-// connections add to fresh and answered, and take what has gone.
+// A floor holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
+// connections add to fresh and answered, and remove what has ended.
 type floor struct {
 	traffic
 
 	mu       sync.Mutex
-	shut     bool // commands wait
+	shut     bool // commands must wait
 	conns    connections
-	fresh    []*op // have arrived since the last standstill
-	held     []*op // at the gate, in the order of the buyers
-	flying   []*op // let go
-	answered []*op // not handed over yet
+	fresh    []*op // arrived since the last standstill
+	held     []*op // at the gate, sorted by buyer
+	flying   []*op // released
+	answered []*op // not delivered yet
 	byCmd    map[*wire.Command]*op
-	still    bool         // the programs were at rest, and nothing was handed to them since
-	handed   *wire.Socket // what was written to last, as long as nothing has come since
+	still    bool         // the programs were idle, and received nothing since
+	handed   *wire.Socket // the socket written to last, if nothing has come since
 	dead     map[int]bool // by buyer: its program was killed in this run
 	broken   *hangUp      // why the run is void
-	refused  error        // a program that cannot be explored
+	refused  error        // the program cannot be explored, for this reason
 	noted    []string     // commands that have passed since close
 
 	rush overlap // while the gates are open
 }
 
-// A traffic counts what happens, and needs no lock for it.
+// A traffic counts what happens, without a lock.
 type traffic struct {
 	busy  atomic.Int64
-	seq   atomic.Int64 // whatever happens
+	seq   atomic.Int64 // rises with everything that happens
 	timed atomic.Bool  // see wire.Gate
 }
 
-// Busy is wire.Gate's.
+// Busy implements wire.Gate.
 func (t *traffic) Busy(n int64) { t.busy.Add(n) }
 
-// Timed is wire.Gate's: in a rush no gate ends a wait.
+// Timed implements wire.Gate: in a burst no gate ends a wait.
 func (t *traffic) Timed() bool { return t.timed.Load() }
 
-// of is a command and its buyer, for an error.
+// of names a command and its buyer, for an error.
 func (o *op) of() string {
 	if o.buyer == 0 {
 		return fmt.Sprintf("%q", o.Text)
@@ -68,7 +68,7 @@ func (o *op) of() string {
 	return fmt.Sprintf("buyer %d: %q", o.buyer, o.Text)
 }
 
-// A hangUp is a command whose connection has gone.
+// A hangUp is a command whose connection has ended.
 type hangUp struct {
 	op  *op
 	err error
@@ -87,7 +87,7 @@ func (f *floor) happened() {
 	f.still = false
 }
 
-// Entered is wire.Gate's.
+// Entered implements wire.Gate.
 func (f *floor) Entered(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,18 +95,18 @@ func (f *floor) Entered(c *wire.Conn) {
 	f.conns.entering[c] = true
 }
 
-// Joined is wire.Gate's.
+// Joined implements wire.Gate.
 func (f *floor) Joined(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
 	delete(f.conns.entering, c)
 	f.conns.joined[c], f.conns.greeted[c] = true, true
-	f.refused = nil // a client that first asks for TLS, and does without, is none
+	f.refused = nil // a client that first asks for TLS and then does without it is not refused
 }
 
-// Left is wire.Gate's. What has gone with the connection is forgotten; that a program hangs
-// up on a command of its own leaves open what the server does with it.
+// Left implements wire.Gate. It forgets what ended with the connection. If the program itself hung up
+// on a command, the server may still execute it.
 func (f *floor) Left(c *wire.Conn, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	}
 }
 
-// Arrived is wire.Gate's.
+// Arrived implements wire.Gate.
 func (f *floor) Arrived(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +152,7 @@ func (f *floor) Arrived(c *wire.Command) {
 	f.fresh = append(f.fresh, o)
 }
 
-// First is wire.Gate's.
+// First implements wire.Gate.
 func (f *floor) First(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +164,7 @@ func (f *floor) First(c *wire.Command) {
 	}
 }
 
-// Passed is wire.Gate's.
+// Passed implements wire.Gate.
 func (f *floor) Passed(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,16 +173,16 @@ func (f *floor) Passed(c *wire.Command) {
 	f.rush.leave(c)
 }
 
-// Answered is wire.Gate's.
+// Answered implements wire.Gate.
 func (f *floor) Answered(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	still := f.still
 	f.happened()
-	f.still = still // it was not handed on
+	f.still = still // the answer was not passed on
 	o := f.byCmd[c]
 	switch {
-	case o == nil && (!c.Push || !f.shut): // of a run that is over
+	case o == nil && (!c.Push || !f.shut): // the command belongs to an earlier run
 		return
 	case o == nil:
 		c.Hold()
@@ -202,8 +202,8 @@ func (f *floor) letGo(o *op) {
 	o.Let()
 }
 
-// open lets everything pass, and all that stands at the gates go. It returns what waits in the
-// servers and will not be ended by its own limit any more.
+// open lets everything pass and releases all commands at the gates. It returns those that wait in the
+// servers and no longer have a limit of their own.
 func (f *floor) open() (unlimited []*op) {
 	f.mu.Lock()
 	f.shut = false
@@ -227,7 +227,7 @@ func (f *floor) open() (unlimited []*op) {
 	return unlimited
 }
 
-// close has commands wait from now on.
+// close makes commands wait from now on.
 func (f *floor) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -242,7 +242,7 @@ func (f *floor) forget() {
 	clear(f.conns.touched)
 }
 
-// where says what stands where, for an error.
+// where lists the commands and where they are, for an error.
 func (f *floor) where() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +259,7 @@ func (f *floor) where() string {
 	return strings.Join(all, ", ")
 }
 
-// orRefused is why the program cannot be explored, if the gates know.
+// orRefused returns why the program cannot be explored, if the gates know it.
 func (f *floor) orRefused(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -269,7 +269,7 @@ func (f *floor) orRefused(err error) error {
 	return err
 }
 
-// asRefused finds a program that a gate has turned away.
+// asRefused finds a program that a gate has refused.
 func asRefused(err error) (error, bool) {
 	var refused *wire.Refused
 	ok := errors.As(err, &refused)

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// hostPort is where a URL's server listens.
+// hostPort returns the address of a URL's server.
 func hostPort(target string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -28,19 +28,20 @@ func hostPort(target string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// A reply is what a buyer was told.
+// A reply is the answer to a buyer.
 type reply struct {
 	status int
 	body   string
 }
 
-// How many characters of an answer are shown. One of 5xx says what has failed.
+// The maximum number of characters that are shown of an answer. An answer of 5xx shows more, since it
+// says what has failed.
 const (
 	longestReply  = 60
 	longestFailed = 300
 )
 
-// text is a reply in one line: "200 bought".
+// text returns a reply in one line: "200 bought".
 func (r reply) text() string {
 	longest := longestReply
 	if r.failed() {
@@ -53,10 +54,10 @@ func (r reply) text() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, string(body)))
 }
 
-// failed: the program itself says that it has.
+// failed reports whether the program itself reports a failure.
 func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
 
-// breaks reports whether the reply is a failure. A 503 is none: the program refuses the buyer for now.
+// breaks reports whether the reply is a failure. Status 503 is a refusal, not a failure.
 func (r reply) breaks() bool { return r.failed() && r.status != http.StatusServiceUnavailable }
 
 // count adds a buyer to t. The buyer got the answer r, or err instead of an answer. sold lists the
@@ -70,10 +71,10 @@ func count(t *app.Told, r reply, err error, sold []int) {
 	}
 }
 
-// bodySize is of an answer, in bytes, at most.
+// bodySize is the maximum size of an answer in bytes.
 const bodySize = 1 << 20
 
-// readReply reads a whole answer.
+// readReply reads a complete answer.
 func readReply(from *bufio.Reader, req *http.Request) (reply, error) {
 	answer, err := http.ReadResponse(from, req)
 	if err != nil {
@@ -84,8 +85,8 @@ func readReply(from *bufio.Reader, req *http.Request) (reply, error) {
 	return reply{answer.StatusCode, string(body)}, err
 }
 
-// send sends the buyer's request to its program. The answer is counted by the floor from
-// before it is read until the buyer is known to be done.
+// send sends the buyer's request to its program. The floor counts the answer as on its way until the
+// buyer is known to be done.
 func (r *run) send(ctx context.Context, b *buyer) error {
 	i := r.x.fleet.of(b.id)
 	req, err := request(ctx, r.x.app.Buyers[b.id-1])
@@ -129,7 +130,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	return nil
 }
 
-// request is a buyer's request as the file has it.
+// request builds a buyer's request from the file.
 func request(ctx context.Context, b app.Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A judgement says how a run has ended, by the user's own queries.
+// A judgement decides by the user's own queries how a run has ended.
 type judgement struct{ *run }
 
 // verdict judges the run.
@@ -106,7 +106,7 @@ func (r judgement) fails(ids []int) string {
 	return strings.Join(all, ", ")
 }
 
-// outcomes are what the buyers were told.
+// outcomes returns the answers to the buyers.
 func (r judgement) outcomes() (all []witness.Outcome) {
 	for _, b := range r.buyers {
 		all = append(all, r.outcome(b))

@@ -5,28 +5,28 @@ import (
 	"regexp"
 )
 
-// random are values that are others in each run: UUIDs, long hexadecimal numbers, times,
-// numbers from ten digits on, fractions such as a random number's.
+// random matches values that differ in each run: UUIDs, long hexadecimal numbers, times, numbers with
+// ten digits or more, and fractions such as random numbers.
 var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
 	`|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?` +
 	`|\b[0-9a-fA-F]{16,}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
 
-// number is a whole number as a word of its own.
+// number matches a whole number that is a word of its own.
 var number = regexp.MustCompile(`\b\d+\b`)
 
-// longID is from where on a number that the server made up is known again by itself: a
-// smaller one may be the id of an item, a quantity, a year.
+// longID is the length from which a number that the server generated is recognized in texts. A shorter
+// one may be the id of an item, a quantity or a year.
 const longID = 4
 
-// names calls values that differ between runs by the order in which they turn up.
+// names names values that differ between runs by their order of appearance.
 type names struct {
 	known  map[string]string
-	coarse bool // numbers that the server makes up are as short as others: no number is part of a name
+	coarse bool // generated numbers are as short as others, so no number is part of a name
 }
 
 func newNames(coarse bool) *names { return &names{map[string]string{}, coarse} }
 
-// made notes a value that a server has made up.
+// made records a value that a server has generated.
 func (n *names) made(value string) {
 	if len(value) >= longID {
 		n.name(value)
@@ -40,7 +40,7 @@ func (n *names) name(value string) string {
 	return n.known[value]
 }
 
-// shown is a text with its random values named.
+// shown replaces the random values in a text by their names.
 func (n *names) shown(text string) string {
 	text = random.ReplaceAllStringFunc(text, n.name)
 	return number.ReplaceAllStringFunc(text, func(v string) string {
@@ -51,7 +51,7 @@ func (n *names) shown(text string) string {
 	})
 }
 
-// of is what a command is called in every run.
+// of returns the name of a command, which is the same in every run.
 func (n *names) of(text string) string {
 	text = n.shown(text)
 	if n.coarse {
@@ -60,10 +60,10 @@ func (n *names) of(text string) string {
 	return text
 }
 
-// longestName is of a command that a result names, in characters.
+// longestName is the maximum length of a command in a result, in characters.
 const longestName = 120
 
-// short is a command for a line with others.
+// short shortens a command for a line that names several.
 func short(text string) string {
 	if all := []rune(text); len(all) > longestName {
 		return string(all[:longestName]) + "…"
@@ -71,5 +71,5 @@ func short(text string) string {
 	return text
 }
 
-// plain is a command without any such value: the same in two versions of a program.
+// plain removes all such values from a command, so that it is the same in two versions of a program.
 func plain(text string) string { return random.ReplaceAllString(text, "<>") }

@@ -7,13 +7,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// An overlap knows which commands are at the servers while the gates are open, and the maximum
-// number at once.
+// An overlap counts the commands at the servers while the gates are open, and their maximum.
 type overlap struct {
 	mu   sync.Mutex
 	now  map[*wire.Command]bool
 	most int
-	left []*wire.Conn // connections that have gone with a command at its server
+	left []*wire.Conn // connections that ended with a command at its server
 }
 
 func (o *overlap) enter(c *wire.Command) {
@@ -29,7 +28,7 @@ func (o *overlap) leave(c *wire.Command) {
 	delete(o.now, c)
 }
 
-// cut: a connection has gone. What it had at its server may still be done there.
+// cut records that a connection has ended. The server may still execute its command.
 func (o *overlap) cut(c *wire.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,14 +40,14 @@ func (o *overlap) cut(c *wire.Conn) {
 	}
 }
 
-// gather begins to count anew.
+// gather starts a new count.
 func (o *overlap) gather() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most, o.left = len(o.now), nil
 }
 
-// gathered is what there was since.
+// gathered returns the count.
 func (o *overlap) gathered() (most int, left []*wire.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

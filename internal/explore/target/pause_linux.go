@@ -18,7 +18,7 @@ import (
 // connection has carried in the run.
 type pause struct {
 	r      *run
-	wanted string                // the token of the move to make in a pause; "": none, or it is made
+	wanted string                // token of the move to make in a pause; "" if there is none or it is made
 	of     int                   // the buyer that pauses while another moves; 0: none
 	seen   int                   // the first buyer that paused in the step
 	roles  map[*wire.Conn]string // the commands that each connection has carried in this run

@@ -1,33 +1,33 @@
 package target
 
 // A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same
-// answer until another buyer has changed the server, and each number of futile retries would be
-// a schedule of its own. So after a number of them in a row (Spec.Tries) such a command is held
-// back until then, or until no other buyer can move. What a program does after more futile
-// retries, while another could go on, is not seen: schedule.Point.Held says so.
+// answer until another buyer has changed the server, and each number of futile retries would be a
+// schedule of its own. So after Spec.Tries of them in a row, the next one is held back until a change,
+// or until no other buyer can move. The search does not see what a program does after more futile
+// retries while another buyer could continue; schedule.Point.Held reports that.
 
 // A polling knows which buyers poll.
 type polling struct {
-	often   int            // retries of the same before a buyer is taken to poll
-	changes map[string]int // at each server, by anybody
+	often   int            // number of equal retries after which a buyer counts as polling
+	changes map[string]int // by server, by all buyers
 }
 
-// A pollster is what one buyer has tried.
+// A pollster records what one buyer has tried.
 type pollster struct {
-	tries []try          // the last ones
-	own   map[string]int // of polling.changes, those by this buyer
+	tries []try          // the most recent ones
+	own   map[string]int // the part of polling.changes that this buyer made
 }
 
-// changed notes a change at a server that is no buyer's.
+// changed records a change at a server that no buyer made.
 func (p polling) changed(server string) { p.changes[server]++ }
 
-// changedBy notes a change at a server by a buyer, which has no reason to try again.
+// changedBy records a change at a server by a buyer, which then has no reason to try again.
 func (p polling) changedBy(b *pollster, server string) {
 	p.changes[server]++
 	b.own[server]++
 }
 
-// tried notes a command of a buyer and its answer.
+// tried records a command of a buyer and its answer.
 func (p polling) tried(b *pollster, t try) {
 	if t.changed {
 		p.changedBy(b, t.server)
@@ -39,7 +39,7 @@ func (p polling) tried(b *pollster, t try) {
 	}
 }
 
-// polls reports whether the buyer has sent that command again and again, and nothing has changed.
+// polls reports whether the buyer has sent that command repeatedly without any change.
 func (p polling) polls(b *pollster, name string) bool {
 	return polls(b.tries, name, p.often, func(server string) int { return p.changes[server] - b.own[server] })
 }
@@ -48,15 +48,15 @@ func (p polling) polls(b *pollster, name string) bool {
 type try struct {
 	name, answer string
 	server       string
-	others       int // changes at the server by others, when it was answered
+	others       int // changes at the server by others at the time of the answer
 	changed      bool
 }
 
-// longestCycle is how many commands a try has, at most: WATCH, GET, UNWATCH.
+// longestCycle is the maximum number of commands in a retry: WATCH, GET, UNWATCH.
 const longestCycle = 4
 
-// polls reports whether the buyer would repeat what it tried so often in a row, although nothing
-// has changed. others counts the changes at a server by others until now.
+// polls reports whether the buyer would repeat what it has already tried often enough in a row without
+// any change. others counts the changes at a server by others until now.
 func polls(tries []try, name string, often int, others func(server string) int) bool {
 	fresh := func(t try) bool { return t.others == others(t.server) && !t.changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {
@@ -67,7 +67,7 @@ func polls(tries []try, name string, often int, others func(server string) int) 
 	return false
 }
 
-// repeats: the last tries are the same ones, cycle of them, so often.
+// repeats reports whether the last tries repeat a cycle of that length often enough.
 func repeats(tries []try, cycle, often int, fresh func(try) bool) bool {
 	n := cycle * often
 	if len(tries) < n {

@@ -17,24 +17,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// An instance is a program in its network, with the gates there.
+// An instance is a program in its network, together with its gates.
 type instance struct {
 	app       *app.App
-	line      string // empty: it runs already
-	buyer     int    // 0: all buyers'
+	line      string // empty: the program runs already
+	buyer     int    // 0: serves all buyers
 	space     *process.Space
 	listeners []*wire.Listener
 	program   *process.Program
 	log       *tail
 }
 
-// up: it is there, and was not killed.
+// up reports whether the program runs and was not killed.
 func (i *instance) up() bool { return i.program != nil }
 
 // serves reports whether a connection to a gate belongs to the instance.
 func (i *instance) serves(c *wire.Conn) bool { return i.buyer == c.Buyer }
 
-// buyers are the numbers of those that the instance serves.
+// buyers returns the numbers of the buyers that the instance serves.
 func (i *instance) buyers() (ids []int) {
 	for n := range i.app.Buyers {
 		if i.buyer == 0 || i.buyer == n+1 {
@@ -50,13 +50,13 @@ func (i *instance) kill() {
 	i.program = nil
 }
 
-// A tail keeps the end of what a program prints.
+// A tail keeps the last output of a program.
 type tail struct {
 	mu    sync.Mutex
 	bytes []byte
 }
 
-// tailSize is in bytes: some lines for an error.
+// tailSize is in bytes, enough for the lines of an error.
 const tailSize = 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -68,10 +68,10 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLines are shown of what a program has printed: the end of a stack trace, and its error.
+// lastLines is the number of output lines in an error: the end of a stack trace and its message.
 const lastLines = 5
 
-// last are the last lines that were printed, in one line, for an error; "" if none was.
+// last returns the last lines of output in one line, for an error; "" if there are none.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,12 +87,12 @@ func (t *tail) last() string {
 	return "; it printed: " + strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
 }
 
-// oneLine is valid text, with one space for each white space.
+// oneLine makes a text valid and replaces each run of white space by one space.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 }
 
-// start starts the program, which is not ready yet.
+// start starts the program. The program is not ready yet.
 func (i *instance) start() (err error) {
 	i.log = &tail{}
 	if i.line == "" {
@@ -111,7 +111,7 @@ func (i *instance) start() (err error) {
 	return nil
 }
 
-// what is the program, for an error.
+// what names the program, for an error.
 func (i *instance) what() string {
 	if i.line == "" {
 		return fmt.Sprintf("attach: process %d", i.app.Attach.PID)
@@ -119,14 +119,13 @@ func (i *instance) what() string {
 	return i.line
 }
 
-// said is what is known of a program from the outside, for an error: that it has ended, and
-// the last lines that it printed.
+// said describes a program for an error: whether it has ended, and its last lines of output.
 func (i *instance) said() string {
 	ended := ""
 	if i.up() {
 		select {
 		case <-i.program.Done():
-			i.program.Stop() // its log is whole then
+			i.program.Stop() // its output is complete then
 			ended = fmt.Sprintf("; the program has ended (%v)", i.program.Err())
 		default:
 		}
@@ -134,14 +133,14 @@ func (i *instance) said() string {
 	return ended + i.log.last()
 }
 
-// early is why a program ended that should serve.
+// early explains why a program ended that should serve.
 func (i *instance) early() error {
-	i.program.Stop() // its log is whole then
+	i.program.Stop() // its output is complete then
 	how, hint := i.program.Err(), ""
 	switch how.Error() {
 	case "exit status 0":
 		hint = "; `run:` is to stay in the foreground"
-	case "exit status 126", "exit status 127": // of the shell
+	case "exit status 126", "exit status 127": // exit codes of the shell
 		hint = "; `run:` is a line for sh in " + i.app.Dir + ": is the program installed, and its path right?"
 	}
 	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(), how, i.log.last(), hint)

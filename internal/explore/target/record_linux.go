@@ -10,32 +10,32 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A recorder is conduct.Recorder with what the user's query sees after each step.
+// A recorder is a conduct.Recorder that also shows the user's watch query after each step.
 type recorder struct {
 	*conduct.Recorder[*op]
 	r       *run
 	columns []string // of the user's watch query
-	shown   int      // steps that have their watched values
+	shown   int      // number of steps that have their watched values
 }
 
-// sent notes a command that is let go.
+// sent records a command that is released.
 func (w *recorder) sent(o *op) {
 	w.Sent(o, witness.Step{Buyer: o.buyer, Command: o.shown, Name: plain(o.Text), Server: o.Conn().Protocol, Result: "waits for another"})
 }
 
-// answered notes what a command came to.
+// answered records the result of a command.
 func (w *recorder) answered(o *op) {
 	w.Answered(o, witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Result: w.r.names.shown(o.Answer.Text)}, o.timedOut)
 }
 
-// pushed notes a message.
+// pushed records a message.
 func (w *recorder) pushed(o *op) {
 	if w.Observe {
 		w.Steps = append(w.Steps, witness.Step{Buyer: o.buyer, Command: "(message) " + w.r.names.shown(o.Answer.Text), Server: o.Conn().Protocol})
 	}
 }
 
-// happened notes an event, or a request that is sent.
+// happened records an event, or a request that is sent.
 func (w *recorder) happened(m move) {
 	w.Happened(witness.Step{Buyer: m.Buyer, Name: m.Name, Token: m.Token}, m.Text)
 }
@@ -47,7 +47,7 @@ func (w *recorder) mark(step int, note string) {
 	}
 }
 
-// watch adds what the user's query sees now to the steps that have none yet.
+// watch adds the current result of the user's query to the steps that have none yet.
 func (w *recorder) watch(ctx context.Context) error {
 	if !w.Observe {
 		return nil

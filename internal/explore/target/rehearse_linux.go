@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A rehearsal lets the buyers through with the gates open, so that the programs have loaded what
-// they load at the first request. It knows which of them block each other.
+// A rehearsal lets the buyers through with the gates open, so that the programs load what they need for
+// the first request. It knows which buyers block each other.
 type rehearsal struct {
 	*Runner
 	jams bool // all of its buyers at once may block each other forever, or leave a lock behind
@@ -91,8 +91,8 @@ func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	return x.holdings.remember(ctx)
 }
 
-// rehearse lets the instance's buyers through, with the gates open and all at once, twice:
-// it fills its pools, and loads what it loads at the first request.
+// rehearse lets the instance's buyers through twice, with the gates open and all at once. That fills
+// the instance's pools and caches.
 func (x *rehearsal) rehearse(ctx context.Context, i *instance) error {
 	if x.shared {
 		return x.rehearseShared(ctx, i)
@@ -105,7 +105,7 @@ func (x *rehearsal) rehearse(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// answered waits for the buyer's answer, and then for its locks to go, see clean.
+// answered waits for the buyer's answer and then until its locks are released, see clean.
 func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 	select {
 	case <-b.answered:
@@ -117,9 +117,9 @@ func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 	}
 }
 
-// rehearseShared lets the buyers of the one instance through, with the gates open, one after
-// the other and then all at once. Where those block each other inside the program it is
-// started anew, and they come one after the other only: the search will find it, too.
+// rehearseShared lets the buyers of the shared instance through with the gates open, first one after
+// the other and then all at once. If they block each other inside the program, it restarts the program
+// and sends them only one after the other. The search will find that block, too.
 func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 	if i.line == "" {
 		if err := x.settled(ctx); err != nil {
@@ -130,9 +130,9 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 		return err
 	}
 	if x.jams || i.line == "" {
-		return nil // a program that runs already cannot be started anew
+		return nil // an attached program cannot be restarted
 	}
-	if err := x.idle(ctx, i); err != nil { // what is a nap is known from now on
+	if err := x.idle(ctx, i); err != nil { // from now on it is known which timers belong to the idle program
 		return err
 	}
 	if err := x.servers.Reset(ctx); err != nil {
@@ -186,7 +186,7 @@ func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// idle waits until the programs are at rest, and notes what they wait for then.
+// idle waits until the programs are idle, and records what they wait for then.
 func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 	r := x.newRun(false).rest
 	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(time.Millisecond) {
@@ -212,13 +212,13 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 	return nil
 }
 
-// The idle program is looked at so often: a timer that comes twice a second is in it.
+// The number of looks at the idle program. A timer that fires twice a second shows in them.
 const (
 	idleLooks = 60
 	idlePause = 10 * time.Millisecond
 )
 
-// restart starts programs that have ended anew, and lets their buyers through.
+// restart restarts programs that have ended, and lets their buyers through.
 func (x *rehearsal) restart(ctx context.Context, programs ...*instance) error {
 	for _, i := range programs {
 		if err := i.start(); err != nil {
@@ -233,8 +233,8 @@ func (x *rehearsal) restart(ctx context.Context, programs ...*instance) error {
 	return x.warm(ctx, programs...)
 }
 
-// settled has a program that runs already forget the connections that it made before the
-// gates were there: a pool finds out at the next request on each, which then fails.
+// settled makes an attached program replace the connections that it opened before the gates. A pool
+// notices a broken connection at its next request, which fails.
 func (x *rehearsal) settled(ctx context.Context) error {
 	for range staleConnections {
 		failed := false
@@ -257,5 +257,5 @@ func (x *rehearsal) settled(ctx context.Context) error {
 	return nil
 }
 
-// staleConnections are the most that a pool may have.
+// staleConnections is the maximum number of such connections.
 const staleConnections = 20

@@ -7,17 +7,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A rest knows whether the programs of a run are at rest, by the states of their threads and the
-// kernel's queues. It lets nothing happen.
+// A rest decides by thread states and kernel queues whether the programs of a run are idle. It changes
+// nothing.
 type rest struct{ *run }
 
-// restful: nothing is busy and the programs sleep.
+// restful reports whether nothing is busy and the programs sleep.
 func (r rest) restful() bool {
 	r.x.floor.wake()
 	return r.x.floor.busy.Load() == 0 && r.quiet()
 }
 
-// quiet: nothing is on its way to, in, or from the programs.
+// quiet reports whether nothing is on its way to, in, or from the programs.
 func (r rest) quiet() bool {
 	f := r.x.floor
 	f.mu.Lock()
@@ -32,17 +32,17 @@ func (r rest) quiet() bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// An acknowledgement may take 40 ms, so only what was written last is waited for, and only
+	// An acknowledgement may take 40 ms, so only the one for the last write is waited for, and only
 	// while nothing has come since.
 	acknowledged := f.handed == nil || f.handed.Unacknowledged() == 0 || r.received(f.handed)
 	if !f.conns.settled(r.sent) || !acknowledged || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
 		return false
 	}
-	f.still = true // until an event, or until something is handed over
+	f.still = true // until an event or the next delivery
 	return true
 }
 
-// asleep: the programs that may have run since the last standstill sleep.
+// asleep reports whether the programs sleep that may have run since the last standstill.
 func (r rest) asleep() bool {
 	for i, p := range r.x.fleet.all {
 		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
@@ -52,13 +52,14 @@ func (r rest) asleep() bool {
 	return true
 }
 
-// mayRun: the program may have run since the last standstill. 0 is the one of all buyers.
+// mayRun reports whether the program may have run since the last standstill. Buyer 0 stands for the
+// shared program.
 func (r rest) mayRun(buyer int) bool {
 	return len(r.x.fleet.all) == 1 || r.current == 0 || r.current == buyer
 }
 
-// sent: the program has sent what our socket has not got yet. It may sleep while that is in a
-// queue of its processor's.
+// sent returns how much the program has sent that our socket has not received. The program may sleep
+// while that waits in a queue of its processor.
 func (r rest) sent(buyer int, s *wire.Socket) bool {
 	if !r.mayRun(buyer) {
 		return false
@@ -77,7 +78,7 @@ func (r rest) received(s *wire.Socket) bool {
 	return err == nil && n >= s.Written()
 }
 
-// bytesRead: no answer to a buyer waits to be read. It is called with floor.mu held.
+// bytesRead reports whether no answer to a buyer waits to be read. It is called with floor.mu held.
 func (r rest) bytesRead() bool {
 	for _, b := range r.buyers {
 		if b.alive && b.socket != nil && (b.socket.Unread() > 0 || r.sent(b.id, b.socket)) {
@@ -87,8 +88,8 @@ func (r rest) bytesRead() bool {
 	return true
 }
 
-// inside are the buyers without an answer, and with nothing at a gate or on its way. It is called
-// with floor.mu held.
+// inside returns the buyers without an answer and without a command at a gate or on its way. It is
+// called with floor.mu held.
 func (r rest) inside() (who []int) {
 	f := r.x.floor
 	for _, b := range r.buyers {
@@ -99,7 +100,7 @@ func (r rest) inside() (who []int) {
 	return who
 }
 
-// napping: a buyer is inside a program that will go on by itself, when some time has passed.
+// napping reports whether a buyer is inside a program that will continue by itself after some time.
 func (r rest) napping() bool { return r.nappingWithin(longestNap) }
 
 func (r rest) nappingWithin(time time.Duration) bool {

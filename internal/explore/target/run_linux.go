@@ -11,11 +11,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// maxSteps ends a schedule that goes round in circles.
+// maxSteps ends a schedule that repeats itself.
 const maxSteps = 200
 
-// A run is the conductor's subject: the buyers of one schedule, from their requests until all is
-// at rest. It alone knows which buyers have come, and what they were answered.
+// A run is one schedule of the conductor's subject, from the buyers' requests until the programs are
+// idle. It knows which buyers have come and what they were answered.
 type run struct {
 	x        *Runner
 	names    *names
@@ -28,10 +28,10 @@ type run struct {
 	record   *recorder
 	leftover *leftover
 	pause    pause
-	current  int      // the buyer that was let go or answered last; 0: none in particular
-	handed   int      // how often something was handed to a buyer
-	coming   []*buyer // have not sent their requests: a step of an instance that all share
-	expired  int      // keys of Redis that the clock had removed before
+	current  int      // the buyer that was released or answered last; 0: none in particular
+	handed   int      // number of deliveries to buyers
+	coming   []*buyer // buyers without a request yet: a request is a step of a shared instance
+	expired  int      // number of Redis keys that the clock had removed before
 	several  []string // commands that were several statements
 	divided  []string // commands that read and write although another buyer's write could come between
 	runsOut  []*op    // commands whose waits run out by a choice of this point
@@ -42,21 +42,21 @@ type run struct {
 // A buyer is one request.
 type buyer struct {
 	id       int
-	alive    bool // floor.mu: not answered yet
-	told     bool // floor.mu: reply and err are there
-	begun    bool // a command of it has come
+	alive    bool // not answered yet; guarded by floor.mu
+	told     bool // reply and err are set; guarded by floor.mu
+	begun    bool // one of its commands has come
 	crashed  bool
 	socket   *wire.Socket
 	answered chan struct{} // closed when told
 	reply    reply
 	err      error
-	way      way  // where all share one instance
-	since    int  // run.handed, when something was handed to it last
-	noted    bool // it was told, and its way has that
+	way      way  // for a shared instance
+	since    int  // run.handed at the last delivery to this buyer
+	noted    bool // its answer is part of its way
 	pollster
 }
 
-// sent reports whether the command is the buyer's.
+// sent reports whether the command belongs to the buyer.
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
@@ -74,7 +74,7 @@ func (x *Runner) newRun(observe bool) *run {
 	return r
 }
 
-// buyer is one by its number. Number 0 is a buyer that is never alive.
+// buyer returns a buyer by its number. Number 0 is a buyer that is never alive.
 func (r *run) buyer(id int) *buyer {
 	if id < 1 || id > len(r.buyers) {
 		return &buyer{pollster: pollster{own: map[string]int{}}}
@@ -82,14 +82,14 @@ func (r *run) buyer(id int) *buyer {
 	return r.buyers[id-1]
 }
 
-// markRunnable records that something was handed to the buyer, so it is no longer blocked.
+// markRunnable records that a message was delivered to the buyer, so it is no longer blocked.
 func (r *run) markRunnable(id int) {
 	r.handed++
 	r.buyer(id).since = r.handed
 }
 
-// Begin is conduct.Subject.Begin: all requests are sent, one after the other. Where all buyers
-// share one instance, a request is a step: a later one may find a mutex free.
+// Begin implements conduct.Subject: it sends all requests, one after the other. If all buyers share one
+// instance, a request is a step, since a later one may find a mutex free.
 func (r *run) Begin(ctx context.Context) error {
 	if r.x.shared {
 		r.coming = slices.Clone(r.buyers)
@@ -105,7 +105,7 @@ func (r *run) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Describe is conduct.Subject.Describe.
+// Describe implements conduct.Subject.
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	p.Where, p.Mixed, p.Held = r.x.floor.where, choices{r}.mixed(), r.held
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
@@ -115,14 +115,14 @@ func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	p.Fresh = func(string) (string, bool) { return "", false }
 }
 
-// Do is conduct.Subject.Do.
+// Do implements conduct.Subject.
 func (r *run) Do(ctx context.Context, m move) error {
 	r.pause.begin(m.During)
 	if m.Make != nil {
 		r.record.happened(m)
 		if m.Event != "" {
 			r.current, r.struck = 0, true
-			for server := range r.x.backends { // whatever it was, a buyer that polls tries again
+			for server := range r.x.backends { // after any event, a polling buyer tries again
 				r.polling.changed(server)
 			}
 		}
@@ -148,7 +148,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	if err := r.pause.end(); err != nil {
 		return err
 	}
-	if m.Event == "" && m.Command == nil && m.During == "" { // a request
+	if m.Event == "" && m.Command == nil && m.During == "" { // the move is a request
 		if err := r.letIn(r.buyer(m.Buyer)); err != nil {
 			return err
 		}
@@ -156,11 +156,11 @@ func (r *run) Do(ctx context.Context, m move) error {
 	return r.record.watch(ctx)
 }
 
-// letIn: a program that takes one request at a time has no other order than one buyer after
-// the other, whatever it does. That is no proof, so it is refused.
+// letIn refuses a program that handles one request at a time. Its buyers run one after the other in
+// every schedule, which proves nothing.
 func (r *run) letIn(b *buyer) error {
 	if len(r.deadEnd()) != 2 || !slices.Contains(r.deadEnd(), b.id) {
-		return nil // more than one is served already, or no other
+		return nil // the program handles several requests, or there is no other buyer
 	}
 	address, err := hostPort(r.x.app.Buyers[b.id-1].URL)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *run) letIn(b *buyer) error {
 	return err
 }
 
-// take is told of an answer before it is handed over.
+// take receives an answer before it is delivered.
 func (r *run) take(o *op) error {
 	ctx := r.x.ctx
 	protocol := o.Conn().Protocol
@@ -208,7 +208,7 @@ func (r *run) take(o *op) error {
 	return nil
 }
 
-// deadEnd are the buyers that have no answer. Where nothing can move the run is a dead end.
+// deadEnd returns the buyers without an answer. If nothing can move, the run is a dead end.
 func (r *run) deadEnd() (who []int) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -221,17 +221,17 @@ func (r *run) deadEnd() (who []int) {
 	return who
 }
 
-// answeredBy: the shop has answered the buyer, and the answer was handed over.
+// answeredBy reports whether the shop has answered the buyer and the answer was delivered.
 func (r *run) answeredBy(b *buyer) bool {
 	r.x.floor.mu.Lock()
 	defer r.x.floor.mu.Unlock()
 	return b.told
 }
 
-// End is conduct.Subject.End. The programs are at rest again afterwards, and the gates shut.
+// End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	e.Compound, e.Divided = r.several, r.divided
-	whole := err == nil && !e.Pruned && !e.Cut // else there is more to come
+	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.Steps, r.record.columns, judgement{r}.outcomes()

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Runner is schedule.Runner of a program. It is for one goroutine.
+// A Runner implements schedule.Runner for a program. It serves one goroutine.
 type Runner struct {
 	app       *app.App
 	servers   *app.Servers
@@ -22,21 +22,21 @@ type Runner struct {
 	fleet     *fleet
 	rehearsal *rehearsal
 	shared    bool
-	tries     int  // of Spec
+	tries     int  // Spec.Tries
 	coarse    bool // see names
-	short     bool // a server has made up a short number
-	pushed    bool // a server has pushed something: a buyer listens
-	solo      int  // commands that a buyer alone has at the servers at once, at most
+	short     bool // a server has generated a short number
+	pushed    bool // a server has pushed a message, so a buyer listens
+	solo      int  // maximum number of commands that a buyer alone has at the servers at once
 	patience  time.Duration
 	holdings  holdings
 	door      door
 	watched   []string        // the columns of the user's watch query
-	habits    habits          // of the buyers that share one instance
-	ctx       context.Context // of the schedule that runs
+	habits    habits          // for buyers that share one instance
+	ctx       context.Context // the context of the current schedule
 }
 
-// New starts the program, as often as it is to run, lets each buyer through alone, and
-// waits until all is idle. Close must follow. The error is one line that says what to do.
+// New starts the instances of the program, lets each buyer through alone, and waits until all are idle.
+// Close must follow. The error is one line that says what to do.
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
 		app: s.App, servers: s.Servers, wanted: s.Events, floor: newFloor(), backends: map[string]backend{},
@@ -75,11 +75,11 @@ func (x *Runner) Prepare(ctx context.Context) error {
 	return check.Err()
 }
 
-// Stated is schedule.Runner.Stated: what a program knows cannot be seen.
+// Stated implements schedule.Runner. A program's state is invisible, so it returns false.
 func (x *Runner) Stated() bool { return false }
 
-// Run is schedule.Runner.Run. What goes wrong in the program or between it and its servers
-// is a schedule.Void.
+// Run implements schedule.Runner. A problem in the program, or between it and its servers, is a
+// schedule.Void.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	x.ctx = ctx
 	x.floor.forget()
@@ -99,7 +99,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: maxSteps, Pauses: x.shared}).Run(ctx, choose)
 }
 
-// expired is how many keys of Redis the clock has removed so far.
+// expired returns how many keys of Redis the clock has removed so far.
 func (x *Runner) expired(ctx context.Context) (int, error) {
 	if x.backends["redis"] == nil {
 		return 0, nil
@@ -116,5 +116,5 @@ func (x *Runner) Close() (err error) {
 	return err
 }
 
-// Servers says what the program talks to, for a report: "MariaDB 10.11.14, Redis 7.0.15".
+// Servers describes the servers for a report: "MariaDB 10.11.14, Redis 7.0.15".
 func (x *Runner) Servers() string { return x.servers.Versions() }

@@ -7,14 +7,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// Rush has a crowd of so many buyers come at once, rounds times, each after a reset, and asks
-// the user's own queries when all is at rest. The requests are those of the file, in turn.
-// done is told of each round.
+// Rush sends bursts of that many buyers, rounds times, each after a reset. It asks the user's own
+// queries when the program is idle. The buyers send the requests of the file, in turn. Rush calls done
+// after each round.
 //
-// The gates are open, and time-outs are the program's own, so it is started anew first; one
-// that runs already keeps those of the connections that it has. A round that leaves anything
-// undone is the last one: it would reach into the next. The rounds that there were are returned
-// with an error, too. No schedule can be run afterwards.
+// The gates are open, and time-outs are the program's own. So Rush restarts the program first; an
+// attached program keeps the time-outs of its connections. A round that leaves work undone is the last
+// one, since it would disturb the next. Rush returns the finished rounds with an error, too. No
+// schedule can be run afterwards.
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
 	x.floor.timed.Store(true)
 	x.floor.open()
@@ -42,7 +42,7 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 	return all, nil
 }
 
-// crowd is one round. clean: nothing of it is left.
+// crowd runs one round. clean reports that nothing of it is left.
 func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, err error) {
 	c = Crowd{Buyers: buyers, Alone: x.solo}
 	if err := x.servers.Reset(ctx); err != nil {
@@ -66,7 +66,7 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	switch resting, err := x.rests(ctx); {
 	case err != nil:
 		return c, false, err
-	case !resting: // its next step may be the one that makes the books right
+	case !resting: // the program's next step may be the one that makes the data consistent
 		c.inconclusive("the program does not come to rest within %s: what it has still to do is not known", x.patience)
 		return c, false, nil
 	}
@@ -80,7 +80,7 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	return c, undone == "", nil
 }
 
-// tell counts what one buyer was told. sold are the answers that mean a sale.
+// tell counts the answer to one buyer. sold lists the statuses that mean a sale.
 func (c *Crowd) tell(b told, sold []int) {
 	if b.late {
 		c.late++
@@ -95,9 +95,8 @@ func (c *Crowd) tell(b told, sold []int) {
 	c.Failed += t.Failed
 }
 
-// rests waits until nothing of the program is under way any more: no thread runs, or sleeps
-// only for a while, and no command and no answer is on its way. A buyer may have been
-// answered before its work was done.
+// rests waits until the program has nothing under way: no thread runs or sleeps only for a while, and
+// no command or answer is on its way. A buyer may be answered before its work is done.
 func (x *Runner) rests(ctx context.Context) (bool, error) {
 	r := x.newRun(false).rest
 	handedOver := func() bool {
@@ -117,8 +116,8 @@ func (x *Runner) rests(ctx context.Context) (bool, error) {
 	}
 }
 
-// gathered is how many commands were at the servers at once. It returns when the servers are
-// done, too, with commands of connections that have gone meanwhile.
+// gathered returns how many commands were at the servers at once. It waits until the servers have also
+// finished the commands of connections that ended meanwhile.
 func (x *Runner) gathered(ctx context.Context) (most int, err error) {
 	most, left := x.floor.rush.gathered()
 	for _, c := range left {

@@ -10,31 +10,31 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Times of the standstill. None of them decides a step.
+// Times for finding a standstill. None of them decides a step.
 const (
-	look = 20 * time.Microsecond // between two looks at what is cheap to see
-	// A program that has nothing to do but to sleep is waited for so long. Then the run is void.
+	look = 20 * time.Microsecond // between two cheap looks
+	// The run is void if a program only sleeps for longer than this.
 	longestNap = 10 * time.Second
-	// Where no buyer can move, and one is inside a program, timers are looked for that end
-	// within such a time, and all others are waited for so long.
+	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
+	// farTimer. For sleeps that it cannot see it waits blindWait.
 	farTimer, blindWait = time.Minute, 2 * time.Second
-	// The looks at which statements wait cost the servers something, so the first is taken
-	// when one has not been answered for so long.
+	// Asking a server which statements wait costs it time, so the first such look comes after a
+	// statement has not been answered for this long.
 	slowAnswer = 300 * time.Microsecond
 )
 
-// voided is a schedule.Void: why, which is the same text each time, and what is of this run, but
-// for values that are others in each.
+// voided returns a schedule.Void. why is the same text each time. The details describe this run; values
+// that differ between runs are replaced.
 func voided(why, details string, args ...any) error {
 	return schedule.Void{Why: why, Details: plain(fmt.Sprintf(details, args...))}
 }
 
-// A settling takes a run from one standstill to the next. It alone hands answers over.
+// A settling takes a run from one standstill to the next. Only a settling delivers answers.
 type settling struct{ rest }
 
-// settle lets the programs and the servers go on until nothing moves by itself. Answers are
-// handed over one at a time, each followed by a standstill, so when one command frees
-// another's only one program runs at a time. It leaves what can be let go in floor.held.
+// settle lets the programs and the servers continue until nothing moves by itself. It delivers answers
+// one at a time, each followed by a standstill, so only one program runs at a time, even when one
+// command unblocks another. It leaves the commands that can be released in floor.held.
 func (r settling) settle(ctx context.Context) error {
 	f := r.x.floor
 	begun := time.Now()
@@ -84,7 +84,7 @@ func (r settling) settle(ctx context.Context) error {
 			return r.broken()
 		case napping.IsZero():
 			napping = now
-		case now.Sub(napping) > 2*longestNap: // one after the other
+		case now.Sub(napping) > 2*longestNap: // several naps, one after the other
 			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", r.where())
 		}
 		f.wake()
@@ -92,14 +92,14 @@ func (r settling) settle(ctx context.Context) error {
 	}
 }
 
-// wake: a program may go on by itself.
+// wake reports whether a program may continue by itself.
 func (f *floor) wake() {
 	f.mu.Lock()
 	f.still = false
 	f.mu.Unlock()
 }
 
-// broken is why the run is void, if it is.
+// broken returns why the run is void, if it is.
 func (r settling) broken() error {
 	f := r.x.floor
 	f.mu.Lock()
@@ -126,8 +126,8 @@ func (r settling) where() string {
 	return buyerNames(inside) + " inside the program, " + f.where()
 }
 
-// handOver attributes the commands that have come, and hands one answer over, if there is any:
-// that of the buyer that was let go last, else the first buyer's.
+// handOver attributes the commands that have come, and delivers one answer if there is any: that of the
+// buyer that was released last, else the first buyer's.
 func (r settling) handOver() (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -136,7 +136,7 @@ func (r settling) handOver() (moved bool, _ error) {
 		f.mu.Unlock()
 		return false, err
 	}
-	for _, o := range f.answered { // one that was pushed has its owner by its connection
+	for _, o := range f.answered { // the connection of a pushed message identifies its buyer
 		if o.buyer == 0 {
 			o.buyer = r.current
 		}
@@ -194,9 +194,9 @@ func (r settling) attribute() error {
 	return nil
 }
 
-// ending: a program has closed a connection, and its server has not rolled back yet what was
-// open on it: a buyer may wait for that. It is false again when all such have gone, and
-// another look has begun.
+// ending reports whether a server has not yet rolled back the transaction of a connection that its
+// program has closed, since a buyer may wait for that. It returns false when all such connections have
+// ended and another look has begun.
 func (r settling) ending(ctx context.Context) (bool, error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -207,7 +207,7 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 		if err != nil || !gone {
 			return true, err
 		}
-		r.polling.changedBy(&r.buyer(c.Buyer).pollster, c.Protocol) // a waiter may try again
+		r.polling.changedBy(&r.buyer(c.Buyer).pollster, c.Protocol) // a waiting buyer may try again
 		f.mu.Lock()
 		f.conns.ended(c)
 		f.happened()
@@ -216,12 +216,12 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 	return len(closed) > 0, nil
 }
 
-// waiting asks the servers whether all that was let go waits there for another's doing.
+// waiting asks the servers whether every released command waits there for another connection.
 func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, error) {
 	f := r.x.floor
 	f.mu.Lock()
 	flying := slices.Clone(f.flying)
-	for c := range f.conns.joined { // what waits for one of these waits for a buyer
+	for c := range f.conns.joined { // a command that waits for one of these connections waits for a buyer
 		r.x.backends[c.Protocol].joined(c.ID)
 	}
 	f.mu.Unlock()
@@ -259,9 +259,9 @@ func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, err
 	return all, nil
 }
 
-// wakes returns at once where a command can be let go. Where none can, and a buyer is inside
-// a program, it waits until no timer is left that could wake it: a dead end is told from a nap,
-// however long that is.
+// wakes returns at once if a command can be released. If not, and a buyer is inside a program, it waits
+// until no timer is left that could wake the program. So a nap of any length is distinguished from a
+// dead end.
 func (r settling) wakes(ctx context.Context) error {
 	f := r.x.floor
 	for begun := time.Now(); ; {

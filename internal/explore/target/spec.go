@@ -10,30 +10,30 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Spec is what is explored.
+// A Spec describes what is explored.
 type Spec struct {
 	App     *app.App
-	Servers *app.Servers // its own; the caller closes them
+	Servers *app.Servers // used only by this exploration; the caller closes them
 	Events  []schedule.Event
-	// Tries is how often in a row the same commands may get the same answers while another
-	// buyer could go on, 1 to MaxTries; 0: DefaultTries. See schedule.Point.Held.
+	// Tries is the maximum number of futile retries in a row while another buyer could continue, 1 to
+	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
 	Tries int
 }
 
-// Tries of a Spec.
+// Limits of Spec.Tries.
 const (
 	DefaultTries = 4
 	MaxTries     = 100
 )
 
-// A Check is what was seen when each buyer came alone, one command at a time: how a newcomer
-// finds what is wrong.
+// A Check is what was seen when each buyer came alone, one command at a time. It shows a new user what
+// is wrong with the file.
 type Check struct {
 	Servers string
 	Buyers  []Alone
 }
 
-// Alone is what one buyer did.
+// Alone describes what one buyer did.
 type Alone struct {
 	Buyer    int
 	Request  string
@@ -42,15 +42,15 @@ type Alone struct {
 	Took     time.Duration
 	Commands []Seen
 	Passed   []string // commands that no gate holds
-	Why      string   // what went wrong; "" if nothing did
+	Why      string   // problem; "" if there is none
 
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 
-// Seen is a command that stood at a gate.
+// Seen is a command that waited at a gate.
 type Seen struct{ Server, Text, Result string }
 
-// Err is what keeps the program from being explored; nil if nothing does. One line.
+// Err returns why the program cannot be explored, in one line, or nil.
 func (c Check) Err() error {
 	for _, a := range c.Buyers {
 		switch {
@@ -66,7 +66,7 @@ func (c Check) Err() error {
 	return nil
 }
 
-// answers are those of each buyer alone. Buyers with the same answer are named together.
+// answers lists the answer of each buyer alone. Buyers with the same answer are named together.
 func (c Check) answers() string {
 	told := map[string][]int{}
 	var all []string // in the order of the buyers
@@ -82,7 +82,7 @@ func (c Check) answers() string {
 	return strings.Join(all, ", ")
 }
 
-// buyerNames is "buyer 1", "buyers 1, 2 and 3".
+// buyerNames returns "buyer 1", or "buyers 1, 2 and 3".
 func buyerNames(ids []int) string {
 	if len(ids) == 1 {
 		return "buyer " + list(ids, "and")
@@ -90,7 +90,7 @@ func buyerNames(ids []int) string {
 	return "buyers " + list(ids, "and")
 }
 
-// list is "1", "1 and 2", "1, 2 and 3"; last stands before the last one.
+// list returns "1", "1 and 2", or "1, 2 and 3"; last is the word before the last one.
 func list(ids []int, last string) string {
 	var all []string
 	for _, id := range ids {

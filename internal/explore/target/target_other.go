@@ -12,13 +12,13 @@ import (
 // A Runner needs Linux.
 type Runner struct{}
 
-// New says so.
+// New returns an error that says so.
 func New(context.Context, Spec) (*Runner, error) {
 	_, err := process.NewSpace()
 	return nil, err
 }
 
-// Prepare and the others are never reached.
+// Prepare and the other methods are never called.
 func (*Runner) Prepare(context.Context) error        { return nil }
 func (*Runner) Check(context.Context) (Check, error) { return Check{}, nil }
 func (*Runner) Stated() bool                         { return false }

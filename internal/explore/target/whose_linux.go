@@ -11,19 +11,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Where all buyers share one instance, no connection identifies the buyer of a command. Only one thing
-// at a time is handed to the program, so what comes next is of the buyer to whom it was handed,
-// or of one that this buyer has freed: it waits inside the program for a mutex, or for a
-// connection of the pool. Which of them it is follows from what each would send next: the same
-// request that got the same answers goes on with the same command, as everything here
-// presumes. That is learned where there is no doubt, first of each buyer alone. Where it does
-// not follow the run is void.
+// If all buyers share one instance, no connection identifies the buyer of a command. But the program
+// receives only one message at a time. So the next command belongs to the buyer that received it, or to
+// a buyer that was unblocked: one that waits inside the program for a mutex or a pooled connection. The
+// explorer infers which of them it is from what each would send next. The same request with the same
+// answers continues with the same command, as everything here assumes. The explorer learns that where
+// there is no doubt, first from each buyer alone. If it cannot infer the buyer, the run is void.
 //
-// The steps of an instance that is shared commute with nothing, so all orders are run whosoever
-// they are. A wrong answer would put a step into the wrong column, and could have a try be
-// taken for another's, see polls.
+// The steps of a shared instance commute with nothing, so all schedules are run, whichever buyer sends
+// a step. A wrong inference would put a step into the wrong column, and could count a retry for the
+// wrong buyer, see polls.
 
-// A way is what a buyer has asked and sent and was answered, in this order.
+// A way is what a buyer has requested, sent and been answered, in this order.
 type way [sha256.Size]byte
 
 func wayOf(r app.Request) way {
@@ -34,17 +33,17 @@ func (w way) after(command, answer string) way {
 	return sha256.Sum256(fmt.Appendf(w[:], "%q %q", command, answer))
 }
 
-// habits are what was seen to come next, on each way, where it was certain.
+// habits maps each way to what came next, where that was certain.
 type habits struct {
 	next     map[way]map[string]bool
-	parallel bool // a buyer may send while another command of its own is out
-	late     bool // a buyer may send when it is answered already
+	parallel bool // a buyer may send while another of its commands is on the way
+	late     bool // a buyer may send after it was answered
 }
 
 // isTold stands for the answer on a buyer's way.
 const isTold = "\x00told"
 
-// A lesson is what came next on a way. It is learned when its run has ended, and was not void.
+// A lesson is what came next on a way. It is learned when its run has ended and was not void.
 type lesson struct {
 	way  way
 	next string
@@ -62,23 +61,22 @@ func (h *habits) learn(all []lesson) {
 	}
 }
 
-// by order of appearance: two runs call the same value by other names.
+// appeared matches a name by order of appearance. Two runs give the same value different names.
 var appeared = regexp.MustCompile(`<\d+>`)
 
-// An attribution knows which buyer has sent a command.
+// An attribution infers which buyer has sent a command.
 type attribution struct {
 	r       *run
 	open    map[*wire.Conn]int // by connection: the buyer with an open transaction
-	lessons []lesson           // of this run, see habits
+	lessons []lesson           // from this run, see habits
 }
 
-// usual is a command, or an answer, without what differs from run to run.
+// usual returns a command or an answer without the values that differ between runs.
 func (a *attribution) usual(text string) string {
 	return appeared.ReplaceAllString(a.r.names.shown(text), "<>")
 }
 
-// whose says which buyer has sent a command that came after the last thing was handed over.
-// It is called with floor.mu held.
+// whose returns the buyer that sent a command after the last delivery. It is called with floor.mu held.
 func (a *attribution) whose(o *op) error {
 	h := &a.r.x.habits
 	name := a.usual(a.r.names.of(o.Text))
@@ -86,7 +84,7 @@ func (a *attribution) whose(o *op) error {
 		a.owns(o, owner, name)
 		return nil
 	}
-	var all []*buyer // that could have sent it
+	var all []*buyer // buyers that could have sent it
 	others := a.r.rest.inside()
 	if h.parallel {
 		others = nil
@@ -125,8 +123,8 @@ func (a *attribution) whose(o *op) error {
 	if len(would) == 0 || len(may) > 0 || slices.ContainsFunc(would, other) {
 		return voided(notKnown, "%q could be of buyer %s", o.Text, list(others, "or"))
 	}
-	// Of several that have come the same way the one that has waited longest is freed first. The
-	// answers show if it was another, see answered.
+	// If several buyers have the same way, the one that has waited longest is assumed to be unblocked
+	// first. The answers show if it was another, see answered.
 	first := slices.MinFunc(would, func(x, y *buyer) int { return x.since - y.since })
 	a.owns(o, first.id, name)
 	return nil
@@ -134,7 +132,7 @@ func (a *attribution) whose(o *op) error {
 
 const notKnown = "whose command it is cannot be said"
 
-// owns notes the buyer of a command, and that it came on that buyer's way.
+// owns records the buyer of a command and adds the command to that buyer's way.
 func (a *attribution) owns(o *op, id int, name string) {
 	f, h, b := a.r.x.floor, &a.r.x.habits, a.r.buyer(id)
 	o.buyer = id
@@ -144,8 +142,9 @@ func (a *attribution) owns(o *op, id int, name string) {
 	h.late = h.late || b.told
 }
 
-// answered notes the buyers that were answered since the last look. One that is answered in the
-// middle of its way has come another way: a command of it was attributed to another. It is called with floor.mu held.
+// answered records the buyers that were answered since the last look. If one is answered in the middle
+// of its way, the attribution was wrong: one of its commands was counted for another buyer. It is
+// called with floor.mu held.
 func (a *attribution) answered() error {
 	h := &a.r.x.habits
 	for _, b := range a.r.buyers {
@@ -163,7 +162,7 @@ func (a *attribution) answered() error {
 	return nil
 }
 
-// transaction notes the buyer of a connection of the shared program while a transaction is open.
+// transaction records the buyer of a connection of the shared program while a transaction is open.
 func (a *attribution) transaction(o *op) {
 	switch {
 	case o.Ends:

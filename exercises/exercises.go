@@ -1,7 +1,6 @@
 // Package exercises is the content of shop exercise. Each exercise is a folder:
 //
-// ⏎ NN-name/README.md the task, for the learner
-//
+//	NN-name/README.md         the task, for the learner
 //	NN-name/exercise.yaml     the checks, the hints, and the expected output for each wrong answer
 //	NN-name/start/            the learner's file at the beginning
 //	NN-name/solution/         the reference

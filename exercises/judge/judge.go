@@ -2,8 +2,7 @@
 // separate program, which shop exercise check builds, runs and limits. A panic or an endless loop
 // ends with that program.
 //
-// ⏎ alone one buyer after the other, without competitors: stock, records, other rows
-//
+//	alone    one buyer after the other, without competitors: stock, records, other rows
 //	drill    order of service, buyers per transaction; if the exercise asks for it
 //	search   every schedule of a few buyers' commands, by internal/explore
 //	serve    a shop for a rush over HTTP, and for faults; its caller sends them
@@ -82,8 +81,7 @@ type subject struct {
 
 // Main runs the whole program. Its arguments name the exercise, the task, and the code.
 //
-// ⏎ PROGRAM judge EXERCISE NAME
-//
+//	PROGRAM judge EXERCISE NAME
 //	PROGRAM serve EXERCISE NAME WAIT LEASE
 //
 // sources has the codes by name; "reference" is the code to compare with.

@@ -1,7 +1,7 @@
 // Package kata is the library for a learner's code: the contract of a sale, the answers that a
 // buyer may get, and the kit of one process.
 //
-// ⏎ func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
+//	func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
 //
 // It is a thin layer over this project's own packages, so an exercise judges the same code that the
 // shop runs on. It judges nothing itself; exercises/judge does.

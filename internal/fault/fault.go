@@ -3,8 +3,7 @@
 //
 // A fault is injected into a Field, of which there are two:
 //
-// ⏎ Testbed a cell of verify: two shops and servers of their own, and few buyers
-//
+//	Testbed      a cell of verify: two shops and servers of their own, and few buyers
 //	RunningRush  the running rush of a command or of the live page, on the engine's servers
 //
 // In both, a buyer of the first process is stopped while it holds the lock. The fault is injected,

@@ -26,8 +26,7 @@ type Subject struct {
 // A Testbed is a cell of verify: one strategy, one product and two shops on the same servers. The
 // holder is at A, the next buyers come to B. It serves one Play.
 //
-// ⏎ open: restock, a buyer at each shop
-//
+//	open: restock, a buyer at each shop
 //	inject: a holder at A is stopped where it holds; the fault; next buyers at B; the holder goes on
 //	finish: the damage is repaired, and a burst of buyers buys what is left
 type Testbed struct {

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// connections bounds those of a server: each is an open file, and a shop without files
-// reaches no database. One more than allowed ends the one that has waited longest, for a
-// request or for a refusal that is held up; where all others are served, it is refused.
+// connections limits the connections of a server. Each is an open file, and a shop without files
+// cannot reach its database. A connection beyond the limit ends the one that has waited longest for
+// a request or for a delayed refusal. If all others are being served, the new one is refused.
 type connections struct {
 	most int
 
 	finishing atomic.Bool
 
 	mu   sync.Mutex
-	open map[net.Conn]*linked.Element // nil: it is served
-	idle linked.List                  // of waiting, the longest first
+	open map[net.Conn]*linked.Element // nil: it is being served
+	idle linked.List                  // elements of type waiting, the longest first
 }
 
 // waiting is a connection that can be ended.
@@ -36,27 +36,27 @@ func newConnections(most int) *connections {
 	return &connections{most: most, open: map[net.Conn]*linked.Element{}}
 }
 
-// changed is http.Server.ConnState.
+// changed implements http.Server.ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	switch surplus := c.note(conn, state); {
 	case surplus == nil:
 	case surplus == conn:
 		_ = conn.Close()
 	default:
-		// A request that has come meanwhile is answered; its goroutine then finds the end.
+		// A request that has arrived meanwhile is still answered; then its goroutine finds the end.
 		if half, ok := surplus.(interface{ CloseRead() error }); !ok || half.CloseRead() != nil {
 			_ = surplus.Close()
 		}
 	}
 }
 
-// lastRequests is how long clients may still send a request over a connection that they have,
-// when the shop is told to stop.
+// lastRequests is how long clients may still send requests over open connections after the shop is
+// told to stop.
 const lastRequests = 250 * time.Millisecond
 
-// finish has each answer say that it is the last over its connection, and returns when none is
-// open, or after lastRequests. http.Server.Shutdown closes what waits for a request, even
-// if one is on its way.
+// finish marks each answer as the last over its connection. It returns when no connection is open,
+// or after lastRequests. http.Server.Shutdown would close idle connections even if a request is on
+// its way.
 func (c *connections) finish() {
 	c.finishing.Store(true)
 	c.hurry()
@@ -67,7 +67,7 @@ func (c *connections) finish() {
 	}
 }
 
-// hurry has every request answered that is held up.
+// hurry ends the delay of all delayed refusals.
 func (c *connections) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,13 +83,13 @@ func (c *connections) hurry() {
 	}
 }
 
-// spare is for purchase.RememberReturns: until done, the connection's request may be had
-// answered for a newcomer, and is when the shop is told to stop.
+// spare implements the parameter of purchase.RememberReturns. Until done is called, the delayed
+// refusal may be sent early, for a new connection or when the shop stops.
 func (c *connections) spare(conn net.Conn) (wanted <-chan struct{}, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := waiting{conn, make(chan struct{})}
-	if _, known := c.open[conn]; !known || c.finishing.Load() { // a surplus one that has asked meanwhile
+	if _, known := c.open[conn]; !known || c.finishing.Load() { // its connection is surplus, and has sent a request meanwhile
 		close(w.wanted)
 		return w.wanted, func() {}
 	}
@@ -110,7 +110,8 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// note keeps account, and returns a connection that is too many, unless its request ends it.
+// note updates the state of a connection. It returns a surplus connection to close, unless the end
+// of its request closes it.
 func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,14 +136,14 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 		c.open[conn] = c.idle.PushBack(waiting{conn: conn})
 	case known && state == http.StateActive:
 		c.open[conn] = nil
-	default: // closed, or a surplus one that has not noticed
+	default: // closed, or surplus and not yet noticed
 		delete(c.open, conn)
 	}
 	return surplus
 }
 
-// Affordable returns how many of most connections this process has files for: a quarter
-// of its files is kept for servers and logs.
+// Affordable returns how many of most connections this process has files for. A quarter of its
+// files is reserved for servers and logs.
 func Affordable(most int) int {
 	if files := OpenFiles(); files > 0 {
 		return min(most, files/4*3)

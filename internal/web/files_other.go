@@ -2,5 +2,5 @@
 
 package web
 
-// OpenFiles is 0: there is no limit that a process could ask for.
+// OpenFiles returns 0: this system has no limit to query.
 func OpenFiles() int { return 0 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// OpenFiles is how many files this process may have open; 0 when that is not known. Go
-// raises the soft limit to the hard one when it starts.
+// OpenFiles returns how many files this process may open, or 0 if that is unknown. Go raises the
+// soft limit to the hard one at the start.
 func OpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

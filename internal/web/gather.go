@@ -11,29 +11,29 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// gathering is a strategy whose first buyers of each product come in at the same moment:
-// the way over HTTP sets them too far apart to meet at what the strategy makes then. It
-// is off unless the shop is the child of a shop verify --race. Products are kept for ever.
+// gathering makes the first buyers of each product reach a strategy at the same moment. Over HTTP
+// they arrive too far apart to meet in the strategy's first use of a product. It is used only in a
+// child process of shop verify --race. Products are never removed.
 type gathering struct {
 	purchase.Strategy
-	buyers int // that come in at once
+	buyers int // number of buyers that start together
 
-	turn sync.Mutex // of the products: a processor that is busy with another is no use
+	turn sync.Mutex // one product at a time, since another one would keep a processor busy
 
 	mu        sync.Mutex
 	byProduct map[string]*gathered
 }
 
-// gathered are the first buyers of one product.
+// gathered is the group of first buyers of one product.
 type gathered struct {
 	joined int
-	all    chan struct{} // closed when all are there
-	begun  atomic.Int64  // of those that were let go, how many have
-	inLine atomic.Int64  // of those, how many have come to what they wait for
+	all    chan struct{} // closed when all have arrived
+	begun  atomic.Int64  // how many of the released buyers are running
+	inLine atomic.Int64  // how many of them have reached their wait
 	passed atomic.Int64
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (g *gathering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	first, number := g.join(o.Product)
 	if number > g.buyers {
@@ -55,7 +55,7 @@ func (g *gathering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	return g.Strategy.Buy(ctx, o)
 }
 
-// join returns the product's first buyers, and which of all buyers this one is.
+// join returns the group of the product and this buyer's number among all buyers.
 func (g *gathering) join(product string) (first *gathered, number int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,28 +67,28 @@ func (g *gathering) join(product string) (first *gathered, number int) {
 	return first, first.joined
 }
 
-// gatheredKey is the first buyers of a product in the context of each of them.
+// gatheredKey is the context key of a buyer's group.
 type gatheredKey struct{}
 
-// pairInLine pairs first buyers again where their strategy reports that they begin to
-// wait: what they meet at is just behind it.
+// pairInLine pairs first buyers again when their strategy reports that they begin to wait, since
+// the shared memory is just behind that point.
 func pairInLine(ctx context.Context) {
 	if first, ok := ctx.Value(gatheredKey{}).(*gathered); ok {
 		pair(&first.inLine)
 	}
 }
 
-// pairing is how long a buyer waits for another one to run beside it.
+// pairing is how long a buyer waits for another one.
 const pairing = 5 * time.Millisecond
 
-// pair returns at the same moment in two goroutines that run on two processors, every
-// other time give or take some hundred nanoseconds, which are drawn anew: a goroutine that
-// is woken takes longer to begin than most of what it could meet there.
+// pair returns at the same moment in two goroutines on two processors. Every other time it adds a
+// random delay of some hundred nanoseconds. Waking a goroutine alone would take longer than most
+// races last.
 func pair(running *atomic.Int64) {
 	two := running.Add(1)
 	two += two % 2
 	for start := time.Now(); running.Load() < two && time.Since(start) < pairing; {
-		runtime.Gosched() // the other one may stand in line for this very processor
+		runtime.Gosched() // the other one may be waiting for this very processor
 	}
 	for start, pause := time.Now(), time.Duration(rand.IntN(2)*rand.IntN(500)); time.Since(start) < pause; {
 	}

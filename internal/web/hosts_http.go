@@ -12,13 +12,13 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// onlyKnownHosts refuses requests to a name that is not this shop's. On a loopback address
-// there is no token: a page of anybody's could have its own name resolved to 127.0.0.1 and
-// then restock by the user's browser, which takes both for one origin (DNS rebinding). What
-// the attacker cannot choose is the name: it stands in Host.
+// onlyKnownHosts refuses requests whose Host is not a name of this shop. On a loopback address
+// there is no token. An attacker's page could let its own name resolve to 127.0.0.1 and restock
+// from the user's browser, which considers both the same origin (DNS rebinding). The attacker
+// cannot forge the name in Host.
 //
-// Allowed are the names of loopback (RFC 6761, 6.3), the address that the request came in
-// at, and those that are given. On other addresses every name is, unless some are given.
+// Allowed are the names of loopback (RFC 6761, 6.3), the address that the request came in at, and
+// the given names. On other addresses every name is allowed, unless some are given.
 func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	if !isLoopback(addr) && len(given) == 0 {
 		return func(*gin.Context) {}
@@ -29,7 +29,7 @@ func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	}
 	return func(c *gin.Context) {
 		host := plainHost(c.Request.Host)
-		if host == "" || allowed[host] || isOwn(c.Request, host) { // no Host is HTTP/1.0, which browsers do not speak
+		if host == "" || allowed[host] || isOwn(c.Request, host) { // a request without Host is HTTP/1.0, which browsers do not use
 			return
 		}
 		problem.Write(c, http.StatusMisdirectedRequest, "failed",
@@ -37,7 +37,8 @@ func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	}
 }
 
-// isOwn: host is a name or an address of loopback, or the address that the request came in at.
+// isOwn reports whether host is a name or an address of loopback, or the address that the request
+// came in at.
 func isOwn(r *http.Request, host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
@@ -47,7 +48,7 @@ func isOwn(r *http.Request, host string) bool {
 	return ip.Unmap().IsLoopback() || ok && local.AddrPort().Addr().Unmap() == ip.Unmap()
 }
 
-// plainHost is a Host without its port, its brackets, the dot at its end, and capitals.
+// plainHost returns a Host in lower case without its port, its brackets, and the dot at its end.
 func plainHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -22,11 +22,11 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// handler has every route of the shop. addr is where it listens, token what
-// admin routes ask for elsewhere than on loopback.
+// handler returns the handler with every route of the shop. addr is where it listens. On an address
+// other than loopback, admin routes require token.
 func (s *Shop) handler(addr net.Addr, token string) *gin.Engine {
 	r := gin.New()
-	r.RedirectTrailingSlash = false // a redirect would be no problem+json
+	r.RedirectTrailingSlash = false // a redirect would not be problem+json
 	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
 	r.Use(s.connections.lastAnswer, identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.config.Hosts), limitBody, problem.CheckQuery)
@@ -79,13 +79,13 @@ func (s *Shop) strategies(c *gin.Context) {
 				promised[fault] = v
 			}
 		}
-		e.Promise, e.PromiseOn = promised, nil // what holds here
+		e.Promise, e.PromiseOn = promised, nil // the promise on this engine
 		list = append(list, availableStrategy{e, why == "", why})
 	}
 	c.JSON(http.StatusOK, list)
 }
 
-// ready answers whether every server that is configured answers.
+// ready reports whether every configured server answers.
 func (s *Shop) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), s.deadline)
 	defer cancel()

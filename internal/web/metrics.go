@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// metrics are what /metrics shows, in a registry of their own.
+// metrics are the metrics of /metrics, in a registry of their own.
 type metrics struct {
 	registry *prometheus.Registry
 	buys     *prometheus.CounterVec
@@ -46,7 +46,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// turnedAway counts a buy that found no seat; it took no time inside.
+// turnedAway counts a buy that was refused at the admission. It took no time inside.
 func (m *metrics) turnedAway(strategy string) {
 	m.buys.WithLabelValues(strategy, string(purchase.Busy)).Inc()
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// maxBody bounds every request's body, in bytes. The largest honest one, a
-// purchase with two names of 255 characters, has some 2 KiB.
+// maxBody limits every request's body, in bytes. The largest valid one, a purchase with two names
+// of 255 characters, has about 2 KiB.
 const maxBody = 64 << 10
 
-// plausibleID keeps a caller's request id out of the log where it could forge a line.
+// plausibleID matches request ids that cannot forge a line in the log.
 var plausibleID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// identify gives each request an id, the caller's own where it sent one.
+// identify gives each request an id: the client's own if it is valid, otherwise a new one.
 func identify(c *gin.Context) {
 	id := c.GetHeader(problem.RequestIDHeader)
 	if !plausibleID.MatchString(id) {
@@ -36,9 +36,8 @@ func identify(c *gin.Context) {
 	c.Header(problem.RequestIDHeader, id)
 }
 
-// logRequests writes one line a request: at debug, since a rush makes
-// thousands, but for what went wrong inside the shop. A server that is down is
-// said once, and then every outageEvery.
+// logRequests writes a line for each request. The level is debug, since a rush makes thousands,
+// except for failures inside the shop. A server that is down is logged once every outageEvery.
 func logRequests(log *slog.Logger) gin.HandlerFunc {
 	down := outages{log: log, said: map[string]time.Time{}}
 	return func(c *gin.Context) {
@@ -72,15 +71,15 @@ type outages struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
-	said map[string]time.Time // by server
+	said map[string]time.Time // time of the last line, by server
 }
 
-// outageEvery is between two lines on the same server, however many buyers find it down.
+// outageEvery is the minimum time between two lines about the same server.
 const outageEvery = 10 * time.Second
 
 func (o *outages) note(err error) {
 	var down *purchase.Unavailable
-	if !errors.As(err, &down) || errors.Is(err, context.Canceled) { // by a caller who hung up
+	if !errors.As(err, &down) || errors.Is(err, context.Canceled) { // because the client hung up
 		return
 	}
 	o.mu.Lock()
@@ -92,7 +91,7 @@ func (o *outages) note(err error) {
 	o.log.Warn("a server is down", "server", down.Server, "error", down.Err.Error())
 }
 
-// recoverPanics answers 500 where a handler panicked; the log has the panic.
+// recoverPanics logs a panic of a handler and answers 500.
 func recoverPanics(log *slog.Logger) gin.HandlerFunc {
 	return gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, panicked any) {
 		log.Error("panic", "path", c.Request.URL.Path, "panic", fmt.Sprint(panicked),
@@ -101,8 +100,8 @@ func recoverPanics(log *slog.Logger) gin.HandlerFunc {
 	})
 }
 
-// limitBody ends the connection with the answer where a body is too large: else the server
-// would wait for the rest of it before it answers. It is net/http's own writer that knows how.
+// limitBody closes the connection after the answer if a body is too large. Otherwise the server
+// would wait for the rest of the body before it answers. This needs net/http's own writer.
 func limitBody(c *gin.Context) {
 	w := http.ResponseWriter(c.Writer)
 	if inner, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
@@ -111,9 +110,8 @@ func limitBody(c *gin.Context) {
 	c.Request.Body = http.MaxBytesReader(w, c.Request.Body, maxBody)
 }
 
-// adminOnly lets everybody in on a loopback address, where only this machine's
-// users can call. Elsewhere a caller needs the token; while none is set, nobody
-// gets in.
+// adminOnly lets all callers in on a loopback address, which only users of this machine can reach.
+// On other addresses a caller needs the token. If none is set, all callers are refused.
 func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 	if isLoopback(addr) {
 		return func(*gin.Context) {}
@@ -140,7 +138,7 @@ func isLoopback(addr net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// lastAnswer tells the client, once finish was called.
+// lastAnswer tells the client to close the connection, once finish was called.
 func (c *connections) lastAnswer(g *gin.Context) {
 	if c.finishing.Load() {
 		g.Header("Connection", "close")

@@ -31,8 +31,7 @@ func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 	})
 }
 
-// databaseDown asks the database for a sign of life, once for all callers at
-// the same time.
+// databaseDown pings the database, once for all concurrent callers.
 func (s *Shop) databaseDown(ctx context.Context) error {
 	_, err, _ := s.asking.Do("database", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.deadline)
@@ -45,7 +44,7 @@ func (s *Shop) databaseDown(ctx context.Context) error {
 	return nil
 }
 
-// newRoom is a room that buys at this shop's counter, under each strategy that it can run.
+// newRoom returns a room that buys from this shop under each strategy that it can run.
 func (s *Shop) newRoom() *room.Room {
 	config := room.Config{Sell: s.counter.Sell, Known: s.isProduct, Restock: s.restock}
 	for _, e := range lockstrategy.All() {
@@ -56,7 +55,7 @@ func (s *Shop) newRoom() *room.Room {
 	return room.New(config)
 }
 
-// isProduct says why there is no such product, or nil.
+// isProduct returns an error if the product does not exist.
 func (s *Shop) isProduct(ctx context.Context, name string) error {
 	_, err := product.ByName(s.engine.DB.WithContext(ctx), name)
 	if errors.Is(err, product.ErrNotFound) {

@@ -20,11 +20,11 @@ import (
 // ShutdownTimeout is how long running buys may take to finish.
 const ShutdownTimeout = 10 * time.Second
 
-// ErrUnfinished: the shop has cut off buyers, which is no clean end.
+// ErrUnfinished means that the shop has cut off buyers at its end.
 var ErrUnfinished = errors.New("some buys did not finish")
 
-// Serve serves at addr until ctx ends, and then lets running buys finish. The first line
-// on stdout says where. On another address than loopback, admin routes ask for token.
+// Serve serves at addr until ctx ends, then lets running buys finish. It prints its address as the
+// first line on stdout. On an address other than loopback, admin routes require token.
 func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) 
 	}
 	s.log.Info("stopping: letting running buys finish", "patience", ShutdownTimeout)
 	if s.runs != nil {
-		go s.runs.Close() // a rush of the page's ends meanwhile
+		go s.runs.Close() // a rush of the live page ends meanwhile
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
@@ -68,11 +68,11 @@ func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) 
 	return nil
 }
 
-// announce says where the shop is: in the first line an address that this machine can open, and
-// where others can reach it, what they open.
+// announce prints where the shop is. The first line is an address that this machine can open. If
+// others can reach the shop, their addresses follow.
 func announce(out io.Writer, addr net.Addr, token string) {
 	here := addr.String()
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // which no browser opens
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // browsers cannot open an unspecified address
 		here = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
 	fmt.Fprintf(out, "%shttp://%s\n", localserver.Listening, here)
@@ -91,14 +91,14 @@ func announce(out io.Writer, addr net.Addr, token string) {
 	}
 }
 
-// Server has the time-outs that a public port needs. The live page's streams
-// lift the write time-out for themselves and end with the shutdown.
+// Server returns a server with the time-outs that a public port needs. The live page's streams
+// remove the write time-out for themselves and end with the shutdown.
 func (s *Shop) Server(addr net.Addr, token string) *http.Server {
 	server := &http.Server{
 		Handler:           s.handler(addr, token),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.config.Settings.Wait + 20*time.Second, // and a COMMIT that hangs
+		WriteTimeout:      s.config.Settings.Wait + 20*time.Second, // including a COMMIT that hangs
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         s.connections.changed,
@@ -107,7 +107,7 @@ func (s *Shop) Server(addr net.Addr, token string) *http.Server {
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)
 	if games := s.config.Games; games != nil {
-		server.RegisterOnShutdown(games.Close) // with them their pages' streams end
+		server.RegisterOnShutdown(games.Close) // the streams of their pages end with them
 	}
 	return server
 }

@@ -1,10 +1,10 @@
-// Package web is the shop as a service over HTTP: it puts the strategies on the counter,
-// serves the routes, and ends without cutting off a buyer.
+// Package web is the shop as a service over HTTP. It offers the strategies, serves the routes, and
+// shuts down without cutting off a buyer.
 //
 //	engine -> New -> Shop -> Serve
 //
-// It is the one place that knows every part of a shop that serves. http.go has the routes,
-// middleware_http.go what applies to each request, connections.go which connections stay open.
+// It is the only package that knows every part of a serving shop. http.go has the routes,
+// middleware_http.go the handlers for every request, connections.go the limit on connections.
 package web
 
 import (
@@ -32,14 +32,14 @@ import (
 // Config says how a shop serves.
 type Config struct {
 	Settings       lockstrategy.Settings
-	MaxInflight    int            // buys at once; further ones are answered busy
-	MaxConnections int            // connections at once; 0: unlimited
+	MaxInflight    int            // concurrent buys; further ones are answered busy
+	MaxConnections int            // concurrent connections; 0: unlimited
 	SoldOutCheck   bool           // answer buyers of a sold-out product before a strategy takes a lock
 	Admission      bool           // answer busy at once if a buyer could not be served in time
 	Hosts          []string       // names, besides its own, that requests may be for
 	Failpoints     *failpoint.Set // nil unless shop verify has started the shop
 	Gather         int            // see gathering; 0: no buyer waits for another
-	Sender         runs.Sender    // sends the live page's rushes; nil: the page sends none
+	Sender         runs.Sender    // sends the live page's rushes; nil: the page has none
 	Games          *host.Host     // nil: the shop has no games
 }
 
@@ -49,20 +49,20 @@ type Shop struct {
 	engine      *engine.Engine
 	log         *slog.Logger
 	watch       *watcher
-	runs        *runs.Keeper // nil: there is no Sender
+	runs        *runs.Keeper // nil without a Sender
 	counter     *purchase.Counter
 	room        *room.Room
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
 	closers     []io.Closer
-	deadline    time.Duration // of a server that is asked whether it is there
+	deadline    time.Duration // for a server's answer to a health check
 	asking      singleflight.Group
 	connections *connections
-	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
-	admission   *purchase.Admission    // of all strategies
+	soldOut     *purchase.SoldOutCheck // shared by strategies that sell from product.amount
+	admission   *purchase.Admission    // shared by all strategies
 }
 
-// New puts every strategy that the engine can run on the counter.
+// New returns a shop with every strategy that the engine can run.
 func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	s := &Shop{
 		config: c, engine: e, log: log, connections: newConnections(c.MaxConnections), deadline: 2 * time.Second,
@@ -94,7 +94,7 @@ func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	return s
 }
 
-// Add puts a strategy on the counter, with its lock, its worker and what it has to close.
+// Add adds a strategy with its lock, its worker and its Close.
 func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	if lock, ok := strategy.(purchase.Resetter); ok {
 		s.locks = append(s.locks, lock)
@@ -121,11 +121,11 @@ func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	s.counter.Strategies[name] = strategy
 }
 
-// Observe takes what a strategy reports of its lock.
+// Observe receives the lock events of strategies.
 func (s *Shop) Observe(ctx context.Context, e lockstrategy.Event) { s.watch.lockEvent(ctx, e) }
 
-// Work starts what the strategies do besides the buys; stop ends it, waits,
-// and closes the strategies.
+// Work starts the background work of the strategies. stop ends it, waits for it, and closes the
+// strategies.
 func (s *Shop) Work(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// checkFor is the check of one strategy: the one of all that sell from product.amount, or
-// one of its own.
+// checkFor returns the check of a strategy: the shared one of all strategies that sell from
+// product.amount, or its own.
 func (s *Shop) checkFor(name string) *purchase.SoldOutCheck {
 	if entry, ok := lockstrategy.ByName(name); ok && entry.Left != nil {
 		return s.newCheck(entry.Left)
@@ -18,9 +18,9 @@ func (s *Shop) checkFor(name string) *purchase.SoldOutCheck {
 	return s.soldOut
 }
 
-// newCheck reads beside the buyers: in their pool it would stand in line behind those whom
-// it is to overtake. A database that hangs must not cost a buyer the whole wait before its
-// strategy, which may not need it, is asked.
+// newCheck returns a check with connections of its own. In the buyers' pool it would wait behind
+// the very buyers that it should overtake. Its read has a short time-out, so that a database that
+// hangs does not take a buyer's whole wait before the strategy runs.
 func (s *Shop) newCheck(left func(db *gorm.DB, product string) (int64, error)) *purchase.SoldOutCheck {
 	return purchase.NewSoldOutCheck(func(ctx context.Context, product string) (int64, error) {
 		return left(s.engine.Admin.WithContext(ctx), product)

@@ -15,7 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Warnings says what may be wrong with the servers. A lock waits for that many replicas.
+// Warnings lists possible problems with the servers. replicas is the number of replicas that a lock
+// waits for.
 func Warnings(ctx context.Context, e *engine.Engine, replicas int) []string {
 	if warning := warnOfReplicas(ctx, e, replicas); warning != "" {
 		return append(slices.Clone(e.Warnings), warning)
@@ -23,8 +24,7 @@ func Warnings(ctx context.Context, e *engine.Engine, replicas int) []string {
 	return e.Warnings
 }
 
-// warnOfReplicas warns of primaries that have fewer replicas now than a lock waits for; ""
-// where all have so many.
+// warnOfReplicas warns of primaries with fewer replicas than a lock waits for, or returns "".
 func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
 	if wait == 0 || e.Redis == nil {
 		return ""
@@ -53,7 +53,7 @@ func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
 	return fmt.Sprintf("--redis-wait %d: a primary of Redis has %s replicas now; until it has %d, buyers of %s are told busy", wait, short[0], wait, strings.Join(Confirming(), ", "))
 }
 
-// Confirming are the strategies that can wait for replicas.
+// Confirming returns the strategies that can wait for replicas.
 func Confirming() (names []string) {
 	for _, e := range lockstrategy.All() {
 		if e.Confirms {
@@ -63,8 +63,8 @@ func Confirming() (names []string) {
 	return names
 }
 
-// Uncheck says why there is no sold-out check on this engine though the config asks for
-// one; "" where there is one, or none is wanted. It takes the wish back.
+// Uncheck turns the sold-out check off if this engine does not support it, and returns the reason.
+// It returns "" if the check stays on or was off.
 func (c *Config) Uncheck(e *engine.Engine) string {
 	why := e.Lacks[dialect.CurrentReads]
 	if !c.SoldOutCheck || why == "" {

@@ -11,21 +11,20 @@ import (
 	"github.com/oversell/oversell/internal/teach/live"
 )
 
-// watcher sees each buy and each lock event, for the metrics, the live page and
-// a shop verify.
+// watcher receives each buy and each lock event, for the metrics, the live page and shop verify.
 type watcher struct {
 	metrics    *metrics
 	hub        *live.Hub
-	failpoints *failpoint.Set // nil unless the shop is the child of a shop verify
+	failpoints *failpoint.Set // nil unless shop verify has started the shop
 }
 
-// Called is purchase.Watcher.Called.
+// Called implements purchase.Watcher.
 func (w *watcher) Called(strategy string, o purchase.Order) {
 	w.metrics.called()
 	w.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount})
 }
 
-// TurnedAway is purchase.Watcher.TurnedAway.
+// TurnedAway implements purchase.Watcher.
 func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
 	w.metrics.turnedAway(strategy)
 	now := time.Now()
@@ -35,7 +34,7 @@ func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
 	})
 }
 
-// Returned is purchase.Watcher.Returned.
+// Returned implements purchase.Watcher.
 func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called time.Time) {
 	now := time.Now()
 	w.metrics.returned(strategy, r, outcome, now.Sub(called))
@@ -51,8 +50,8 @@ func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt
 	w.publish(e)
 }
 
-// lockEvent is the lockstrategy.Observer. A buyer that waits and has a token
-// already has been admitted by a strategy that writes elsewhere: redis-lua.
+// lockEvent implements lockstrategy.Observer. A waiting buyer with a token has been admitted by a
+// strategy that writes in another goroutine: redis-lua.
 func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
 		defer w.failpoints.Admitted(ctx)
@@ -65,8 +64,7 @@ func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	}
 }
 
-// publish sends an event to the live page, and to the shop verify that started
-// this shop with failpoints.
+// publish sends an event to the live page and, with failpoints, to shop verify.
 func (w *watcher) publish(e history.Event) {
 	if w.failpoints != nil {
 		w.failpoints.Record(e)
@@ -74,7 +72,7 @@ func (w *watcher) publish(e history.Event) {
 	w.hub.Publish(e)
 }
 
-// soldTells: what a receipt of the strategy says is left tells which unit was sold.
+// soldTells reports whether the remaining stock in the strategy's receipt identifies the sold unit.
 func soldTells(strategy string) bool {
 	entry, ok := lockstrategy.ByName(strategy)
 	return ok && !entry.LeftLags && !entry.AdmitsFirst

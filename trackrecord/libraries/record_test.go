@@ -2,14 +2,13 @@
 // servers. go.mod pins versions with the bugs. fixed.mod pins versions with fixes, as far as they
 // exist:
 //
-// ⏎ go test -v -run TestRedislock83 .
-//
+//	go test -v -run TestRedislock83 .
 //	go test -v -run TestRedislock83 -modfile=fixed.mod .
 //
 // curator_test.go copies a bug in a Java library that needs a lost answer.
 //
 // Both commands pass. A test compares its observation with the known behaviour of the version in
-// use. docs/reference/track-record.md has the table.
+// use. docs/track-record.md has the table.
 package libraries
 
 import (

@@ -37,7 +37,7 @@ const (
 // docs/witnesses/by-database shows the same schedule on each database, and each run ends as
 // promised.
 //
-// ⏎ go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
+//	go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
 func TestByDatabase(t *testing.T) {
 	localservertest.SkipShort(t)
 	var on []*onLevel

@@ -5,21 +5,19 @@
 // The failpoints are in the database driver and in the observer of lock events. Strategies do not
 // know of them:
 //
-// ⏎ strategy -> gorm -> database/sql -> Conn (here) -> MySQL or SQLite
+//	strategy -> gorm -> database/sql -> Conn (here) -> MySQL or SQLite
 //
 // The point depends on the kind of strategy:
 //
-// ⏎ - a lock around the section, and SQL that reads before it writes: the read of
-//
-//	  the product's row, or the COMMIT;
-//	- a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
-//	- an order that another goroutine writes (redis-lua): the event of its admission.
+//   - a lock around the section, and SQL that reads before it writes: the read of
+//     the product's row, or the COMMIT;
+//   - a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
+//   - an order that another goroutine writes (redis-lua): the event of its admission.
 //
 // The protocol is line-based. The parent process sends commands to one pipe and reads events from
 // the other.
 //
-// ⏎ in: hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
-//
+//	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
 

@@ -1,4 +1,5 @@
-// Package childlog keeps the beginning of what a child process writes, and finds why it ended.
+// Package childlog keeps the beginning of a child process's output, and finds the reason why the
+// child ended.
 package childlog
 
 import (
@@ -7,8 +8,8 @@ import (
 	"sync"
 )
 
-// A Log keeps the first Most bytes: a child that prints without end must not fill memory. Its
-// methods may be called by several goroutines.
+// A Log keeps the first Most bytes, so that a child that prints without end does not fill memory.
+// Its methods may be called by several goroutines.
 type Log struct {
 	Most int
 
@@ -16,7 +17,7 @@ type Log struct {
 	text bytes.Buffer
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -24,14 +25,14 @@ func (l *Log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns what was kept so far.
+// String returns the output kept so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Fatal finds the line by which Go says that the process ended by itself; "" if there is none.
+// Fatal returns the line in which Go reports that the process ended by itself, or "".
 func Fatal(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

@@ -16,28 +16,29 @@ import (
 	"strings"
 )
 
-// Module is this project's.
+// Module is the path of this project's module.
 const Module = "github.com/oversell/oversell"
 
 // A source is code that is linked into a judge.
 type source struct {
 	Name      string
-	Path      string // its import path
-	New       string // its function of type judge.New; "": New
-	Reference string // the import path of the code to compare it with; "": none
+	Path      string // import path
+	New       string // name of the function of type judge.New; "": New
+	Reference string // import path of the code to compare with; "": none
 }
 
-// judgeFolder is where the judge's main package seems to be: in an overlay. go.mod and go.sum are
-// copies, which the go command may complete. So nothing is written into the learner's folder.
+// judgeFolder is the folder of the judge's main package. It exists only in an overlay. go.mod and
+// go.sum are copies that the go command may complete, so nothing is written to the learner's
+// folder.
 const judgeFolder = "oversell-judge"
 
-// An ownError is the compiler's word on the learner's code.
+// An ownError is the compiler's error in the learner's code.
 type ownError struct{ text string }
 
 func (e *ownError) Error() string { return e.text }
 
-// buildJudge compiles a program that holds the sources to their exercises. dir is in the module
-// that has them, and all output goes into temp.
+// buildJudge compiles a program that judges the sources. dir is a folder of their module, and all
+// output goes to temp.
 func buildJudge(ctx context.Context, dir, temp string, sources []source) (program string, _ error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", errors.New("there is no go in PATH; an exercise is compiled here: https://go.dev/dl")
@@ -74,11 +75,11 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source) (progra
 	return program, nil
 }
 
-// overlayFile tells the go command about the overlay.
+// overlayFile describes the overlay to the go command.
 const overlayFile = "overlay.json"
 
-// goCommand runs the go command in dir, with the overlay and the go.mod that are in temp. It asks
-// no network: the module cache has what this program was built from.
+// goCommand runs the go command in dir with the overlay and the go.mod in temp. It uses no network:
+// the module cache has everything that this program was built from.
 func goCommand(ctx context.Context, dir, temp, verb string, args ...string) *exec.Cmd {
 	flags := []string{verb, "-overlay", filepath.Join(temp, overlayFile), "-modfile", filepath.Join(temp, "go.mod")}
 	c := exec.CommandContext(ctx, "go", append(flags, args...)...)
@@ -87,7 +88,7 @@ func goCommand(ctx context.Context, dir, temp, verb string, args ...string) *exe
 	return c
 }
 
-// mainOf is the judge's main package.
+// mainOf returns the judge's main package.
 func mainOf(sources []source) string {
 	var imports, entries strings.Builder
 	paths := map[string]string{}
@@ -107,11 +108,11 @@ func mainOf(sources []source) string {
 	return fmt.Sprintf("package main\n\nimport (\n\t%q\n%s)\n\nfunc main() {\n\tjudge.Main(map[string]judge.New{\n%s\t})\n}\n", Module+"/exercises/judge", &imports, &entries)
 }
 
-// mostLines of a compiler's output are shown.
+// mostLines limits the lines of compiler output that are shown.
 const mostLines = 12
 
-// compiler is what a failed build says to a learner: the compiler's own lines, on the learner's
-// own files.
+// compiler returns a failed build's message for a learner: the compiler's own lines about the
+// learner's own files.
 func compiler(out string, err error) string {
 	var lines []string
 	for line := range strings.Lines(out) {
@@ -120,7 +121,7 @@ func compiler(out string, err error) string {
 		case line == "", strings.HasPrefix(line, "# "), importer.MatchString(line):
 		case entry.MatchString(line):
 			return "New is missing, or is another function: func New(kit kata.Kit) kata.Strategy"
-		case ours.MatchString(line): // it is about what the judge imports
+		case ours.MatchString(line): // it is about the judge's imports
 			lines = append(lines, ours.ReplaceAllString(line, ""))
 		default:
 			lines = append(lines, strings.TrimPrefix(line, "./"))
@@ -135,15 +136,15 @@ func compiler(out string, err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// Lines of a build that are about the judge's main package.
+// These match lines of a build about the judge's main package.
 var (
 	importer = regexp.MustCompile(`^package \S*` + judgeFolder + `$`)
 	entry    = regexp.MustCompile(`\bcode\d+\.New\b`)
 	ours     = regexp.MustCompile(`^\t?(imports \S+: )?\S*(shop-exercise-\d+|` + judgeFolder + `)/main\.go:\d+:\d+: `)
 )
 
-// Sources is the folder with the sources of this very program; "" where it was built from a
-// published version, which is then returned.
+// Sources returns the folder with the sources of this program. If it was built from a published
+// version, folder is "", and version is that version.
 func Sources(ctx context.Context) (folder, version string, _ error) {
 	if built := builtFrom(); isModule(built) {
 		return built, "", nil
@@ -159,20 +160,20 @@ func Sources(ctx context.Context) (folder, version string, _ error) {
 	return "", "", errors.New("the sources that shop was built from are not to be found, and an exercise is compiled with them: call it in a checkout of the project, or install a published version")
 }
 
-// builtFrom returns the folder of the module at the time when this file was compiled; "" if the
-// compiler left it out (-trimpath).
+// builtFrom returns the folder of the module when this file was compiled, or "" if the compiler
+// removed it (-trimpath).
 func builtFrom() string {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {
 		return ""
 	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "..") // of internal/teach/exercise
+	return filepath.Join(filepath.Dir(file), "..", "..", "..") // the folder of this file is internal/teach/exercise
 }
 
-// published is a version that a module proxy has.
+// published matches a version that a module proxy serves.
 var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// isModule: the folder has this project's go.mod.
+// isModule reports whether the folder has this project's go.mod.
 func isModule(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	return err == nil && folder != "" && strings.HasPrefix(string(text), "module "+Module+"\n")

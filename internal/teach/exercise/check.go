@@ -20,24 +20,24 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// judgeWithin bounds the child that holds the code to the exercise. It bounds each part by
-// itself, and is ended only where it cannot.
+// judgeWithin limits the child that judges the code. The child limits each part itself and is
+// killed only if that fails.
 const judgeWithin = 6 * time.Minute
 
-// A Result is what a check has shown.
+// A Result is the result of a check.
 type Result struct {
 	judge.Report
-	PerSecond      float64 `json:"per_second"`       // sales of the crowd; 0 where there was none
-	TheirPerSecond float64 `json:"their_per_second"` // the reference's, in the same run
+	PerSecond      float64 `json:"per_second"`       // sales per second of the rush; 0 without a rush
+	TheirPerSecond float64 `json:"their_per_second"` // of the reference in the same run
 }
 
-// A judged is a compiled judge, and which of its sources it is about.
+// A judged is a compiled judge, and the source that it judges.
 type judged struct {
 	program  string
 	exercise exercises.Exercise
 	source   string
-	pkg      string // its import path
-	dir      string // where it lies
+	pkg      string // import path
+	dir      string // its folder
 }
 
 // orders runs the checks of the child.
@@ -78,12 +78,12 @@ func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
 	return failed(ending(said.String(), j.pkg)), nil
 }
 
-// failed is a report of code that has ended its own process.
+// failed returns a report about code that has ended its own process.
 func failed(why string) judge.Report {
 	return judge.Report{Checks: []judge.Check{{Name: "the code runs", Verdict: judge.Wrong, Why: why}}}
 }
 
-// ending is why a process has ended by itself, in one line.
+// ending returns the reason, in one line, why a process has ended by itself.
 func ending(said, pkg string) string {
 	line := childlog.Fatal(said)
 	if line == "" {
@@ -95,17 +95,17 @@ func ending(said, pkg string) string {
 	return line
 }
 
-// mostSaid bounds what is kept of a child's output.
+// mostSaid limits the output of a child that is kept.
 const mostSaid = 1 << 20
 
-// What a crowd is.
+// The size of a rush.
 const (
 	crowdBuyers = 200
 	crowdStock  = 100
 	processes   = 2
 )
 
-// crowds sends one to the code, and where that holds one to the reference.
+// crowds sends a rush to the code and, if the code holds, one to the reference.
 func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64, err error) {
 	c.Name = fmt.Sprintf("%d buyers at once for %d units, in two processes", crowdBuyers, crowdStock)
 	r, said, err := j.crowd(ctx, j.source)
@@ -128,8 +128,8 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		}
 		return c, own, 0, nil
 	}
-	// In turn, and the better of two each: a machine that does something else for a second
-	// must not make one of them look slow.
+	// They take turns, and the better of two rushes counts. Otherwise a machine that is busy for a
+	// second would make one of them look slow.
 	for _, of := range []struct {
 		source string
 		best   *float64
@@ -142,12 +142,12 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 	return c, own, theirs, nil
 }
 
-// serve is the command of a shop with a source, at a port of its own.
+// serve returns the command of a shop that serves a source on a port of its own.
 func (j judged) serve(source string, wait, lease time.Duration) *exec.Cmd {
 	return exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
 }
 
-// crowd sends one crowd to processes with a source.
+// crowd sends one rush to processes with a source.
 func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said string, err error) {
 	wait, lease := 5*time.Second, 10*time.Second
 	e, err := engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: wait, Lease: lease, Conns: 64})
@@ -183,13 +183,13 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 	} else {
 		r, err = rush.Run(ctx, config)
 	}
-	if err != nil && ctx.Err() == nil { // a process that has ended answers nobody
+	if err != nil && ctx.Err() == nil { // after a process has ended, there is no answer
 		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
 	}
 	return r, log.String(), err
 }
 
-// check runs everything, up to the first check that does not pass.
+// check runs all checks up to the first that does not pass.
 func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
 	told("every order of a few buyers' commands")
 	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
@@ -205,7 +205,7 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 	return r, nil
 }
 
-// add adds a check. What was not sure stays so, and stands last, unless this one is wrong.
+// add adds a check. An earlier unsure check stays last, unless this one found an error.
 func (r *Result) add(c judge.Check) {
 	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
 		r.Checks = append(r.Checks[:n-1], c, r.Last())

@@ -1,10 +1,10 @@
-// Package exercise is what shop exercise does: it copies an exercise into a learner's folder,
-// compiles what is there together with the judge, runs that as a child, sends it crowds and
-// faults, and keeps what was solved.
+// Package exercise implements shop exercise. It copies an exercise to a learner's folder and
+// compiles the code there together with the judge. It runs that program as a child, injects faults,
+// and records which exercises are solved.
 //
-//	DIR/shop.go --build--> judge (child) -- alone, drills, every order --> Report
-//	                       judge serve (two children) <-- crowd over HTTP -- internal/load/rush
+//	DIR/shop.go --build--> judge (child) -- alone, drills, every schedule --> Report
+//	                       judge serve (two children) <-- rush over HTTP -- internal/load/rush
 //
-// The learner's code never runs in this process: what panics, never ends or fills memory there
-// ends with the child. What the exercises are is the package exercises.
+// The learner's code never runs in this process. If it panics, never ends or fills memory, only the
+// child is affected. Package exercises has the content of the exercises.
 package exercise

@@ -14,9 +14,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/trial"
 )
 
-// CheckFolder says in one line what a learner's folder has lost since it was started.
+// CheckFolder says in one line what is missing from a learner's folder.
 func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string) error {
-	if language != "" { // In has found its file
+	if language != "" { // In has found the file already
 		return nil
 	}
 	missing := e.LearnersFile("")
@@ -27,18 +27,18 @@ func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string
 		}
 		slices.Sort(files)
 		missing = strings.Join(files, " and no ")
-	} else if code, err := fs.Glob(os.DirFS(dir), "*.go"); err == nil && len(code) > 0 { // by whatever name
+	} else if code, err := fs.Glob(os.DirFS(dir), "*.go"); err == nil && len(code) > 0 { // under any name
 		return checkReplaced(ctx, dir)
 	}
 	return fmt.Errorf("%s has no %s, which is what is checked: put it back, or begin again in a new folder: shop exercise start %d DIR", dir, missing, e.Number)
 }
 
-// checkReplaced: the sources that the learner's go.mod names are there.
+// checkReplaced checks that the sources named in the learner's go.mod exist.
 func checkReplaced(ctx context.Context, dir string) error {
 	file := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil // which the check says by itself
+		return nil // the check reports this error itself
 	}
 	for line := range strings.Lines(string(text)) {
 		folder, found := strings.CutPrefix(strings.TrimSpace(line), "replace "+Module+" => ")

@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// notes are what a task's text lacks for a language.
+// notes is the part of a task that is specific to a language.
 const notes = "NOTES.md"
 
-// NotIn says in which languages an exercise is available.
+// NotIn returns an error that says in which languages an exercise is available.
 func NotIn(e exercises.Exercise, language string) error {
 	there := append([]string{"go"}, e.LanguageNames()...)
 	verb := "are"
@@ -25,15 +25,15 @@ func NotIn(e exercises.Exercise, language string) error {
 	return fmt.Errorf("exercise %d is not available in %q; there %s %s", e.Number, language, verb, strings.Join(there, ", "))
 }
 
-// elsewhere stands at the head of a text that speaks of Go's names.
+// elsewhere is the first line of a text that uses Go's names.
 const elsewhere = "\n> The last section says what stands for `shop.go` and its kit in this language.\n"
 
-// modules is where npm puts what a program needs.
+// modules is the folder where npm installs packages.
 const modules = "node_modules"
 
-// linkModules has dir use the modules of the example in the sources of this program, where they
-// are installed: make workshop does, and then nothing is asked of the network. It returns what it
-// has written.
+// linkModules links the modules of the Node example into dir, if this program's sources have them.
+// make workshop installs them there, so no network is needed. It returns the names that it has
+// written.
 func linkModules(ctx context.Context, dir string) []string {
 	folder, _, err := Sources(ctx)
 	if err != nil || folder == "" {
@@ -44,13 +44,13 @@ func linkModules(ctx context.Context, dir string) []string {
 		return nil
 	}
 	if os.Symlink(installed, filepath.Join(dir, modules)) != nil {
-		return nil // then check says to run npm install
+		return nil // then check tells the learner to run npm install
 	}
 	return []string{modules}
 }
 
-// startReference is Start with the reference in place of the learner's file. Its servers are
-// those of learner, a folder that was started so, and so are its modules.
+// startReference starts the exercise with the reference instead of the learner's file. It uses the
+// servers and modules of learner, a folder that was started in the same way.
 func startReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
 	if _, err := Start(ctx, e, dir, language); err != nil {
 		return err
@@ -68,12 +68,12 @@ func startReference(ctx context.Context, e exercises.Exercise, dir, language, le
 		}
 	}
 	if _, err := os.Stat(installed); err == nil {
-		_ = os.Symlink(installed, filepath.Join(dir, modules)) // refused where Start has linked others
+		_ = os.Symlink(installed, filepath.Join(dir, modules)) // fails if Start has linked other modules
 	}
 	return nil
 }
 
-// foreignContent adds what Start writes for a program in another language.
+// foreignContent adds the files for a program in another language.
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {
 		return NotIn(e, language)

@@ -11,11 +11,11 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// yours is the learner's code among the sources of a judge.
+// yours is the name of the learner's code among a judge's sources.
 const yours = "yours"
 
-// Check compiles the code in dir, and holds it to its exercise. told is called as each part
-// begins. An error is bad input: the compiler's own words, a folder without an exercise.
+// Check compiles the code in dir and judges it. It calls told as each part begins. An error means
+// bad input: compiler errors, or a folder without an exercise.
 func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, told func(string)) (r Result, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return r, err
@@ -42,10 +42,10 @@ func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, t
 	return j.underFaults(ctx, r, told)
 }
 
-// Passed: every check has.
+// Passed reports whether every check has passed.
 func (r Result) Passed() bool { return r.Last().Verdict == "passed" }
 
-// modulePath is what the learner's module is called.
+// modulePath returns the path of the learner's module.
 func modulePath(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {

@@ -13,10 +13,11 @@ import (
 	"github.com/oversell/oversell/exercises/judge"
 )
 
-// packageMemory finds a variable of a package in the learner's folder; nil where there is none.
+// packageMemory finds a variable of a package in the learner's folder, or returns nil.
 //
-// The judge's buyers are processes of the shop, and live in one process of the system: a variable
-// of a package would join what two processes never share, and hide the orders in which it goes wrong.
+// The judge's buyers act as processes of the shop but run in one system process. They would share a
+// variable of a package, which two real processes never do, and the variable would hide the
+// schedules that go wrong.
 func packageMemory(dir string) (found *judge.Check, _ error) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || found != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -25,7 +26,7 @@ func packageMemory(dir string) (found *judge.Check, _ error) {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
 		if err != nil {
-			return nil // that is the compiler's to say
+			return nil // the compiler reports this error
 		}
 		if name := variable(file); name != nil {
 			at := files.Position(name.Pos())
@@ -40,7 +41,7 @@ func packageMemory(dir string) (found *judge.Check, _ error) {
 	return found, err
 }
 
-// variable is the first of a file's that may change.
+// variable returns the first variable of a file that may change.
 func variable(file *ast.File) *ast.Ident {
 	for _, d := range file.Decls {
 		of, ok := d.(*ast.GenDecl)
@@ -59,7 +60,7 @@ func variable(file *ast.File) *ast.Ident {
 	return nil
 }
 
-// fixed: the value is of a kind that nobody changes, an error or a script.
+// fixed reports whether the value is of a kind that stays constant: an error or a script.
 func fixed(value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	if !ok {

@@ -20,11 +20,11 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// programWithin is the budget of each search of a learner's program.
+// programWithin limits each search of a learner's program.
 const programWithin = 2 * time.Minute
 
-// CheckProgram holds a program in another language to its exercise, by the gates on the wire.
-// told is called with the name of each step.
+// CheckProgram judges a program in another language, with gates on its connections. It calls told
+// with the name of each step.
 func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
 	if faults {
 		return r, errors.New("--engine local is for the exercises in Go; a program in another language always has private servers")
@@ -48,13 +48,13 @@ func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir strin
 	}
 	told("the reference")
 	if theirs, err := referenceTrips(ctx, e, language, dir); err == nil {
-		r.Theirs = theirs // else unknown: it is no part of the judgement, and may not run beside the learner's files
+		r.Theirs = theirs // otherwise unknown: it does not affect the result, and the reference may not run next to the learner's files
 	}
 	return r, ctx.Err()
 }
 
-// referenceTrips are what the first buyer alone takes of the reference, on the servers of dir, the
-// learner's.
+// referenceTrips returns the reference's round trips with one buyer alone, on the servers of dir,
+// the learner's folder.
 func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir string) (trips float64, err error) {
 	temp, err := os.MkdirTemp("", "shop-exercise-")
 	if err != nil {
@@ -83,7 +83,7 @@ func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir str
 	return tripsIn(seen), err
 }
 
-// tripsIn are the commands of the first buyer alone, each a round trip.
+// tripsIn counts the commands of the first buyer alone. Each is a round trip.
 func tripsIn(seen target.Check) float64 {
 	if len(seen.Buyers) == 0 {
 		return 0
@@ -91,12 +91,13 @@ func tripsIn(seen target.Check) float64 {
 	return float64(len(seen.Buyers[0].Commands))
 }
 
-// programSearch is what a search is called.
+// programSearch returns the name of a search.
 func programSearch(s exercises.Search) string {
 	return s.Name() + ", on MariaDB or MySQL"
 }
 
-// searchProgram runs every order of the program's buyers. trips are those of the first alone.
+// searchProgram runs every schedule of the program's buyers. trips counts the round trips of the
+// first buyer alone.
 func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, trips float64, err error) {
 	p, err := app.Load(file)
 	if err != nil {
@@ -144,7 +145,7 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	return programCheck(report, max(s.Stock, 1)), tripsIn(seen), ctx.Err()
 }
 
-// programCheck is what a search has shown, where so many units were stocked.
+// programCheck turns the result of a search into a check. stocked is the stock at the start.
 func programCheck(r explore.Report, stocked int64) judge.Check {
 	switch {
 	case r.Violations > 0:
@@ -164,8 +165,8 @@ func programCheck(r explore.Report, stocked int64) judge.Check {
 	return judge.Check{Verdict: judge.Passed, Why: r.Extent()}
 }
 
-// programWhy is what is wrong, in one line: where the books are, in the words of the exercises
-// in Go, and then the query that has found it.
+// programWhy describes the error in one line. If stock and records are wrong, it uses the words of
+// the exercises in Go, followed by the query that found it.
 func programWhy(w *explore.Witness, stocked int64) string {
 	verdict, why, by := string(w.Verdict), w.Why, "; "
 	if len(w.Findings) > 0 {
@@ -181,8 +182,8 @@ func programWhy(w *explore.Witness, stocked int64) string {
 	return verdict + ": " + why
 }
 
-// programBooks are stock and records at the end, as the exercises' programs have them watched: a
-// record is one unit. False where they are not.
+// programBooks returns stock and records at the end, from the values that the exercise's file
+// watches. A record is one unit. read is false if the file does not watch them.
 func programBooks(w *explore.Witness, stocked int64) (r audit.Report, read bool) {
 	if len(w.Steps) == 0 {
 		return r, false

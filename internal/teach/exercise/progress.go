@@ -12,14 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Progress is which exercises were solved, and in which language first. It is a file in the
-// user's folder for settings.
+// A Progress records which exercises were solved, and first in which language. It is stored in the
+// user's configuration folder.
 type Progress struct {
 	file   string
-	solved map[string]string // by folder: the language
+	solved map[string]string // the language, by folder
 }
 
-// LoadProgress reads it; without a file nothing was solved.
+// LoadProgress reads the progress. Without a file, nothing is solved.
 func LoadProgress() (p Progress, _ error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -39,10 +39,10 @@ func LoadProgress() (p Progress, _ error) {
 	return p, nil
 }
 
-// On says how an exercise stands: "" or the language that it was solved in.
+// On returns the language in which an exercise was solved, or "".
 func (p Progress) On(e exercises.Exercise) string { return p.solved[e.Folder] }
 
-// Solved notes that an exercise was solved.
+// Solved records that an exercise was solved.
 func (p Progress) Solved(e exercises.Exercise, language string) error {
 	if p.solved[e.Folder] != "" {
 		return nil
@@ -50,7 +50,7 @@ func (p Progress) Solved(e exercises.Exercise, language string) error {
 	if language == "" {
 		language = "go"
 	}
-	if p.solved == nil { // the file said null
+	if p.solved == nil { // the file contained null
 		p.solved = map[string]string{}
 	}
 	p.solved[e.Folder] = language

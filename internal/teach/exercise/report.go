@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// Document is a check as a report.
+// Document returns the check as a report.
 func (r Result) Document(e exercises.Exercise, started time.Time) report.Document {
 	d := report.Document{
 		Command: "shop exercise check", Title: fmt.Sprintf("Exercise %d: %s", e.Number, e.Title), Lead: "What the check has shown, up to the first thing that goes wrong",
@@ -37,7 +37,7 @@ func (r Result) Document(e exercises.Exercise, started time.Time) report.Documen
 	return d
 }
 
-// Print writes what a check has shown.
+// Print prints the result of a check.
 func (r Result) Print(out io.Writer) {
 	for _, check := range r.Checks {
 		fmt.Fprintf(out, "  %-7s %s\n", check.Verdict, strings.TrimSuffix(check.Name+": "+check.Why, ": "))

@@ -15,14 +15,14 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// AppFile describes a program in another language, as shop explore --app has it.
+// AppFile describes a program in another language, as for shop explore --app.
 const AppFile = "app.yaml"
 
-// marker is the file by which a folder is known for that of an exercise.
+// marker is the file that identifies the folder of an exercise.
 const marker = "exercise.txt"
 
-// Start copies an exercise into dir, which must be empty or not be there yet. language is "" for
-// Go. It returns the files that it has written.
+// Start copies an exercise to dir, which must be empty or not exist. language is "" for Go. It
+// returns the names of the files.
 func Start(ctx context.Context, e exercises.Exercise, dir, language string) (written []string, _ error) {
 	all, err := content(ctx, e, language)
 	if err != nil {
@@ -43,7 +43,7 @@ func Start(ctx context.Context, e exercises.Exercise, dir, language string) (wri
 	return written, nil
 }
 
-// content is what Start writes, by name.
+// content returns the files that Start writes, by name.
 func content(ctx context.Context, e exercises.Exercise, language string) (map[string]string, error) {
 	task, err := e.Text("README.md")
 	if err != nil {
@@ -66,8 +66,8 @@ func content(ctx context.Context, e exercises.Exercise, language string) (map[st
 	return all, err
 }
 
-// moduleOf is the learner's go.mod and go.sum: what this project requires, so that the module
-// cache that it was built from is enough, and the project itself.
+// moduleOf returns the learner's go.mod and go.sum. They require this project and its dependencies,
+// so the module cache that built this program is enough.
 func moduleOf(e exercises.Exercise, folder, version string) (mod, sum string, _ error) {
 	if version != "" {
 		return fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s %s\n", learnerModule(e), Module, version), "", nil
@@ -98,10 +98,10 @@ func moduleOf(e exercises.Exercise, folder, version string) (mod, sum string, _ 
 		learnerModule(e), mod, Module, Module, strconv.Quote(filepath.ToSlash(folder)), &requires), string(sums), nil
 }
 
-// learnerModule is what the learner's module is called.
+// learnerModule returns the path of the learner's module.
 func learnerModule(e exercises.Exercise) string { return "learner.example/" + e.Name() }
 
-// emptied makes the folder, and refuses one that has something in it.
+// emptied creates the folder, and returns an error unless it is empty.
 func emptied(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -121,7 +121,7 @@ func emptied(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// In is the exercise that a folder was started with, and in which language; "" is Go.
+// In returns the exercise of a folder and its language; "" is Go.
 func In(dir string) (e exercises.Exercise, language string, _ error) {
 	text, err := os.ReadFile(filepath.Join(dir, marker))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 //go:embed web
 var web embed.FS
 
-// files are the page's own, by their route.
+// files maps the routes of the page's files to their names.
 func files() map[string]string {
 	routes := map[string]string{"/": "index.html"}
 	for _, name := range []string{"style.css", "app.js", "lane.js", "leader.js", "past.js", "picture.js", "shapes.js"} {

@@ -1,12 +1,11 @@
-// Package live shows a room of people what the shop does while it does it: a hub that
-// folds the events of buyers into lanes, and a page that draws them.
+// Package live shows an audience what the shop does at that moment: a hub turns the events of
+// buyers into lanes, and a page draws the lanes.
 //
-//	buyers -> Hub.Publish -> lanes -> what has changed since, 20 times a second -> GET /live/events -> page
-//	                      -> one bounded buffer a stream that asks for the events themselves
+//	buyers -> Hub.Publish -> lanes -> changes, 20 times a second -> GET /live/events -> page
+//	                      -> one bounded buffer for each stream that asks for the events themselves
 //
-// A page is sent the state and no history: it sees what stands now, whenever it is opened,
-// and one that is too slow sees fewer pictures of it and no wrong one. The invariant is that
-// no buyer ever waits for a page.
+// A page receives the current state and no history. It may be opened at any time. A page that is
+// too slow sees fewer updates, but each of them is correct. A buyer never waits for a page.
 package live
 
 import (
@@ -21,14 +20,14 @@ import (
 )
 
 const (
-	maxPages  = 64                    // streams at once
-	maxLanes  = 256                   // the ones unchanged for longest go first
+	maxPages  = 64                    // maximum number of streams
+	maxLanes  = 256                   // with more, the lanes without changes for longest are dropped
 	buffered  = 4096                  // events that a stream may lag behind
-	batchTime = 50 * time.Millisecond // what happens is sent together for so long: 20 messages a second at most
+	batchTime = 50 * time.Millisecond // changes within this time are sent together: at most 20 messages a second
 )
 
-// A Hub keeps the lanes and wakes the pages when they change. It alone knows which lanes there
-// are. Its methods may be called by any number of goroutines.
+// A Hub keeps the lanes and wakes the pages when they change. Its methods may be called by any
+// number of goroutines.
 type Hub struct {
 	exact func(strategy string) bool
 
@@ -43,36 +42,35 @@ type Hub struct {
 
 type laneKey struct{ product, strategy string }
 
-// A fact is something else that pages show, under its name.
+// A fact is another value that pages show, under its name.
 type fact struct {
 	value   json.RawMessage
 	version uint64
 }
 
-// page is one stream. It alone knows what it has sent.
+// page is one stream. It knows what it has sent.
 type page struct {
 	hub    *Hub
-	wake   chan struct{}      // holds one: there is something to send
-	events chan history.Event // nil: it does not ask for them
+	wake   chan struct{}      // holds a value if there is something to send
+	events chan history.Event // nil: the page does not ask for events
 
-	// Under the hub's mutex:
+	// Guarded by the hub's mutex:
 	dropped int64
-	seen    uint64 // the version that was sent; 0: nothing yet
+	seen    uint64 // the version that was sent; 0: none
 }
 
-// NewHub returns an open hub. exact tells of a strategy whether the stock that a seller
-// says is left tells which unit it sold; nil: never.
+// NewHub returns an open hub. exact reports whether the remaining stock in a strategy's receipt
+// identifies the sold unit; nil: never.
 func NewHub(exact func(strategy string) bool) *Hub {
 	h := &Hub{
 		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},
 		pages: map[*page]struct{}{}, closed: make(chan struct{}),
 	}
-	h.Set("max_cells", maxCells) // a page draws a shelf that nobody has bought from yet
+	h.Set("max_cells", maxCells) // so that a page can draw a shelf before the first sale
 	return h
 }
 
-// Publish folds e into its lane, hands it to the streams that ask for events, and never
-// waits for one.
+// Publish adds e to its lane and passes it to the streams that ask for events. It never blocks.
 func (h *Hub) Publish(e history.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +78,7 @@ func (h *Hub) Publish(e history.Event) {
 	case e.Kind == history.Restocked:
 		h.stocked[e.Product] = e.Amount
 		for key, l := range h.lanes {
-			l.ended = l.ended || key.product == e.Product // what is shown stays until its next buyer comes
+			l.ended = l.ended || key.product == e.Product // the lane stays as it is until its next buyer comes
 		}
 	case e.Strategy != "":
 		h.fold(e)
@@ -98,14 +96,14 @@ func (h *Hub) Publish(e history.Event) {
 	h.wake()
 }
 
-// sells: units were sold, so there is such a product.
+// sells reports whether units were sold, so that the product must exist.
 func sells(e history.Event) bool { return e.Kind == history.Return && e.Amount > 0 }
 
-// fold finds the event's lane, or makes one if the product is known to be there.
+// fold adds the event to its lane. It creates the lane if the product is known to exist.
 func (h *Hub) fold(e history.Event) {
 	l := h.lanes[laneKey{e.Product, e.Strategy}]
 	if l == nil {
-		if _, restocked := h.stocked[e.Product]; !restocked && !sells(e) { // anybody may ask for what is not there
+		if _, restocked := h.stocked[e.Product]; !restocked && !sells(e) { // a client may ask for a product that does not exist
 			return
 		}
 		l = h.add(e.Product, e.Strategy, h.stocked[e.Product])
@@ -120,8 +118,8 @@ func (h *Hub) fold(e history.Event) {
 	h.changed(l)
 }
 
-// add makes a lane. Where there are too many the one that is unchanged for longest goes, but
-// none of a run that is under way.
+// add creates a lane. With too many lanes, the one without changes for longest is dropped, except
+// lanes of a run under way.
 func (h *Hub) add(product, strategy string, stocked int64) *lane {
 	if len(h.lanes) >= maxLanes {
 		old := slices.DeleteFunc(slices.Collect(maps.Keys(h.lanes)), func(key laneKey) bool { return h.lanes[key].staged || h.lanes[key].frozen })
@@ -141,7 +139,7 @@ func (h *Hub) changed(l *lane) {
 	l.version, l.drawn = h.version, nil
 }
 
-// anew has every page begin with the whole state again: something is no more.
+// anew makes every page start again with the whole state, since something was removed.
 func (h *Hub) anew() {
 	for p := range h.pages {
 		p.seen = 0
@@ -157,8 +155,8 @@ func (h *Hub) wake() {
 	}
 }
 
-// Stage clears the product's lanes and sets up empty ones, in which so many units are on
-// sale, for the strategies that are about to sell it.
+// Stage replaces the product's lanes by empty ones for the strategies that are about to sell it,
+// each with that stock.
 func (h *Hub) Stage(product string, strategies []string, stocked int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,12 +168,12 @@ func (h *Hub) Stage(product string, strategies []string, stocked int64) {
 	h.wake()
 }
 
-// Freeze keeps a lane as it is, whatever is sold after its crowd, until Release.
+// Freeze keeps a lane as it is until Release, even if more units are sold.
 func (h *Hub) Freeze(product, strategy string) Lane {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := h.lanes[laneKey{product, strategy}]
-	if l == nil { // nobody came
+	if l == nil { // no buyer came
 		l = h.add(product, strategy, h.stocked[product])
 	}
 	l.settle()
@@ -185,7 +183,7 @@ func (h *Hub) Freeze(product, strategy string) Lane {
 	return l.picture()
 }
 
-// Release lets the product's lanes change again: each begins anew with its next buyer.
+// Release lets the product's lanes change again. Each starts empty with its next buyer.
 func (h *Hub) Release(product string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,11 +194,11 @@ func (h *Hub) Release(product string) {
 	}
 }
 
-// Set has every page know v, now and when it is opened later, under that name.
+// Set sends the value v under that name to every page, now or when it is opened.
 func (h *Hub) Set(name string, v any) {
 	value, err := json.Marshal(v)
 	if err != nil {
-		panic("a fact cannot be written as JSON: " + err.Error()) // it is this program's own
+		panic("a fact cannot be written as JSON: " + err.Error()) // the value is this program's own
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,8 +207,8 @@ func (h *Hub) Set(name string, v any) {
 	h.wake()
 }
 
-// Close ends every stream, now and later. http.Server.Shutdown would wait for
-// them: register it with RegisterOnShutdown. It may be called twice.
+// Close ends every stream, also later ones. http.Server.Shutdown would wait for streams, so
+// register Close with RegisterOnShutdown. It may be called twice.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,7 +219,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// join adds a page, which asks for events or not; nil when there are too many.
+// join adds a page, with or without events. It returns nil if there are too many.
 func (h *Hub) join(events bool) *page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,7 +230,7 @@ func (h *Hub) join(events bool) *page {
 	if events {
 		p.events = make(chan history.Event, buffered)
 	}
-	p.wake <- struct{}{} // the state is the first message
+	p.wake <- struct{}{} // the first message is the state
 	h.pages[p] = struct{}{}
 	return p
 }

@@ -11,80 +11,80 @@ import (
 )
 
 const (
-	maxCells   = 500    // of a shelf
-	exactStock = 20_000 // units whose sales are told apart
+	maxCells   = 500    // cells of a shelf
+	exactStock = 20_000 // units that are tracked one by one
 	maxMarks   = 400    // answers that a lane shows one by one
 	maxTimes   = 10_000 // purchases whose time is kept
-	maxNames   = 3      // holders that are named
-	maxPast    = 128    // locks given back that others are compared with
+	maxNames   = 3      // holders that are shown by name
+	maxPast    = 128    // released locks that later ones are compared with
 
-	inFlight = 100 * time.Millisecond // what an event of a child may take
+	inFlight = 100 * time.Millisecond // how long an event of a child process may take
 )
 
-// A Lane is what the page draws of one strategy that sells one product: a shelf on which a
-// unit that is sold twice is seen, who holds the lock, who waits, and what buyers were told.
+// A Lane is the page's picture of one strategy that sells one product: a shelf that shows units
+// sold twice, the lock's holder, the waiting buyers, and the answers.
 type Lane struct {
 	Product  string `json:"product"`
 	Strategy string `json:"strategy"`
 
-	Stocked int64 `json:"stocked"`  // units put on sale; 0: not known, the restock was before this shop's start
-	PerCell int64 `json:"per_cell"` // units that a cell of the shelf stands for
+	Stocked int64 `json:"stocked"`  // units put on sale; 0: unknown, since the restock was before this shop's start
+	PerCell int64 `json:"per_cell"` // units in one cell of the shelf
 
-	// Cells is the shelf, a character a cell: "." nothing is sold, "-" some of it, "1" all of
-	// it, and "2" to "9" that a unit of it was sold so often.
+	// Cells is the shelf with one character for each cell. ".": nothing is sold, "-": a part is
+	// sold, "1": all is sold, "2" to "9": a unit was sold that many times.
 	Cells string `json:"cells"`
-	// Twice is how many sales were of a unit that was sold already: by what the sellers say
-	// is left, or beyond the stock.
+	// Twice is the number of sales of a unit that was already sold. It follows from the sellers'
+	// remaining stock, or counts sales beyond the stock.
 	Twice   int64  `json:"twice"`
 	Units   int64  `json:"units"`   // sold
 	Records int64  `json:"records"` // sales
-	Left    *int64 `json:"left"`    // as the last seller saw it
+	Left    *int64 `json:"left"`    // as the last seller reported it
 
 	Outcomes map[string]int64 `json:"outcomes"`
-	// Marks are the last answers, in their order, a letter each: the outcome's first, but
-	// "n" for sold out (none left) and "2" for a unit that was sold already.
+	// Marks are the last answers in order, a letter each: the first letter of the outcome, except
+	// "n" for sold out (none left) and "2" for a unit that was already sold.
 	Marks string `json:"marks"`
 
-	Inside      int      `json:"inside"` // buyers that have called and have no answer
+	Inside      int      `json:"inside"` // buyers without an answer
 	Waiting     int      `json:"waiting"`
 	Holding     int      `json:"holding"`
-	Holders     []string `json:"holders"` // the first of them by name
+	Holders     []string `json:"holders"` // some of them, by name
 	MostHolders int      `json:"most_holders"`
-	Locks       bool     `json:"locks"`       // the strategy reports a lock
-	LeasesLost  int      `json:"leases_lost"` // leases known to be gone
-	P50MS       float64  `json:"p50_ms"`      // of purchases, inside the shop
+	Locks       bool     `json:"locks"`       // whether the strategy reports a lock
+	LeasesLost  int      `json:"leases_lost"` // leases known to be lost
+	P50MS       float64  `json:"p50_ms"`      // duration of purchases, inside the shop
 	P99MS       float64  `json:"p99_ms"`
 }
 
-// lane folds events into a Lane. It is not safe for several goroutines.
+// lane turns events into a Lane. It is not safe for concurrent use.
 type lane struct {
 	Lane
-	exact   bool // what a receipt says is left tells which unit was sold
+	exact   bool // whether the remaining stock in a receipt identifies the sold unit
 	sold    []uint8
-	next    int64 // the first unit that may be unsold, where they are not told apart
+	next    int64 // the first unit that may be unsold, if units are not tracked
 	marks   []mark
 	called  map[string]time.Time // by purchaser
 	waiting map[string]bool
 	holding map[string]held // by purchaser and token
-	past    []held          // the last that gave the lock back
-	last    time.Time       // the latest event
+	past    []held          // the last released locks
+	last    time.Time       // time of the latest event
 	times   []time.Duration
 
-	ended  bool // the next event begins anew
-	staged bool // of a run that is under way
-	frozen bool // no event changes it
+	ended  bool // the next event starts a new lane
+	staged bool // belongs to a run under way
+	frozen bool // events do not change it
 
-	version uint64          // of the hub, at the last change
+	version uint64          // the hub's version at the last change
 	drawn   json.RawMessage // the picture at that version; nil: not drawn yet
 }
 
-// held is a lock that somebody has or had.
+// held is a lock that a buyer has or had.
 type held struct {
 	purchaser string
-	from, to  time.Time // to is zero while it lasts
+	from, to  time.Time // to is zero while the buyer has it
 }
 
-// at tells whether it was held then.
+// at reports whether the lock was held at t.
 func (h held) at(t time.Time) bool { return !t.Before(h.from) && t.Before(h.to) }
 
 // A mark is one answer.
@@ -100,7 +100,7 @@ func newLane(product, strategy string, stocked int64, exact bool) *lane {
 	return l
 }
 
-// empty begins anew with so many units.
+// empty resets the lane with that stock.
 func (l *lane) empty(stocked int64) {
 	l.Lane = Lane{
 		Product: l.Product, Strategy: l.Strategy, Stocked: stocked,
@@ -115,7 +115,7 @@ func (l *lane) empty(stocked int64) {
 	l.ended = false
 }
 
-// take folds one event in.
+// take adds one event.
 func (l *lane) take(e history.Event) {
 	if e.At.After(l.last) {
 		l.last = e.At
@@ -142,9 +142,9 @@ func (l *lane) take(e history.Event) {
 	}
 }
 
-// gaveBack ends a hold, and counts who held beside it. The events of several processes do not
-// come in the order in which things happened, but their times are of one clock: whether two
-// held at once is known when both have ended.
+// gaveBack ends a hold and counts the locks held at the same time. Events of several processes
+// arrive out of order, but their times come from one clock. Whether two holds overlapped is
+// therefore known once both have ended.
 func (l *lane) gaveBack(holder string, at time.Time) {
 	h, ok := l.holding[holder]
 	if !ok {
@@ -153,7 +153,7 @@ func (l *lane) gaveBack(holder string, at time.Time) {
 	delete(l.holding, holder)
 	h.to = at
 	l.MostHolders = max(l.MostHolders, 1+l.heldAt(h.from))
-	for _, other := range l.past { // the most there were at once were there when one of them came
+	for _, other := range l.past { // the maximum was reached when one of them began
 		if h.at(other.from) {
 			l.MostHolders = max(l.MostHolders, 1+l.heldAt(other.from))
 		}
@@ -163,7 +163,7 @@ func (l *lane) gaveBack(holder string, at time.Time) {
 	}
 }
 
-// heldAt counts those of the past who had the lock then.
+// heldAt counts the past holds that include t.
 func (l *lane) heldAt(t time.Time) (n int) {
 	for _, h := range l.past {
 		if h.at(t) {
@@ -173,8 +173,8 @@ func (l *lane) heldAt(t time.Time) (n int) {
 	return n
 }
 
-// holders are those who have the lock now, in the order in which they got it. Another who got
-// it just now may mean that the one before has given it back, and that this is not known yet.
+// holders returns the buyers that have the lock now, in the order in which they got it. If another
+// buyer got it just now, the release of the one before may not have arrived yet.
 func (l *lane) holders() (names []string) {
 	all := slices.SortedFunc(maps.Values(l.holding), func(a, b held) int { return a.from.Compare(b.from) })
 	for i, h := range all {
@@ -185,7 +185,7 @@ func (l *lane) holders() (names []string) {
 	return names
 }
 
-// answered is the end of a buy.
+// answered handles the end of a buy.
 func (l *lane) answered(e history.Event) {
 	delete(l.waiting, e.Purchaser)
 	if called, ok := l.called[e.Purchaser]; ok {
@@ -194,7 +194,7 @@ func (l *lane) answered(e history.Event) {
 			l.times = append(l.times, e.At.Sub(called))
 		}
 	}
-	if e.Kind == history.Replay { // the sale was counted when it was made
+	if e.Kind == history.Replay { // the original sale was counted already
 		return
 	}
 	l.Outcomes[e.Outcome]++
@@ -214,8 +214,7 @@ func (l *lane) answered(e history.Event) {
 	l.mark(mark{e.At, letter})
 }
 
-// mark puts an answer where it belongs: those of several processes do not come in the order
-// in which they were given.
+// mark inserts an answer by its time, since answers of several processes arrive out of order.
 func (l *lane) mark(m mark) {
 	i := len(l.marks)
 	for i > 0 && l.marks[i-1].at.After(m.at) {
@@ -226,9 +225,9 @@ func (l *lane) mark(m mark) {
 	}
 }
 
-// sell takes the units of a sale off the shelf, and returns how many of them were sold
-// already. A seller that saw left units after it sold n had those before them: two sellers
-// that saw the same have sold the same.
+// sell takes the units of a sale off the shelf and returns how many of them were already sold. A
+// seller that reports left after a sale of n units took the n units above left. Two sellers that
+// report the same have sold the same units.
 func (l *lane) sell(e history.Event) (twice int64) {
 	l.Records++
 	before := l.Units
@@ -240,7 +239,7 @@ func (l *lane) sell(e history.Event) (twice int64) {
 	switch {
 	case l.Stocked == 0:
 		return 0
-	case l.sold == nil: // only what goes beyond the stock is known
+	case l.sold == nil: // only sales beyond the stock are known
 		return max(0, l.Units-max(l.Stocked, before))
 	}
 	first := int64(-1)
@@ -256,7 +255,7 @@ func (l *lane) sell(e history.Event) (twice int64) {
 			unit = min(l.next, l.Stocked-1)
 		}
 		if unit >= l.Stocked {
-			twice++ // beyond what there ever was
+			twice++ // beyond the stock
 			continue
 		}
 		if l.sold[unit] > 0 {
@@ -267,15 +266,15 @@ func (l *lane) sell(e history.Event) (twice int64) {
 	return twice
 }
 
-// settle forgets who is under way: the crowd is over, and who has no answer from a process
-// that was killed will get none.
+// settle removes the buyers under way: the run is over, and buyers of a killed process will get no
+// answer.
 func (l *lane) settle() {
 	clear(l.called)
 	clear(l.waiting)
 	clear(l.holding)
 }
 
-// picture is the lane as it is now.
+// picture returns the lane as it is now.
 func (l *lane) picture() Lane {
 	p := l.Lane
 	p.Outcomes = maps.Clone(l.Outcomes)
@@ -307,7 +306,7 @@ func (l *lane) cells() string {
 		for unit := from; unit < to && l.sold != nil; unit++ {
 			some, all, most = some || l.sold[unit] > 0, all && l.sold[unit] > 0, max(most, l.sold[unit])
 		}
-		if l.sold == nil { // sold from the first on
+		if l.sold == nil { // sold from the first unit on
 			some, all, most = l.Units > from, l.Units >= to, 1
 		}
 		switch {

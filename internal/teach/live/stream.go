@@ -14,14 +14,14 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Events is the stream of GET /live/events: server-sent events (WHATWG HTML, 9.2) of two
-// names. The first is "state" and has all that stands now:
+// Events returns the stream of GET /live/events: server-sent events (WHATWG HTML, 9.2) of two
+// kinds. The first event is "state" with the whole state:
 //
 //	{"whole": true, "lanes": [...], "facts": {...}}
 //
-// Those that follow have what has changed. "batch" has the events themselves and how many
-// this stream has lost since the last one, {"events": [...], "dropped": n}, unless it was
-// opened with ?events=no. 503 beyond 64 streams.
+// Later "state" events contain the changes. "batch" contains the events themselves and the number
+// that this stream has lost since the last batch, {"events": [...], "dropped": n}, unless it was
+// opened with ?events=no. Beyond 64 streams the answer is 503.
 func (h *Hub) Events() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := h.join(r.URL.Query().Get("events") != "no")
@@ -40,7 +40,7 @@ func (h *Hub) Events() http.Handler {
 	})
 }
 
-// stream sends what is new until the page goes away or the hub is closed.
+// stream sends changes until the page has gone or the hub is closed.
 func (p *page) stream(r *http.Request, to sse.Stream) {
 	alive := time.NewTicker(sse.Heartbeat)
 	defer alive.Stop()
@@ -68,7 +68,7 @@ func (p *page) stream(r *http.Request, to sse.Stream) {
 	}
 }
 
-// send writes what the page has not seen.
+// send writes the changes that the page has not seen.
 func (p *page) send(to sse.Stream) error {
 	if s, some := p.unseen(); some {
 		if err := to.Send("state", s); err != nil {
@@ -76,7 +76,7 @@ func (p *page) send(to sse.Stream) error {
 		}
 	}
 	batch := []history.Event{}
-	for len(batch) < buffered && len(p.events) > 0 { // nobody else takes from it
+	for len(batch) < buffered && len(p.events) > 0 { // this goroutine is the only reader
 		batch = append(batch, <-p.events)
 	}
 	if dropped := p.missed(); dropped > 0 || len(batch) > 0 {
@@ -94,14 +94,14 @@ func (p *page) leave() {
 	delete(p.hub.pages, p)
 }
 
-// A state is what is sent: all there is, or what has changed.
+// A state is a message: the whole state, or changes.
 type state struct {
-	Whole bool                       `json:"whole"` // forget what you knew
+	Whole bool                       `json:"whole"` // replace the earlier state
 	Lanes []json.RawMessage          `json:"lanes"`
 	Facts map[string]json.RawMessage `json:"facts"`
 }
 
-// unseen is what the page has not seen yet; false if that is nothing.
+// unseen returns the changes that the page has not seen; some is false if there are none.
 func (p *page) unseen() (s state, some bool) {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
@@ -113,7 +113,7 @@ func (p *page) unseen() (s state, some bool) {
 		if l.drawn == nil {
 			drawn, err := json.Marshal(l.picture())
 			if err != nil {
-				panic("a lane cannot be written as JSON: " + err.Error()) // it has strings and numbers
+				panic("a lane cannot be written as JSON: " + err.Error()) // it contains only strings and numbers
 			}
 			l.drawn = drawn
 		}
@@ -128,7 +128,7 @@ func (p *page) unseen() (s state, some bool) {
 	return s, s.Whole || len(s.Lanes)+len(s.Facts) > 0
 }
 
-// missed counts the events that the page has lost since the last question.
+// missed returns how many events the page has lost since the last call.
 func (p *page) missed() (dropped int64) {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()

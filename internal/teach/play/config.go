@@ -11,35 +11,36 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Bounds of a Config: more buyers than a screen has columns for nobody can follow.
+// Limits of a Config. A screen has no columns for more buyers.
 const (
 	MostBuyers = 4
 	MostStock  = 8
 )
 
-// sold is the product's name: that of shop explore, so that what a strategy reckons from a
-// name comes to the same when the replay line is run there.
+// sold is the product's name. It is the same as in shop explore, so that values that a strategy
+// computes from it are the same when the replay string is run there.
 const sold = "explored"
 
-// A Config says what is played. The zero value of all but Strategy means the default.
+// A Config says what is played. All fields except Strategy have defaults for their zero value.
 type Config struct {
 	Strategy string          `json:"strategy"`
 	Buyers   int             `json:"buyers"` // 2 to MostBuyers; 0 is 2
 	Stock    int64           `json:"stock"`  // units on sale; 0 is 1
-	Units    int64           `json:"units"`  // that each buyer asks for; 0 is 1
-	Events   []explore.Event `json:"events"` // what the player may have happen, once each
-	Shared   bool            `json:"shared"` // all buyers in one process
+	Units    int64           `json:"units"`  // units in each order; 0 is 1
+	Events   []explore.Event `json:"events"` // events that the player may trigger, once each
+	Shared   bool            `json:"shared"` // whether all buyers share one process
 }
 
-// ErrBadConfig: nobody can play that. Its text says what to give instead.
+// ErrBadConfig means that this configuration cannot be played. Its text says what to give instead.
 var ErrBadConfig = errors.New("nothing to play")
 
-// ErrMissing: the embedded engine lacks what the strategy needs. Its text says what.
+// ErrMissing means that the embedded engine does not support the strategy. Its text says what is
+// missing.
 var ErrMissing = errors.New("it cannot be played")
 
-// Filled is c with its defaults. Its strategy has its own name, and not an alias.
+// Filled returns c with its defaults, and with the strategy's own name instead of an alias.
 func (c Config) Filled() Config {
-	if c.Strategy != "" { // which would be an alias
+	if c.Strategy != "" { // an empty name would match an alias
 		c.Strategy = lockstrategy.Resolve(c.Strategy)
 	}
 	c.Buyers, c.Stock, c.Units = cmp.Or(c.Buyers, 2), cmp.Or(c.Stock, 1), cmp.Or(c.Units, 1)
@@ -49,8 +50,8 @@ func (c Config) Filled() Config {
 	return c
 }
 
-// Check says what is wrong with a Filled configuration, in one line that says what to give.
-// ErrMissing is of a strategy whose commands no gate can hold, all else ErrBadConfig.
+// Check returns an error, in one line that says what to give, if a Filled configuration is invalid.
+// It is ErrMissing if no gate can control the strategy's commands, and ErrBadConfig otherwise.
 func (c Config) Check() error {
 	entry, known := lockstrategy.ByName(c.Strategy)
 	all := explore.Events(c.Shared)
@@ -83,7 +84,7 @@ func listed(events []explore.Event) string {
 	return strings.Join(names, ", ")
 }
 
-// command is shop explore of the same.
+// command returns the shop explore command for the same configuration.
 func (c Config) command(bound int) string {
 	text := "shop explore " + c.Strategy
 	for _, flag := range []struct {

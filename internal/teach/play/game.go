@@ -14,38 +14,38 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// wait is how long the database has a buyer wait; the explorer's own connections do not.
+// wait is how long a buyer waits in the database. The explorer's own connections do not wait.
 const wait = time.Minute
 
-// oldRun is how old a run may become: the contexts and the leases in it last for
-// schedule.Forever. An older one is run again before its next step.
+// oldRun is the maximum age of a run. Its contexts and leases last for schedule.Forever; an older
+// run is repeated before its next step.
 const oldRun = 20 * time.Minute
 
 // A Game is one schedule whose steps a player chooses. Its methods may be called by several
-// goroutines, and are answered one after the other.
+// goroutines, and run one after the other.
 type Game struct {
 	config   Config
 	engine   *engine.Engine
 	explorer *explore.Explorer
-	ctx      context.Context // of its runs
+	ctx      context.Context // for its runs
 	cancel   context.CancelFunc
 	now      func() time.Time
 
 	mu     sync.Mutex
 	round  *round
-	at     Position // where it stands
-	tokens []string // so far
+	at     Position // the current position
+	tokens []string // the steps so far
 	closed bool
 }
 
-// ErrBadMove: there is no such choice now. Nothing has changed.
+// ErrBadMove means that there is no such choice now. Nothing has changed.
 var ErrBadMove = errors.New("no such move")
 
-// ErrClosed: the game has ended.
+// ErrClosed means that the game has ended.
 var ErrClosed = errors.New("the game has ended; begin another one")
 
-// Open opens an engine and begins a game. The configuration is filled and checked. Close must
-// follow.
+// Open opens an engine and begins a game. It fills and checks the configuration. The caller must
+// call Close.
 func Open(ctx context.Context, c Config) (_ *Game, err error) {
 	c = c.Filled()
 	if err := c.Check(); err != nil {
@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config) (_ *Game, err error) {
 func (g *Game) open(ctx context.Context) (err error) {
 	entry, _ := lockstrategy.ByName(g.config.Strategy)
 	if why := entry.Missing(onengine.Deps(g.engine)); why != "" {
-		why, _, _ = strings.Cut(why, ";") // and not the flags by which the shop would have it
+		why, _, _ = strings.Cut(why, ";") // without the flags for the shop
 		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
 	}
 	g.explorer, err = explore.New(ctx, explore.Config{
@@ -79,14 +79,14 @@ func (g *Game) open(ctx context.Context) (err error) {
 	return g.begin(nil)
 }
 
-// Position is where the game stands.
+// Position returns the current position.
 func (g *Game) Position() Position {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.at
 }
 
-// Move has one of the choices happen. ErrBadMove, in one line, where there is no such choice.
+// Move executes one of the choices. If there is no such choice, it returns ErrBadMove in one line.
 func (g *Game) Move(token string) (Position, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +104,7 @@ func (g *Game) Move(token string) (Position, error) {
 	return g.at, g.arrive(tokens)
 }
 
-// Undo takes the last step back: all but it are run again.
+// Undo takes the last step back by running all steps before it again.
 func (g *Game) Undo() (Position, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +127,7 @@ func (g *Game) Restart() (Position, error) {
 	return g.at, g.begin(nil)
 }
 
-// Close ends the game, and with it its engine. It may be called twice.
+// Close ends the game and its engine. It may be called twice.
 func (g *Game) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,7 +144,7 @@ func (g *Game) Close() error {
 	return errors.Join(err, g.engine.Close())
 }
 
-// allows says why a token is no choice of the position.
+// allows returns an error if the position does not have the choice.
 func (p Position) allows(token string) error {
 	if p.End != nil {
 		return fmt.Errorf("%w: the game is over; undo or restart", ErrBadMove)

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Position is all that a player sees, as the servers say it.
+// A Position is everything that a player sees, as the servers report it.
 type Position struct {
 	Config   Config         `json:"config"`
 	Buyers   []Buyer        `json:"buyers"` // buyer 1 is the first
@@ -17,77 +17,77 @@ type Position struct {
 	Stock    int64          `json:"stock"`   // committed, as another connection reads it
 	Records  int64          `json:"records"` // committed purchases
 	Sold     int64          `json:"sold"`    // units in them
-	Keys     []Key          `json:"keys"`    // what Redis has
-	Steps    []explore.Step `json:"steps"`   // so far, as a witness has them
-	Tokens   []string       `json:"tokens"`  // that were chosen
+	Keys     []Key          `json:"keys"`    // the keys in Redis
+	Steps    []explore.Step `json:"steps"`   // so far, as in a witness
+	Tokens   []string       `json:"tokens"`  // the chosen tokens
 	Switches int            `json:"switches"`
-	End      *End           `json:"end"` // null: it goes on
+	End      *End           `json:"end"` // null: the schedule goes on
 }
 
 // A Buyer is one column of the board.
 type Buyer struct {
 	Buyer  int       `json:"buyer"`
 	State  State     `json:"state"`
-	Next   []Command `json:"next"`   // what it is about to send; several where it asks several servers
-	Read   string    `json:"read"`   // what its last SELECT or GET returned; "" before the first
-	Waits  string    `json:"waits"`  // what it waits for, where it does
-	For    []int     `json:"for"`    // the buyers it waits for, as far as known
-	Open   bool      `json:"open"`   // it has a transaction open
-	Memory bool      `json:"memory"` // it holds a lock in memory
-	Answer string    `json:"answer"` // what it was answered, when it is done
+	Next   []Command `json:"next"`   // the commands that it is about to send; several for several servers
+	Read   string    `json:"read"`   // the result of its last SELECT or GET; "" before the first
+	Waits  string    `json:"waits"`  // the reason for its wait; may be empty
+	For    []int     `json:"for"`    // the buyers it waits for, if known
+	Open   bool      `json:"open"`   // whether it has an open transaction
+	Memory bool      `json:"memory"` // whether it holds a lock in memory
+	Answer string    `json:"answer"` // its answer, when it is done
 }
 
-// A State is that of a buyer.
+// A State is the state of a buyer.
 type State string
 
 // The states.
 const (
-	Ready   State = "ready"   // at least one of its commands can go
+	Ready   State = "ready"   // at least one of its commands can be sent
 	Waiting State = "waiting" // for another buyer, for time, or for an event
 	Done    State = "done"    // answered
-	Crashed State = "crashed" // never heard of again
+	Crashed State = "crashed" // crashed; it never continues
 )
 
-// A Command stands at a buyer's gate.
+// A Command waits at a buyer's gate.
 type Command struct {
-	Token  string `json:"token"`  // to Move with, when Ready
+	Token  string `json:"token"`  // for Move, if the buyer is Ready
 	Text   string `json:"text"`   // SQL or Redis, with its values
 	Server string `json:"server"` // "sql", "redis", "redlock-1" ..., "process"
 	Ready  bool   `json:"ready"`
 }
 
-// A Choice is what can happen next: a buyer's command, or an event.
+// A Choice is a possible next step: a buyer's command, or an event.
 type Choice struct {
 	Token string        `json:"token"`
-	Buyer int           `json:"buyer"` // 0: nobody's
+	Buyer int           `json:"buyer"` // 0: no buyer's
 	Event explore.Event `json:"event"` // "" for commands
 	Text  string        `json:"text"`
 }
 
-// A Key is one that Redis holds.
+// A Key is a key in Redis.
 type Key struct {
 	Server string  `json:"server"`
 	Name   string  `json:"name"`
 	Value  string  `json:"value"`
-	Left   float64 `json:"left"`  // of its lease, 1 is all of it; 0: it does not run out
-	Buyer  int     `json:"buyer"` // who has set it; 0: nobody knows
+	Left   float64 `json:"left"`  // remaining share of its lease, from 0 to 1; 0: no expiry
+	Buyer  int     `json:"buyer"` // the buyer that has set it; 0: unknown
 }
 
-// An End is what the schedule came to.
+// An End is the end of a schedule.
 type End struct {
 	Verdict  verdict.Verdict   `json:"verdict"`
 	Why      string            `json:"why"`
-	Broken   bool              `json:"broken"`  // it is a violation
-	Foreign  bool              `json:"foreign"` // a buyer has freed another's lock
+	Broken   bool              `json:"broken"`  // whether it is a violation
+	Foreign  bool              `json:"foreign"` // whether a buyer has released another buyer's lock
 	Outcomes []explore.Outcome `json:"outcomes"`
 	Replay   string            `json:"replay"`  // the command that runs it again
 	Text     string            `json:"text"`    // the sequence diagram for a terminal
 	Mermaid  string            `json:"mermaid"` // the same for Mermaid
-	HTML     string            `json:"html"`    // the same as a page that needs nothing else
+	HTML     string            `json:"html"`    // the same as a self-contained page
 }
 
-// Reached reports whether the schedule has ended as a goal wants it: with that verdict, with any
-// violation where the goal is "", or with another's lock freed where it is unlocked.
+// Reached reports whether the schedule has ended as a goal requires: with that verdict, with any
+// violation if the goal is "", or with a released lock of another buyer if the goal is unlocked.
 func (e *End) Reached(goal verdict.Verdict) bool {
 	return e != nil && reached(goal, e.Verdict, e.Foreign)
 }
@@ -102,7 +102,7 @@ func reached(goal, v verdict.Verdict, foreign bool) bool {
 	return v == goal
 }
 
-// newPosition is what people see of a point.
+// newPosition returns the position at a choice.
 func newPosition(c Config, choices []schedule.Choice, v explore.View, tokens []string) Position {
 	p := Position{
 		Config: c, Buyers: []Buyer{}, Choices: []Choice{}, Keys: []Key{}, Steps: v.Steps, Tokens: append([]string{}, tokens...),
@@ -142,7 +142,7 @@ func newBuyer(s schedule.Standing) Buyer {
 	return b
 }
 
-// newEnd is a schedule that was run to its end.
+// newEnd returns the end of a schedule.
 func newEnd(c Config, e explore.Ended, w *explore.Witness) (*End, error) {
 	end := &End{
 		Verdict: w.Verdict, Why: w.Why, Broken: w.Broken(), Foreign: e.Foreign, Outcomes: w.Outcomes,

@@ -9,30 +9,30 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A round is one run of the explorer, from its first command on. Undo, hints and proofs end it
-// and begin another one, which makes the steps so far by itself.
+// A round is one run of the explorer from its first command on. Undo, hints and proofs end it and
+// begin another one, which first repeats the steps so far.
 type round struct {
 	begun  time.Time
-	prefix []string      // made by itself
-	moves  chan string   // that the player makes
-	leave  chan struct{} // closed: it need not be gone on with
-	stands chan Position // where it waits for a move
-	ended  chan ending   // one, when the run is over
+	prefix []string      // steps that it repeats
+	moves  chan string   // steps of the player
+	leave  chan struct{} // closed to end the round
+	stands chan Position // sent when it waits for a move
+	ended  chan ending   // receives one value at the end of the run
 
 	config Config
 	made   []string
 	last   Position // at its end
 }
 
-// ending is how a round was over.
+// ending is the end of a round.
 type ending struct {
 	explore.Ended
 	witness *explore.Witness
 	err     error
 }
 
-// begin runs these steps, and returns where they lead. Where that fails the game stands where
-// it stood, and has no round: the next step begins one.
+// begin runs these steps and returns at the position that they lead to. If that fails, the game
+// keeps its position and has no round; the next step begins one.
 func (g *Game) begin(tokens []string) error {
 	g.leave()
 	r := &round{
@@ -47,7 +47,7 @@ func (g *Game) begin(tokens []string) error {
 	return g.arrive(tokens)
 }
 
-// leave ends the round, wherever it stands.
+// leave ends the round, wherever it is.
 func (g *Game) leave() {
 	if g.round == nil {
 		return
@@ -63,7 +63,7 @@ func (g *Game) leave() {
 	g.round = nil
 }
 
-// arrive waits until the round stands or has ended, after these steps.
+// arrive waits until the round waits for a move or has ended, after these steps.
 func (g *Game) arrive(tokens []string) error {
 	select {
 	case p := <-g.round.stands:
@@ -90,8 +90,7 @@ func (g *Game) arrive(tokens []string) error {
 	}
 }
 
-// choose is the chooser of the round: it makes the steps of the prefix, and then asks the
-// player.
+// choose is the chooser of the round. It takes the steps of the prefix and then asks the player.
 func (r *round) choose(ctx context.Context, p *explore.Point) (token string, err error) {
 	if p.Depth < len(r.prefix) && !p.AtEnd() {
 		token = r.prefix[p.Depth]

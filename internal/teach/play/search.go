@@ -10,25 +10,25 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// An Effort bounds a search.
+// An Effort limits a search.
 type Effort struct {
-	Budget time.Duration // 0: no bound
-	Bound  int           // preemptions in one schedule, at most; negative: any number
+	Budget time.Duration // 0: unlimited
+	Bound  int           // maximum preemptions in one schedule; negative: unlimited
 }
 
-// A Way leads from where the game stands to a goal.
+// A Way is a path from the current position to a goal.
 type Way struct {
-	Token    string   `json:"token"`  // of its first step; "": there is none
-	Text     string   `json:"text"`   // of its first step
-	Tokens   []string `json:"tokens"` // all of its steps
+	Token    string   `json:"token"`  // of its first step; "": there is no path
+	Text     string   `json:"text"`   // text of its first step
+	Tokens   []string `json:"tokens"` // all its steps
 	Switches int      `json:"switches"`
 	Events   int      `json:"events"`
-	Complete bool     `json:"complete"` // nothing was left out: no other way is shorter, or none leads there
+	Complete bool     `json:"complete"` // the search skipped nothing: no other path is shorter, or there is none
 }
 
-// Hint is the shortest way from here to the goal, see End.Reached: of the ways with the fewest
-// steps one with the fewest switches between buyers. If no way leads there, the player has to take
-// steps back.
+// Hint returns the shortest path to the goal, see End.Reached: of the paths with the fewest steps,
+// one with the fewest switches between buyers. If there is no path, the player has to take steps
+// back.
 func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +47,7 @@ func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, e
 	return w, err
 }
 
-// shortest searches, and then stands again where it stood.
+// shortest searches and returns to the position.
 func (g *Game) shortest(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
 	var found explore.Way
 	err := g.aside(func() (err error) {
@@ -61,12 +61,12 @@ func (g *Game) shortest(ctx context.Context, goal verdict.Verdict, e Effort) (Wa
 	return w, err
 }
 
-// searching is the explorer with these bounds.
+// searching returns the explorer with these limits.
 func (g *Game) searching(e Effort, progress func(explored, violations int)) *explore.Explorer {
 	return g.explorer.With(func(c *explore.Config) { c.Bound, c.Budget, c.Progress = e.Bound, e.Budget, progress })
 }
 
-// aside does something with the explorer, and then stands again where it stood.
+// aside uses the explorer for do and returns to the position.
 func (g *Game) aside(do func() error) error {
 	over := g.at.End != nil
 	g.leave()
@@ -77,26 +77,26 @@ func (g *Game) aside(do func() error) error {
 	return errors.Join(err, g.begin(g.tokens))
 }
 
-// A Proof is what the explorer's search of every order came to.
+// A Proof is the result of the explorer's search of every schedule.
 type Proof struct {
-	Extent     string          `json:"extent"`     // how much was explored, in words: "explored 92 of 92 schedules"
+	Extent     string          `json:"extent"`     // the extent of the search: "explored 92 of 92 schedules"
 	Explored   int             `json:"explored"`   // schedules
-	Violations int             `json:"violations"` // of them
-	Complete   bool            `json:"complete"`   // there are no others
-	Empty      bool            `json:"empty"`      // none of the events had anything to strike
-	Stopped    bool            `json:"stopped"`    // the player has stopped it
-	Holds      bool            `json:"holds"`      // none breaks, of all that there are: this is a proof
-	Verdict    verdict.Verdict `json:"verdict"`    // of the shortest that breaks; "" where none was found
-	Why        string          `json:"why"`        // the same
+	Violations int             `json:"violations"` // violating schedules
+	Complete   bool            `json:"complete"`   // whether the search is complete
+	Empty      bool            `json:"empty"`      // whether no event took effect
+	Stopped    bool            `json:"stopped"`    // whether the player has stopped it
+	Holds      bool            `json:"holds"`      // complete and without violations, which is a proof
+	Verdict    verdict.Verdict `json:"verdict"`    // verdict of the shortest violation; "" if there is none
+	Why        string          `json:"why"`        // reason of that violation
 	Replay     string          `json:"replay"`     // the command that runs it again
 	Text       string          `json:"text"`       // its diagram for a terminal
-	Again      string          `json:"again"`      // the command that makes this search
+	Again      string          `json:"again"`      // the command that repeats this search
 	Seconds    float64         `json:"seconds"`
 }
 
-// Prove runs every order of this configuration, or as many as the effort allows: where the
-// player says that nobody can break this, it answers. When ctx ends it says how far it came.
-// The game stands where it stood.
+// Prove runs every schedule of this configuration, within the effort. It answers the player's claim
+// that the code cannot be broken. When ctx ends, it reports the result so far. The game keeps its
+// position.
 func (g *Game) Prove(ctx context.Context, e Effort, progress func(explored, violations int)) (Proof, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

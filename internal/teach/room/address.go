@@ -12,8 +12,8 @@ import (
 	"rsc.io/qr"
 )
 
-// Pages are the addresses of the phones' page of a shop that listens on addr, the likeliest to
-// be reached first. There is none on a loopback address.
+// Pages returns the addresses of the phones' page for a shop that listens on addr, the most likely
+// first. A loopback address has none.
 func Pages(addr net.Addr) ([]string, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
@@ -41,8 +41,8 @@ func Pages(addr net.Addr) ([]string, error) {
 	return pages, nil
 }
 
-// likeliest sorts the addresses that others may reach: the one that the machine would call
-// from, then private ones of IPv4, which a room's network has, then the rest.
+// likeliest sorts the addresses that other machines may reach: first the source address of outgoing
+// calls, then private IPv4 addresses, which classroom networks have, then the rest.
 func likeliest(all []netip.Addr, outward netip.Addr, onlyV4 bool) []netip.Addr {
 	all = slices.DeleteFunc(slices.Clone(all), func(ip netip.Addr) bool {
 		return !ip.IsGlobalUnicast() || onlyV4 && !ip.Is4()
@@ -62,9 +62,9 @@ func likeliest(all []netip.Addr, outward netip.Addr, onlyV4 bool) []netip.Addr {
 	return all
 }
 
-// outward is the address that the machine would call others from; none where it has no
-// route. A datagram socket that is connected sends nothing. The address is one that is
-// nobody's (RFC 5737).
+// outward returns the source address of outgoing calls, or an invalid address without a route.
+// Connecting a datagram socket sends nothing. Its destination is reserved for documentation (RFC
+// 5737).
 func outward() netip.Addr {
 	conn, err := net.Dial("udp4", "192.0.2.1:9")
 	if err != nil {
@@ -82,10 +82,10 @@ func pageAt(ip netip.Addr, port int) string {
 	return "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(port)) + "/room"
 }
 
-// quiet is the white margin of a code, in modules (ISO/IEC 18004 asks for four).
+// quiet is the white margin of a code, in modules (ISO/IEC 18004 requires four).
 const quiet = 4
 
-// code is a QR code as SVG: black on white in any theme, since readers expect that.
+// code returns a QR code as SVG: black on white in any theme, since readers expect that.
 func code(text string) ([]byte, error) {
 	c, err := qr.Encode(text, qr.Q)
 	if err != nil {

@@ -12,22 +12,22 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// MaxName is the most characters of a name that a person types.
+// MaxName is the maximum number of characters in a name.
 const MaxName = 40
 
-// A Phone is one that comes to the room. ID is a secret of its own: whoever knows it can press
-// for it. From is the address that it comes from, "" where those are not counted.
+// A Phone is a phone that joins the room. ID is its secret: a client that knows it can press for
+// this phone. From is its remote address, or "" if phones are not counted by address.
 type Phone struct{ ID, Name, From string }
 
-// A buyer is a phone, and what became of its last press in this sale.
+// A buyer is a phone and the result of its last press in this sale.
 type buyer struct {
-	number  int    // in the order of coming
-	name    string // that was typed
-	shown   string // the same, or with a number where another was here first
+	number  int    // in order of arrival
+	name    string // as typed
+	shown   string // the same, with a number if another buyer already has the name
 	from    string
 	heard   time.Time
-	pressed bool   // ever
-	press   *press // that is under way; nil: none
+	pressed bool   // in any sale
+	press   *press // under way; nil: none
 	result
 }
 
@@ -37,20 +37,20 @@ type press struct {
 	done   chan struct{}
 	says   string
 	err    error
-	hungUp bool // who pressed did, before the answer
+	hungUp bool // whether the phone hung up before the answer
 }
 
-// A result is what a phone has to show for itself since the last restock.
+// A result is what a phone has got since the last restock.
 type result struct {
 	outcome purchase.Outcome // of the last press; "" before the first
-	unit    int64            // the number of the unit it got; 0 where none follows from the receipt
-	beyond  bool             // the sale was of more than there was
-	hungUp  bool             // the phone did, before the answer
+	unit    int64            // number of its unit; 0 if the receipt does not identify it
+	beyond  bool             // whether the sale was beyond the stock
+	hungUp  bool             // whether the phone hung up before the answer
 	units   int              // sold to it
-	presses int              // that had an answer
+	presses int              // presses with an answer
 }
 
-// CheckName says in one line what is wrong with a name that a person typed, or nil.
+// CheckName says in one line what is wrong with a typed name, or returns nil.
 func CheckName(name string) error {
 	switch n := utf8.RuneCountInString(name); {
 	case name == "":
@@ -67,7 +67,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// check checks what a phone says of itself.
+// check validates the phone's data.
 func (p Phone) check() error {
 	if len(p.ID) < 16 || len(p.ID) > 64 || strings.Trim(p.ID, "0123456789abcdef") != "" {
 		return fmt.Errorf("%w: phone is not an id of 16 to 64 characters of 0-9 and a-f", errBad)
@@ -78,7 +78,7 @@ func (p Phone) check() error {
 	return nil
 }
 
-// refused is why a buyer has nothing: in words for the phone, and what the strategy returned.
+// refused is the reason for a refusal: a text for the phone, and the strategy's error.
 type refused struct {
 	says  string
 	cause error

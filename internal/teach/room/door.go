@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// A door is one opening of the sale: it holds those who come before it opens, and lets
-// them in at the same moment.
+// A door is one opening of the sale. It holds early buyers and lets them in at the same moment.
 type door struct {
 	opens  time.Time
-	opened chan struct{} // closed when it opens
-	shut   chan struct{} // closed when it is shut
+	opened chan struct{} // closed when the door opens
+	shut   chan struct{} // closed when the door is shut
 	timer  *time.Timer
 }
 
@@ -34,7 +33,7 @@ func (d *door) isOpen() bool {
 	}
 }
 
-// shutNow sends away who waits. It is called once.
+// shutNow sends the waiting buyers away. It is called once.
 func (d *door) shutNow() {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -42,7 +41,7 @@ func (d *door) shutNow() {
 	close(d.shut)
 }
 
-// wait returns when the door opens. errShut when it is shut before that.
+// wait returns when the door opens, or returns errShut if the door is shut before that.
 func (d *door) wait(ctx context.Context) error {
 	select {
 	case <-d.opened:

@@ -19,8 +19,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// Routes adds the phone's page, the panel, and what they ask for. addr is where the shop
-// listens; the leader's routes stand behind admin.
+// Routes adds the phone's page, the panel, and their routes. addr is where the shop listens. The
+// leader's routes are behind admin.
 func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
 	h := handler{r, addr}
 	for _, name := range []string{"phone.js", "phone.css", "panel.js", "panel.css", "screen.css", "token.js"} {
@@ -43,7 +43,7 @@ type handler struct {
 	addr net.Addr // of the shop
 }
 
-// writeError answers with what an error of a Room means.
+// writeError answers with an error of a Room.
 func writeError(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errBad):
@@ -61,7 +61,7 @@ type phoneAnswer struct {
 	Says string     `json:"says"`
 }
 
-// getSale is what a phone asks for every second.
+// getSale answers a phone, which polls every second.
 func (h handler) getSale(c *gin.Context) {
 	c.Header("Cache-Control", "no-store")
 	c.JSON(http.StatusOK, h.room.seenBy(c.Query("phone")))
@@ -109,7 +109,7 @@ func (h handler) putDoor(c *gin.Context) {
 	h.answerSale(c)
 }
 
-// answerSale answers a leader with the sale as it is now.
+// answerSale answers a leader with the current sale.
 func (h handler) answerSale(c *gin.Context) {
 	c.JSON(http.StatusOK, h.room.seenBy("").Sale)
 }
@@ -117,12 +117,12 @@ func (h handler) answerSale(c *gin.Context) {
 type panelAnswer struct {
 	Sale       saleJSON                 `json:"sale"`
 	Buyers     []buyerJSON              `json:"buyers"`
-	Outcomes   map[purchase.Outcome]int `json:"outcomes"`    // of all presses
-	Pages      []string                 `json:"pages"`       // that phones can open
-	NeedsToken bool                     `json:"needs_token"` // the leader's routes do
+	Outcomes   map[purchase.Outcome]int `json:"outcomes"`    // counts all presses
+	Pages      []string                 `json:"pages"`       // addresses that phones can open
+	NeedsToken bool                     `json:"needs_token"` // whether the leader's routes need a token
 }
 
-// getBuyers is what the panel asks for, four times a second.
+// getBuyers answers the panel, which polls four times a second.
 func (h handler) getBuyers(c *gin.Context) {
 	pages, err := Pages(h.addr)
 	if err != nil {
@@ -176,7 +176,7 @@ func (h handler) postBuy(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"outcome": purchase.Sold, "says": says})
 }
 
-// getCode is the QR code of the n-th page that phones can open.
+// getCode answers with the QR code of the n-th page for phones.
 func (h handler) getCode(c *gin.Context) {
 	pages, err := Pages(h.addr)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // Bounds of the phones that a room remembers.
 const (
-	MaxBuyers = 300 // each with one press under way; one more takes the place of another, see oldest
-	MaxFrom   = 150 // of one remote address: a school's network may have one for all of a class
+	MaxBuyers = 300 // each has at most one press under way; a further phone replaces another, see oldest
+	MaxFrom   = 150 // of one remote address, since a class may share its school's address
 )
 
 // maxSilence is how long a phone may be silent before a restock forgets it. It asks every second.
@@ -24,7 +24,8 @@ type phones struct {
 	joined int
 }
 
-// join notes a phone and the name of its holder. errFull if it can forget no other one.
+// join adds a phone and the name of its holder. It returns errFull if no other phone can be
+// removed.
 func (p *phones) join(who Phone) (*buyer, error) {
 	b := p.byID[who.ID]
 	if b == nil {

@@ -1,17 +1,17 @@
-// Package room lets a room of people buy with their phones: one button each, one sale for
-// all, and a panel on the projector that shows who got what.
+// Package room lets a group of people buy with their phones: each has one button, all share one
+// sale, and a panel on the projector shows who got what.
 //
 //	phone -> POST /room/buy -> (the door) -> the shop's own counter -> strategy
 //	  ^                                                                  |
-//	  +------ what became of it, in words <------ Room <-----------------+ -> panel
+//	  +------ the result, in words <------------- Room <-----------------+ -> panel
 //
-// Whoever presses before the door opens waits at it, and all who wait go in at the same
-// moment: people press within a second or two of each other, and a purchase takes
-// milliseconds, so without a door hardly two of them would meet.
+// A buyer that presses before the door opens waits, and all waiting buyers go in at the same
+// moment. People press within a second or two, but a purchase takes milliseconds: without the door,
+// hardly two purchases would overlap.
 //
-// It is not a judge: the books are read by the audit. What a phone is told of the others
-// is what this room's buyers were answered. Everything here is in memory, bounded, and
-// gone with the process.
+// The room does not judge; the audit reads stock and records. A phone's view of the others consists
+// of the answers to this room's buyers. All data is in memory, bounded, and lost when the process
+// ends.
 package room
 
 import (
@@ -29,10 +29,10 @@ import (
 // MaxCountdown is the longest countdown of the door, in seconds.
 const MaxCountdown = 5
 
-// What a room refuses. Nothing was tried then.
+// Errors of a room. The request had no effect.
 var (
 	errShut     = errors.New("the sale is not open")
-	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has one at a time
+	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has only one at a time
 	errFull     = errors.New("as many press now as the room holds; press again in a moment")
 	errBad      = errors.New("bad request")
 )
@@ -40,26 +40,26 @@ var (
 // A Strategy is one that the leader may choose.
 type Strategy struct {
 	Name string
-	// Tells: what a receipt says is left tells which unit was sold.
+	// Tells: the remaining stock in a receipt identifies the sold unit.
 	Tells bool
 }
 
-// Config is what a room stands on.
+// Config contains the functions that a room needs.
 type Config struct {
 	Sell       func(ctx context.Context, strategy string, o purchase.Order) (purchase.Receipt, error)
-	Known      func(ctx context.Context, productName string) error              // why there is no such product, or nil
-	Restock    func(ctx context.Context, productName string, units int64) error // calls Restocked
-	Strategies []Strategy                                                       // those that the shop can run
+	Known      func(ctx context.Context, productName string) error              // returns an error if the product does not exist
+	Restock    func(ctx context.Context, productName string, units int64) error // must call Restocked
+	Strategies []Strategy                                                       // the strategies that the shop can run
 }
 
-// A Room brings the leader, the door and the buyers of one sale together: it alone knows which
-// press is under way. Its methods may be called by any number of goroutines.
+// A Room connects the leader, the door and the buyers of one sale. It knows which presses are under
+// way. Its methods may be called by any number of goroutines.
 type Room struct {
 	config  Config
 	leading sync.Mutex // one leader's change at a time; a restock may take long
 
 	mu     sync.Mutex
-	sale   *sale // nil until the leader has chosen one
+	sale   *sale // nil until the leader has started one
 	door   *door // nil while it is shut
 	phones phones
 }
@@ -69,8 +69,7 @@ func New(c Config) *Room {
 	return &Room{config: c, phones: phones{byID: map[string]*buyer{}}}
 }
 
-// Put restocks a product that there is, and has the room buy it under a strategy. The door is
-// shut then.
+// Put restocks an existing product and starts its sale under a strategy. The door is shut at first.
 func (r *Room) Put(ctx context.Context, productName, strategy string, units int64) error {
 	i := slices.IndexFunc(r.config.Strategies, func(s Strategy) bool { return s.Name == strategy })
 	switch bad := product.CheckForSale(productName); {
@@ -96,8 +95,8 @@ func (r *Room) Put(ctx context.Context, productName, strategy string, units int6
 	return nil
 }
 
-// Restocked begins the sale anew where it is of this product, whoever restocked it: what
-// the room remembers is no more in the books.
+// Restocked restarts the sale if it sells this product, since its earlier results are no longer in
+// the database.
 func (r *Room) Restocked(productName string, units int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,14 +105,14 @@ func (r *Room) Restocked(productName string, units int64) {
 	}
 }
 
-// begin starts a sale, and clears what the phones got in the one before.
+// begin starts a sale and clears the phones' results of the one before.
 func (r *Room) begin(productName string, s Strategy, units int64) {
 	r.sale = newSale(productName, s, units)
 	r.phones.begin()
 }
 
-// Open lets buyers in after a countdown, at once where it is 0. A door that is open, or
-// about to be, stays as it is.
+// Open lets buyers in after a countdown in seconds, at once if it is 0. It does not change a door
+// that is open or about to open.
 func (r *Room) Open(seconds int) error {
 	if seconds < 0 || seconds > MaxCountdown {
 		return fmt.Errorf("%w: in_seconds is %d; 0 to %d are allowed", errBad, seconds, MaxCountdown)
@@ -129,7 +128,7 @@ func (r *Room) Open(seconds int) error {
 	return nil
 }
 
-// Shut sends those away who wait at the door. Who is in stays in.
+// Shut sends the buyers at the door away. Buyers inside stay.
 func (r *Room) Shut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +138,7 @@ func (r *Room) Shut() {
 	}
 }
 
-// Join notes a phone and the name of who holds it, or another name for it.
+// Join adds a phone and its holder's name, or changes the name.
 func (r *Room) Join(p Phone) error {
 	if err := p.check(); err != nil {
 		return err
@@ -150,10 +149,9 @@ func (r *Room) Join(p Phone) error {
 	return err
 }
 
-// Press buys one unit for whoever holds the phone. The key is that of this press: the same
-// press again gets the same answer, and waits for it while the first is under way. An error says
-// in words what became of it, and wraps errBad, errShut, errPressing, errFull, or what the
-// strategy returned.
+// Press buys one unit for the phone. key identifies the press: a repeated press gets the same
+// answer, and waits for it if necessary. The error describes the result in words and wraps errBad,
+// errShut, errPressing, errFull, or the strategy's error.
 func (r *Room) Press(ctx context.Context, p Phone, key string) (says string, _ error) {
 	if err := p.check(); err != nil {
 		return "", err
@@ -199,7 +197,7 @@ func (r *Room) buy(ctx context.Context, b *buyer, d *door, order purchase.Order)
 	return r.note(ctx, b, s, receipt, err)
 }
 
-// enter notes that the phone's press is under way, or finds it first.
+// enter starts a press, or returns the press with this key that is already under way.
 func (r *Room) enter(p Phone, o *purchase.Order) (b *buyer, d *door, first *press, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +222,7 @@ func (r *Room) enter(p Phone, o *purchase.Order) (b *buyer, d *door, first *pres
 	return b, r.door, nil, nil
 }
 
-// goIn is the sale that the buyer finds behind the door.
+// goIn returns the current sale if it sells the ordered product.
 func (r *Room) goIn(o purchase.Order) (*sale, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,11 +232,11 @@ func (r *Room) goIn(o purchase.Order) (*sale, error) {
 	return r.sale, nil
 }
 
-// note remembers how a press ended, unless its sale is over.
+// note records the result of a press, unless its sale is over.
 func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Receipt, err error) (says string, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(err, purchase.ErrKeyReused) { // by another order: nothing was tried
+	if errors.Is(err, purchase.ErrKeyReused) { // by another order, so there was no attempt
 		return "", err
 	}
 	now := s.count(b.result, receipt, err)
@@ -253,7 +251,7 @@ func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Rec
 	return says, nil
 }
 
-// seenBy is what a phone sees.
+// seenBy returns a phone's view.
 func (r *Room) seenBy(phone string) phoneAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,7 +267,7 @@ func (r *Room) seenBy(phone string) phoneAnswer {
 	return answer
 }
 
-// everybody is what the panel sees.
+// everybody returns the panel's view.
 func (r *Room) everybody() panelAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A sale lasts from one restock to the next. It alone knows how often each unit was sold, and how
-// that is told. Its views of nil are those of a room without a sale. The room's mutex guards it.
+// A sale lasts from one restock to the next. It counts how often each unit was sold. The methods
+// that return views accept nil, a room without a sale. The room's mutex guards it.
 type sale struct {
 	product  string
 	strategy Strategy
 	stock    int64
-	sold     int64          // units, to phones
-	times    map[int64]int  // how often a unit was sold, by its number
-	beyond   map[int64]bool // by record id: sold beyond the stock; the same press may be answered twice
+	sold     int64          // units sold to phones
+	times    map[int64]int  // number of sales of each unit
+	beyond   map[int64]bool // records beyond the stock, by id; the same press may be answered twice
 	outcomes map[purchase.Outcome]int
 }
 
@@ -26,7 +26,7 @@ func newSale(productName string, s Strategy, units int64) *sale {
 	}
 }
 
-// count counts an answer, and returns the buyer's new result.
+// count counts an answer and returns the buyer's new result.
 func (s *sale) count(before result, receipt purchase.Receipt, err error) result {
 	now := result{outcome: purchase.OutcomeOf(err), units: before.units, presses: before.presses}
 	beyond, again := s.beyond[receipt.ID]
@@ -45,7 +45,7 @@ func (s *sale) count(before result, receipt purchase.Receipt, err error) result 
 		now.units++
 		s.sold++
 		s.times[now.unit]++
-		beyond = s.sold > s.stock // at this moment: later presses do not change it
+		beyond = s.sold > s.stock // at this moment; later presses do not change it
 		s.beyond[receipt.ID] = beyond
 	}
 	now.beyond = beyond
@@ -58,17 +58,17 @@ type saleJSON struct {
 	Product   string `json:"product"`
 	Strategy  string `json:"strategy"`
 	Stock     int64  `json:"stock"`
-	Sold      int64  `json:"sold"` // units, to phones
+	Sold      int64  `json:"sold"` // units sold to phones
 }
 
 type buyerJSON struct {
 	Number  int              `json:"number"`
-	Name    string           `json:"name"`    // as the room knows it: "Ann (2)" where another Ann was first
-	Waiting bool             `json:"waiting"` // a press is under way
+	Name    string           `json:"name"`    // as shown: "Ann (2)" if another Ann was first
+	Waiting bool             `json:"waiting"` // whether a press is under way
 	Outcome purchase.Outcome `json:"outcome"` // of the last press; "" before the first
-	Unit    int64            `json:"unit"`    // 0 where there is none
-	Beyond  bool             `json:"beyond"`  // sold when all there was had been sold
-	Times   int              `json:"times"`   // how often the unit was sold; 0 where it has no number
+	Unit    int64            `json:"unit"`    // 0 if unknown
+	Beyond  bool             `json:"beyond"`  // sold beyond the stock
+	Times   int              `json:"times"`   // number of sales of the unit; 0 if the unit is unknown
 	Units   int              `json:"units"`
 	Presses int              `json:"presses"`
 }
@@ -99,7 +99,7 @@ func (s *sale) viewOf(b *buyer) buyerJSON {
 	return v
 }
 
-// words says to a person what became of a press.
+// words describes the result of a press to a person.
 func (s *sale) words(r result) string {
 	switch {
 	case r.outcome == "":

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Heartbeat is the time between two signs of life: they keep proxies from closing the stream, and
-// find out that a page has gone.
+// Heartbeat is the time between two signs of life. They keep proxies from closing the stream and
+// detect that a page has gone.
 const Heartbeat = 15 * time.Second
 
-// A Stream is one answer that goes on. It is for one goroutine.
+// A Stream is an open answer. It is not safe for concurrent use.
 type Stream struct {
 	w       http.ResponseWriter
 	flusher *http.ResponseController
 }
 
-// Open begins a stream: the server's time-out for writes is for other answers. The error says that
-// this server cannot stream; nothing was written then.
+// Open begins a stream and removes the server's time-out for writes. An error means that this
+// server cannot stream; nothing was written then.
 func Open(w http.ResponseWriter) (Stream, error) {
 	s := Stream{w, http.NewResponseController(w)}
 	if err := s.flusher.SetWriteDeadline(time.Time{}); err != nil {
@@ -30,11 +30,11 @@ func Open(w http.ResponseWriter) (Stream, error) {
 	return s, nil
 }
 
-// Begin has the page connect again after a second. Each method returns an error if the page has
-// gone.
+// Begin makes the page reconnect after a second if the stream breaks. Each method returns an error
+// if the page has gone.
 func (s Stream) Begin() error { return s.write("retry: 1000\n\n") }
 
-// Alive is a sign of life.
+// Alive sends a sign of life.
 func (s Stream) Alive() error { return s.write(": alive\n\n") }
 
 // Send sends one event.

@@ -1,5 +1,5 @@
-// Package page has what every page of the shop has in common: its policy, how its embedded files
-// are served, and who a caller counts as where one may have only so much.
+// Package page has the common parts of the shop's pages: their content policy, how embedded files
+// are served, and how callers are identified for limits.
 package page
 
 import (
@@ -18,20 +18,20 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 func File(files embed.FS, name string) gin.HandlerFunc {
 	body, err := files.ReadFile(name)
 	contentType := map[string]string{".html": "text/html", ".js": "text/javascript", ".css": "text/css"}[path.Ext(name)]
-	if err != nil || contentType == "" { // it is embedded: only a wrong name in the program can fail
+	if err != nil || contentType == "" { // embedded files can fail only through a wrong name in the program
 		panic("no page's file: " + name)
 	}
 	return func(c *gin.Context) {
 		c.Header("Content-Security-Policy", Policy)
 		c.Header("X-Content-Type-Options", "nosniff")
-		c.Header("Cache-Control", "no-cache") // another shop may serve other files
+		c.Header("Cache-Control", "no-cache") // another shop at this address may serve other files
 		c.Data(http.StatusOK, contentType+"; charset=utf-8", body)
 	}
 }
 
-// Caller is whom a request counts for: the remote address, of IPv6 the network, since a machine
-// has as many addresses in it as it wants. "" is this machine, which is not bounded. What a
-// proxy says of who is behind it counts for nothing: anybody can say it.
+// Caller returns the address that limits apply to: the remote address, or for IPv6 its network,
+// since one machine may have many addresses in a network. "" is this machine, which has no limit.
+// Headers of proxies are ignored, since any client can set them.
 func Caller(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

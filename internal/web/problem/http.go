@@ -1,6 +1,6 @@
-// Package problem writes the shop's errors: application/problem+json as in RFC
-// 9457, with one member more, "outcome", the outcome of the buy. It is the
-// one place where an error meets a response.
+// Package problem writes the shop's errors: application/problem+json as in RFC 9457, with one
+// additional member, "outcome", the outcome of the buy. It is the only place that turns an error
+// into a response.
 package problem
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// ContentType of every error of the shop.
+// ContentType is the content type of every error.
 const ContentType = "application/problem+json"
 
-// Details is the body. Type is "about:blank" throughout: the status says the
-// kind, as RFC 9457, section 4.2.1, has it.
+// Details is the body of an error. Type is always "about:blank": the status says the kind, see RFC
+// 9457, section 4.2.1.
 type Details struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
-	Detail    string `json:"detail"` // what was wrong and what to do
+	Detail    string `json:"detail"` // the error and what to do
 	Outcome   string `json:"outcome"`
 	RequestID string `json:"request_id,omitempty"`
 }
@@ -31,8 +31,7 @@ type Details struct {
 // RequestIDHeader carries the request's id in both directions.
 const RequestIDHeader = "X-Request-Id"
 
-// Write ends the request with a problem. The detail becomes one line: joined
-// errors have one each.
+// Write ends the request with a problem. The detail becomes one line: joined errors have one each.
 func Write(c *gin.Context, status int, outcome, detail string) {
 	c.Abort()
 	Reply(c.Writer, status, outcome, detail)
@@ -49,8 +48,8 @@ func Reply(w http.ResponseWriter, status int, outcome, detail string) {
 	_, _ = w.Write(body) // the client has gone
 }
 
-// appendJSON appends what json.Marshal returns. When everybody is refused, that is most of
-// what a refusal costs.
+// appendJSON appends what json.Marshal returns. Without it, marshalling would be most of the cost
+// of a refusal.
 func (d Details) appendJSON(to []byte) []byte {
 	to = appendString(append(to, `{"type":`...), d.Type)
 	to = appendString(append(to, `,"title":`...), d.Title)
@@ -68,7 +67,7 @@ func appendString(to []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
 			quoted, err := json.Marshal(text)
-			if err != nil { // a string does not fail to marshal
+			if err != nil { // marshalling a string cannot fail
 				panic(err)
 			}
 			return append(to, quoted...)
@@ -77,9 +76,8 @@ func appendString(to []byte, text string) []byte {
 	return append(append(append(to, '"'), text...), '"')
 }
 
-// CheckQuery refuses a query that cannot be read as a whole, or that says one
-// thing twice. net/http would drop what it cannot read, take the first of two,
-// and something that nobody asked for would be done.
+// CheckQuery refuses a query that is malformed or has a repeated key. net/http would ignore the
+// malformed part and use the first of two values, which may not be what the client wants.
 func CheckQuery(c *gin.Context) {
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
@@ -94,7 +92,7 @@ func CheckQuery(c *gin.Context) {
 	}
 }
 
-// Invalid refuses a request that asks for something impossible.
+// Invalid refuses an invalid request.
 func Invalid(c *gin.Context, detail string) {
 	Write(c, http.StatusBadRequest, "failed", detail)
 }

@@ -1,4 +1,4 @@
-// Package webtest asks a shop that serves, for the tests of whatever starts one.
+// Package webtest sends requests to a running shop, for tests that start one.
 package webtest
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Patience bounds every step of a test that must come soon.
+// Patience limits every step of a test that must come soon.
 const Patience = 90 * time.Second
 
-// A Response is what a test looks at of an answer.
+// A Response is an answer, as far as tests check it.
 type Response struct {
 	Status int
 	Header http.Header
@@ -89,7 +89,7 @@ func WantProblem(t testing.TB, r Response, status int, outcome string) problem.D
 	return p
 }
 
-// Eventually polls until done, with a deadline.
+// Eventually polls done until it returns true, and fails the test after a deadline.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !done(); time.Sleep(20 * time.Millisecond) {
@@ -99,8 +99,8 @@ func Eventually(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// HeldUpBuy starts a buy that waits for a row which this test holds, and
-// returns once it is in flight.
+// HeldUpBuy starts a buy that waits for a row which this test locks, and returns once the buy is in
+// flight.
 func HeldUpBuy(t testing.TB, db *gorm.DB, base string) (bought <-chan Response, letGo func()) {
 	t.Helper()
 	hold := db.Begin()

@@ -1,8 +1,8 @@
-// Package exercisetest has the sources of the exercises that tests judge: what a learner begins
-// with, the reference, and the wrong answers.
+// Package exercisetest returns the sources of the exercises for tests: the learner's start, the
+// reference, and the wrong answers.
 //
-// A wrong answer is a patch on one of the other two, in wrong/NAME.patch. Its first lines say
-// what is wrong, and `git apply` applies the rest.
+// A wrong answer is a patch on one of the other two, in wrong/NAME.patch. Its first lines describe
+// the mistake, and `git apply` applies the rest.
 package exercisetest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// Sources lists the sources in a language, "" for Go, and the words that a check must say of
-// each: "start", "solution" and every "wrong/NAME". The solution passes and has no words.
+// Sources lists the sources in a language, "" for Go, and the expected finding of each: "start",
+// "solution" and every "wrong/NAME". The solution passes and has no finding.
 func Sources(e exercises.Exercise, language string) map[string]string {
 	start, wrong := e.Start, e.Wrong
 	if language != "" {
@@ -60,7 +60,7 @@ func Code(t testing.TB, e exercises.Exercise, language, source string) string {
 	}
 	apply := exec.CommandContext(t.Context(), "git", "apply", "-")
 	apply.Dir, apply.Stdin = dir, strings.NewReader(patch)
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // of no repository around it
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // not the repository around it
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %s.patch does not apply to %s/%s any more: %s", e.Folder, source, on[1], file, out)
 	}

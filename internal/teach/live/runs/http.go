@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Routes adds the runs, and behind admin what starts, strikes and stops them.
+// Routes adds the routes of runs. Those that start, stop or inject are behind admin.
 func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.GET("/live/runs", func(c *gin.Context) {
 		c.JSON(http.StatusOK, gin.H{"runs": k.Summaries(), "faults": append([]Fault{}, k.sender.Faults()...)})
@@ -30,8 +30,8 @@ func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 // A handler answers the requests of the page.
 type handler struct{ keeper *Keeper }
 
-// onlyJSON keeps out the pages of other sites, for a request without a body: a browser asks the
-// shop first, which does not allow it.
+// onlyJSON rejects requests without a body from pages of other sites. With this content type a
+// browser first asks the shop for permission, which it does not give.
 func onlyJSON(c *gin.Context) {
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || media != "application/json" {
@@ -96,7 +96,7 @@ func refuse(c *gin.Context, err error) {
 	problem.Write(c, status, "failed", err.Error())
 }
 
-// one answers with a run as JSON, or under its name with .html as a page.
+// one answers with a run as JSON or, if the name ends in .html, as a page.
 func (h handler) one(c *gin.Context) {
 	id, asPage := strings.CutSuffix(c.Param("name"), ".html")
 	run, ok := h.keeper.Run(id)
@@ -119,8 +119,8 @@ func (h handler) one(c *gin.Context) {
 	c.Data(http.StatusOK, "text/html; charset=utf-8", page.Bytes())
 }
 
-// styleHash is by what a browser knows the page's one style: it is in the page, which is to
-// be whole as a file.
+// styleHash returns the hash by which a browser accepts the page's inline style. The style is
+// inline, since the page must be complete as a file.
 func styleHash(page []byte) string {
 	_, rest, _ := bytes.Cut(page, []byte("<style>"))
 	style, _, _ := bytes.Cut(rest, []byte("</style>"))

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/live"
 )
 
-// Page writes the run as one HTML file that needs nothing else.
+// Page writes the run as a self-contained HTML file.
 func (run Run) Page(w io.Writer) error {
 	format, err := report.ByEnding("run.html")
 	if err != nil {
@@ -23,7 +23,7 @@ func (run Run) Page(w io.Writer) error {
 	return format.Write(w, document)
 }
 
-// document is the command's, with a picture of each lane.
+// document returns the command's report, with a picture of each lane.
 func (run Run) document() (report.Document, error) {
 	d := run.Report.Document(run.Started)
 	d.Title = fmt.Sprintf("Run %d: a crowd at once, what was left, and what was recorded", run.Number)
@@ -58,7 +58,7 @@ func (run Run) document() (report.Document, error) {
 	return d, nil
 }
 
-// String is a strike as a sentence.
+// String describes a strike in a sentence.
 func (s Strike) String() string {
 	at := s.At.UTC().Format("15:04:05.000")
 	if s.Missed != "" {
@@ -80,7 +80,7 @@ func caption(l live.Lane) string {
 }
 
 const (
-	side    = 15 // of a cell with its gap
+	side    = 15 // a cell with its gap
 	perLine = 60
 )
 

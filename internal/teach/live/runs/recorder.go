@@ -9,21 +9,21 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A Recorder is told what happens in a run. Its methods may be called by several goroutines.
+// A Recorder receives the events of a run. Its methods may be called by several goroutines.
 type Recorder struct {
-	// Strikes are faults that are to strike the crowd that is under way.
+	// Strikes are faults to inject into the current crowd.
 	Strikes <-chan string
 
 	keeper *Keeper
 	run    *Run
 }
 
-// Begin: a strategy's crowd is about to be sent.
+// Begin reports that a strategy's crowd is about to be sent.
 func (r *Recorder) Begin(strategy string) {
 	r.change(func() { r.run.Now = strategy })
 }
 
-// Event is one of a shop behind the crowd.
+// Event records an event of a shop.
 func (r *Recorder) Event(e history.Event) {
 	r.keeper.hub.Publish(e)
 	r.keeper.mu.Lock()
@@ -35,8 +35,8 @@ func (r *Recorder) Event(e history.Event) {
 	}
 }
 
-// Judged is a crowd's result. What is sold afterwards, to see whether a restock is taken
-// notice of, does not change its lane.
+// Judged records a crowd's result. Later sales, which check that a restock is noticed, do not
+// change its lane.
 func (r *Recorder) Judged(result rush.Result) {
 	lane := r.keeper.hub.Freeze(r.run.Product, result.Strategy)
 	r.change(func() {
@@ -45,10 +45,10 @@ func (r *Recorder) Judged(result rush.Result) {
 	})
 }
 
-// Ended is the strategy's result, after the restocks.
+// Ended records the strategy's result after the restocks.
 func (r *Recorder) Ended(result rush.Result) { r.change(func() { r.put(result) }) }
 
-// Struck notes a fault that struck, or did not.
+// Struck records a fault that took effect, or did not.
 func (r *Recorder) Struck(s Strike) {
 	what := s.Fault + " struck: " + s.Proof
 	if s.Missed != "" {
@@ -58,7 +58,7 @@ func (r *Recorder) Struck(s Strike) {
 	r.change(func() {
 		another := r.run.Fault != "" || slices.ContainsFunc(r.run.Strikes, Strike.byHand)
 		r.run.Strikes = append(r.run.Strikes, s)
-		if s.byHand() && !another { // one command strikes with one fault
+		if s.byHand() && !another { // one command injects one fault
 			asked := r.run.Request
 			asked.Fault = s.Fault
 			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " struck " + s.Strategy + " at a moment chosen by hand"

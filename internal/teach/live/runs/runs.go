@@ -1,11 +1,11 @@
-// Package runs sends the crowds that are asked for on the live page, one at a time, and
-// keeps the last of them with all that they showed.
+// Package runs sends the crowds that the live page asks for, one at a time. It keeps the last runs
+// with their results.
 //
 //	POST /live/runs -> Keeper.Start -> Sender.Send -> Recorder -> hub (what the pages draw)
 //	                                                           -> Run (what is kept)
 //
-// How a crowd is sent is the Sender's, which is the command's: this room knows no shop. What
-// is kept is in memory, and ends with the shop.
+// The command implements Sender, so this package does not depend on a shop. Runs are kept in memory
+// and end with the shop.
 package runs
 
 import (
@@ -25,34 +25,34 @@ import (
 )
 
 const (
-	kept      = 50      // runs
-	maxEvents = 10_000  // of a run
-	allEvents = 100_000 // of all runs: the oldest lose theirs first
+	kept      = 50      // number of runs
+	maxEvents = 10_000  // of one run
+	allEvents = 100_000 // of all runs; the oldest runs lose theirs first
 )
 
 // The states of a run.
 const (
 	Running = "running"
 	Done    = "done"
-	Stopped = "stopped" // by hand, or with the shop
-	Failed  = "failed"  // something that it needs was missing or down
+	Stopped = "stopped" // by the leader, or with the shop
+	Failed  = "failed"  // a required server was missing or down
 )
 
-// A Request is what is asked for on the page.
+// A Request is a run that the page asks for.
 type Request struct {
 	Strategies []string `json:"strategies"`
 	Product    string   `json:"product"`
 	Stock      int64    `json:"stock"`
 	Buyers     int      `json:"buyers"`
 	Processes  int      `json:"processes"`
-	Fault      string   `json:"fault,omitempty"` // struck in each crowd; "" for none
+	Fault      string   `json:"fault,omitempty"` // injected into each crowd; "" for none
 
-	// Spared are strategies that were asked for and that the fault would not strike, and why.
-	// Check sets it, and leaves them out.
+	// Spared are the requested strategies that the fault does not affect, with the reason. Check
+	// sets it and removes them.
 	Spared []string `json:"-"`
 }
 
-// A Fault is one that can be struck here.
+// A Fault is a fault that can be injected here.
 type Fault struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
@@ -60,39 +60,40 @@ type Fault struct {
 
 // A Sender sends crowds.
 type Sender interface {
-	// Check says what is wrong with a request, and resolves what is said in other words.
+	// Check returns what is wrong with a request, and replaces aliases in it.
 	Check(r *Request) error
-	// Command is what repeats it.
+	// Command returns the command that repeats the request.
 	Command(r Request) string
 	Faults() []Fault
-	// Send sends the crowds of all strategies, one after the other. The report has those that
-	// were judged, with an error, too.
+	// Send sends the crowds of all strategies, one after the other. The report has the judged ones,
+	// even if there is an error.
 	Send(ctx context.Context, r Request, to *Recorder) (rush.Report, error)
 }
 
-// A Strike is a fault that was to strike a crowd.
+// A Strike is the attempt to inject a fault into a crowd.
 type Strike struct {
 	Fault    string    `json:"fault"`
 	Strategy string    `json:"strategy"`
 	At       time.Time `json:"at"`
-	Proof    string    `json:"proof,omitempty"`   // that it struck
+	Proof    string    `json:"proof,omitempty"`   // that the fault took effect
 	Missed   string    `json:"missed,omitempty"`  // why it did not
-	ByHand   bool      `json:"by_hand,omitempty"` // somebody has chosen the moment
+	ByHand   bool      `json:"by_hand,omitempty"` // whether the leader has chosen the moment
 }
 
 func (s Strike) byHand() bool { return s.ByHand && s.Proof != "" }
 
-// TooLate is one that was asked for when the last crowd, of this strategy, was gone.
+// TooLate returns the Strike of a request that came after the last crowd, that of this strategy,
+// had gone.
 func TooLate(fault, strategy string) Strike {
 	return Strike{Fault: fault, Strategy: strategy, At: time.Now(), Missed: "the last crowd was gone", ByHand: true}
 }
 
-// A Row is a verdict in brief.
+// A Row is a short verdict.
 type Row struct {
 	Strategy string          `json:"strategy"`
 	Verdict  verdict.Verdict `json:"verdict"`
 	Promise  verdict.Verdict `json:"promise"`
-	Kept     bool            `json:"kept"` // nothing else was promised
+	Kept     bool            `json:"kept"` // true if there was no other promise
 	Oversold int64           `json:"oversold"`
 	Drift    int64           `json:"drift"`
 }
@@ -100,55 +101,54 @@ type Row struct {
 // A Summary is a run in a list.
 type Summary struct {
 	ID      string    `json:"id"`
-	Number  int       `json:"number"` // since the shop's start
+	Number  int       `json:"number"` // counted from the shop's start
 	Started time.Time `json:"started"`
-	TookMS  float64   `json:"took_ms"` // 0 while it runs
+	TookMS  float64   `json:"took_ms"` // 0 during the run
 	State   string    `json:"state"`
 	Request
-	Spared  []string `json:"left_out,omitempty"` // the Request's, which is no part of what is asked for
-	Command string   `json:"command"`            // that repeats it
+	Spared  []string `json:"left_out,omitempty"` // Request.Spared, which is not part of a request
+	Command string   `json:"command"`            // repeats the run
 	Rows    []Row    `json:"rows"`
 	Strikes []Strike `json:"strikes"`
-	Error   string   `json:"error,omitempty"` // why there are no more rows
+	Error   string   `json:"error,omitempty"` // the reason if rows are missing
 }
 
-// A Run is all that is kept of one.
+// A Run is a run with all its results.
 type Run struct {
 	Summary
 	Now    string      `json:"now,omitempty"` // the strategy whose crowd is under way
 	Report rush.Report `json:"report"`        // as shop rush --json prints it
-	Lanes  []live.Lane `json:"lanes"`         // as they stood when each crowd was judged
+	Lanes  []live.Lane `json:"lanes"`         // when each crowd was judged
 
-	// Events are the first of them; LeftOut counts the others.
+	// Events are the first events. LeftOut counts the others.
 	Events  []history.Event `json:"events"`
 	LeftOut int             `json:"events_left_out"`
 }
 
-// What Start, Strike and Stop refuse.
+// Errors of Start, Strike and Stop.
 var (
 	ErrBusy = errors.New("a rush is under way: one at a time; wait for it or stop it")
 	ErrIdle = errors.New("no rush is under way")
 	errEnds = errors.New("the shop is about to end")
 )
 
-// A Keeper starts runs and keeps them. It alone knows which run is under way. Its methods may be
-// called by several goroutines.
+// A Keeper starts runs and keeps them. Its methods may be called by several goroutines.
 type Keeper struct {
 	hub    *live.Hub
 	sender Sender
 
-	ctx    context.Context // of all runs: Close ends it
+	ctx    context.Context // for all runs; Close ends it
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
 	mu     sync.Mutex
 	number int
-	runs   []*Run             // the last one first
-	stop   context.CancelFunc // of the run that is under way; nil: none is
-	strike chan string        // faults that are to strike it now
+	runs   []*Run             // the latest first
+	stop   context.CancelFunc // ends the run under way; nil: there is none
+	strike chan string        // faults to inject into it now
 }
 
-// NewKeeper returns one without runs, and has the pages know it.
+// NewKeeper returns a keeper without runs and publishes it to the pages.
 func NewKeeper(hub *live.Hub, sender Sender) *Keeper {
 	k := &Keeper{hub: hub, sender: sender}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -157,16 +157,16 @@ func NewKeeper(hub *live.Hub, sender Sender) *Keeper {
 	return k
 }
 
-// Close stops the run that is under way, and waits until it has ended.
+// Close stops the run under way and waits until it has ended.
 func (k *Keeper) Close() {
 	k.mu.Lock()
-	k.cancel() // whoever starts afterwards is refused, so nobody joins those who are waited for
+	k.cancel() // later calls of Start are refused, so the set of runs to wait for does not grow
 	k.mu.Unlock()
 	k.all.Wait()
 }
 
-// Start begins a run, which goes on without who asked for it. ErrBusy while another is under
-// way.
+// Start begins a run, which continues after the request. It returns ErrBusy while another run is
+// under way.
 func (k *Keeper) Start(r Request) (Summary, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,7 +190,7 @@ func (k *Keeper) Start(r Request) (Summary, error) {
 	return run.Summary, nil
 }
 
-// run sends the crowds and notes how it ended.
+// run sends the crowds and records the result.
 func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 	defer stop()
 	report, err := k.sender.Send(ctx, run.Request, &Recorder{keeper: k, run: run, Strikes: k.strike})
@@ -215,7 +215,7 @@ func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 	k.publish()
 }
 
-// forget drops events until all that are kept are few enough.
+// forget drops events until the limit is met.
 func (k *Keeper) forget() {
 	n := 0
 	for _, run := range k.runs {
@@ -226,7 +226,7 @@ func (k *Keeper) forget() {
 	}
 }
 
-// StrikeNow has a fault strike the crowd that is under way. ErrIdle when none is.
+// StrikeNow injects a fault into the current crowd. It returns ErrIdle if there is none.
 func (k *Keeper) StrikeNow(name string) error {
 	if err := k.CheckFault(name); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (k *Keeper) StrikeNow(name string) error {
 	}
 }
 
-// CheckFault refuses a fault that cannot be struck here.
+// CheckFault returns an error if the fault cannot be injected here.
 func (k *Keeper) CheckFault(name string) error {
 	var names []string
 	for _, f := range k.sender.Faults() {
@@ -256,7 +256,7 @@ func (k *Keeper) CheckFault(name string) error {
 	return fmt.Errorf("fault %q cannot be struck on this engine; there are %s", name, strings.Join(names, ", "))
 }
 
-// Stop ends the run that is under way. ErrIdle when none is.
+// Stop ends the run under way. It returns ErrIdle if there is none.
 func (k *Keeper) Stop() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -267,7 +267,7 @@ func (k *Keeper) Stop() error {
 	return nil
 }
 
-// Summaries are the runs, the last one first.
+// Summaries returns the runs, the latest first.
 func (k *Keeper) Summaries() []Summary {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -282,13 +282,13 @@ func (k *Keeper) summaries() []Summary {
 	return list
 }
 
-// copied shares nothing with what goes on.
+// copied returns a copy that shares no memory with the run.
 func (s Summary) copied() Summary {
 	s.Rows, s.Strikes = slices.Clone(s.Rows), slices.Clone(s.Strikes)
 	return s
 }
 
-// Run finds one by its ID.
+// Run returns the run with that ID.
 func (k *Keeper) Run(id string) (Run, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -304,7 +304,7 @@ func (k *Keeper) Run(id string) (Run, bool) {
 	return Run{}, false
 }
 
-// publish has the pages know the runs. A page draws the last one's lanes with their rows.
+// publish sends the runs to the pages. A page draws the lanes of the latest run with their rows.
 func (k *Keeper) publish() {
 	k.hub.Set("runs", k.summaries())
 	if len(k.runs) == 0 {

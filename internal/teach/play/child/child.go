@@ -1,12 +1,12 @@
-// Package child is one game in a process of its own, told by JSON on its standard input what to
-// do. The explorer looks at all goroutines of its process, so a shop that serves many games has
-// each of them in one.
+// Package child runs one game in a separate process, controlled by JSON on its standard input. The
+// explorer inspects all goroutines of its process, so a shop that serves many games needs a process
+// for each.
 //
 //	parent -- Request --> stdin  -- Serve --> play.Game
 //	parent <-- Answer --- stdout <-----------
 //
-// Each request has one answer, in order; while a search is under way answers that have only
-// Progress come before it. The child ends at the end of its input, so it outlives no parent.
+// Each request has one answer, in order. During a search, answers that have only Progress come
+// before it. The child ends at the end of its input, so it does not outlive its parent.
 package child
 
 import (
@@ -20,59 +20,59 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 )
 
-// An Op is what a child is asked to do.
+// An Op is an operation of a child.
 type Op string
 
-// The ops.
+// The operations.
 const (
-	Open    Op = "open" // the first one
+	Open    Op = "open" // must be the first
 	Move    Op = "move"
 	Undo    Op = "undo"
 	Restart Op = "restart"
 	Hint    Op = "hint"
 	Prove   Op = "prove"
-	Stop    Op = "stop" // ends the search that is under way, and has no answer of its own
+	Stop    Op = "stop" // ends the search under way; has no answer of its own
 )
 
 // A Request is one line of the child's input.
 type Request struct {
 	Op     Op              `json:"op"`
-	Config *play.Config    `json:"config,omitempty"` // of Open
-	Token  string          `json:"token,omitempty"`  // of Move
-	Goal   verdict.Verdict `json:"goal,omitempty"`   // of Hint
-	Effort play.Effort     `json:"effort,omitzero"`  // of Hint and Prove
+	Config *play.Config    `json:"config,omitempty"` // for Open
+	Token  string          `json:"token,omitempty"`  // for Move
+	Goal   verdict.Verdict `json:"goal,omitempty"`   // for Hint
+	Effort play.Effort     `json:"effort,omitzero"`  // for Hint and Prove
 }
 
-// An Answer is one line of its output.
+// An Answer is one line of the child's output.
 type Answer struct {
 	Position *play.Position `json:"position,omitempty"`
-	Way      *play.Way      `json:"way,omitempty"`   // of Hint
-	Proof    *play.Proof    `json:"proof,omitempty"` // of Prove
+	Way      *play.Way      `json:"way,omitempty"`   // for Hint
+	Proof    *play.Proof    `json:"proof,omitempty"` // for Prove
 	Progress *Progress      `json:"progress,omitempty"`
 	Error    string         `json:"error,omitempty"` // one line; nothing has changed
-	Kind     Kind           `json:"kind,omitempty"`  // of Error
+	Kind     Kind           `json:"kind,omitempty"`  // kind of Error
 }
 
-// Progress is how far a search is.
+// Progress is the progress of a search.
 type Progress struct {
 	Runs       int `json:"runs"`
 	Violations int `json:"violations"`
 }
 
-// A Kind is whose fault an error is.
+// A Kind classifies errors by their cause.
 type Kind string
 
 // The kinds.
 const (
-	Bad     Kind = "bad"     // of who asked
-	Missing Kind = "missing" // the embedded engine lacks what the strategy needs
-	Failed  Kind = "failed"  // of the explorer, or of the machine
+	Bad     Kind = "bad"     // a bad request
+	Missing Kind = "missing" // the embedded engine does not support the strategy
+	Failed  Kind = "failed"  // a failure of the explorer or of the machine
 )
 
-// progressEvery is between two answers with Progress.
+// progressEvery is the time between two answers with Progress.
 const progressEvery = 250 * time.Millisecond
 
-// Serve answers until in ends or ctx does.
+// Serve answers requests until in or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	s := &served{out: json.NewEncoder(out), asked: make(chan asked)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
@@ -89,13 +89,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 			return nil
 		case a := <-s.asked:
 			if err := s.out.Encode(s.answer(a)); err != nil {
-				return nil // nobody listens any more
+				return nil // there is no reader any more
 			}
 		}
 	}
 }
 
-// served is a child at work.
+// served is a running child.
 type served struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -104,14 +104,14 @@ type served struct {
 	game   *play.Game
 }
 
-// asked is a request, and what Stop ends of it.
+// asked is a request, and the context of its search, which Stop ends.
 type asked struct {
 	Request
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// read hands the requests on. At their end, and at what is none, the child ends.
+// read passes the requests on. The child ends at the end of its input, and at an invalid line.
 func (s *served) read(in io.Reader) {
 	defer s.cancel()
 	last := asked{cancel: func() {}}
@@ -134,7 +134,7 @@ func (s *served) read(in io.Reader) {
 	}
 }
 
-// answer does what it is asked to.
+// answer executes the request.
 func (s *served) answer(r asked) Answer {
 	defer r.cancel()
 	a, err := s.do(r)
@@ -158,7 +158,7 @@ func kindOf(err error) Kind {
 	return Failed
 }
 
-// errOrder is of a parent that asks what cannot be asked now.
+// errOrder means that the request is not allowed now.
 var errOrder = errors.New("there is no such request; open comes first, and once")
 
 func (s *served) do(r asked) (a Answer, err error) {
@@ -186,7 +186,7 @@ func (s *served) do(r asked) (a Answer, err error) {
 	return a, err
 }
 
-// progress tells from time to time how far a search is.
+// progress returns a function that reports the progress of a search from time to time.
 func (s *served) progress() func(runs, violations int) {
 	last := time.Now()
 	return func(runs, violations int) {

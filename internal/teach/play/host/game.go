@@ -11,13 +11,13 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/level"
 )
 
-// A game is one child and the pages that show it. It alone knows when it is at rest, and ends
-// itself when it has rested for too long.
+// A game is one child and the pages that show it. It ends itself when it has been idle for too
+// long.
 type game struct {
 	host    *Host
 	id      string
-	from    string       // the remote address; "": this machine
-	level   *level.Level // nil: none
+	from    string       // remote address; "": this machine
+	level   *level.Level // may be nil
 	process *process
 
 	asking sync.Mutex // one request at a time
@@ -25,27 +25,27 @@ type game struct {
 	mu       sync.Mutex
 	at       play.Position
 	pages    map[chan<- event]bool // open streams
-	pending  int                   // requests that have no answer yet
+	pending  int                   // number of requests without an answer
 	idle     func()                // stops the timer
 	leaving  func()                // stops the timer
 	finished bool
 
-	over chan struct{} // closed when the game has ended; why says how
+	over chan struct{} // closed when the game has ended; why has the reason
 	why  string
 }
 
-// An event is for the page of a game.
+// An event is a message to the page of a game.
 type event struct {
 	name string
 	data any
 }
 
-// waiting is the event of who waits in line: 1 is the next one.
+// waiting is the event for a player in the queue: 1 is the next one.
 type waiting struct {
 	Place int `json:"place"`
 }
 
-// search is ask of what may take long, when it is the game's turn.
+// search sends a request that may take long, once it is the game's turn.
 func (g *game) search(ctx context.Context, l *line, r child.Request) (child.Answer, error) {
 	g.busy()
 	defer g.rested()
@@ -57,7 +57,7 @@ func (g *game) search(ctx context.Context, l *line, r child.Request) (child.Answ
 	return g.ask(ctx, r)
 }
 
-// ask has a game's child do something. When ctx ends so does the search that it makes.
+// ask sends a request to the game's child. When ctx ends, so does the search.
 func (g *game) ask(ctx context.Context, r child.Request) (child.Answer, error) {
 	g.busy()
 	defer g.rested()
@@ -79,14 +79,14 @@ func (g *game) ask(ctx context.Context, r child.Request) (child.Answer, error) {
 	return a, nil
 }
 
-// position is where the game stands, as its child said last.
+// position returns the last position that the child reported.
 func (g *game) position() play.Position {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.at
 }
 
-// end ends a game, and tells its pages why.
+// end ends the game and tells its pages why.
 func (g *game) end(why string) {
 	if !g.host.forget(g) {
 		return
@@ -104,13 +104,13 @@ func (g *game) end(why string) {
 	}()
 }
 
-// mostPages is how many streams of one game are served.
+// mostPages is the maximum number of streams of one game.
 const mostPages = 8
 
-// buffered events wait for a slow page; what comes beyond is lost to it.
+// buffered events wait for a slow page. The page loses further events.
 const buffered = 16
 
-// join is a page that shows the game; false when there are too many.
+// join adds a page that shows the game; joined is false if there are too many.
 func (g *game) join() (events chan event, leave func(), joined bool) {
 	events = make(chan event, buffered)
 	g.mu.Lock()
@@ -123,7 +123,7 @@ func (g *game) join() (events chan event, leave func(), joined bool) {
 	return events, func() { g.leave(events) }, true
 }
 
-// leave: a page has gone. When it was the last one the game has not long to live.
+// leave removes a page. After the last one, the game ends soon.
 func (g *game) leave(events chan event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +131,7 @@ func (g *game) leave(events chan event) {
 	g.alone()
 }
 
-// tell tells the pages something.
+// tell sends an event to the pages.
 func (g *game) tell(e event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,8 +143,7 @@ func (g *game) tell(e event) {
 	}
 }
 
-// busy notes that a request has come: while it has no answer, however long that takes, no
-// timer runs. rested must follow.
+// busy records a new request. While a request has no answer, no timer runs. Call rested afterwards.
 func (g *game) busy() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +152,7 @@ func (g *game) busy() {
 	g.leaving()
 }
 
-// rested notes that a request has its answer.
+// rested records that a request has its answer.
 func (g *game) rested() {
 	g.mu.Lock()
 	g.pending--
@@ -161,7 +160,7 @@ func (g *game) rested() {
 	g.rest()
 }
 
-// rest starts the timers of a game that is asked for nothing now.
+// rest starts the timers of an idle game.
 func (g *game) rest() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,8 +177,8 @@ func (g *game) rest() {
 	g.alone()
 }
 
-// alone starts the timer of a game that no page shows: one that was closed, or never opened.
-// g.mu is held.
+// alone starts the timer of a game that no page shows: one whose page was closed, or never opened.
+// The caller must hold g.mu.
 func (g *game) alone() {
 	g.leaving()
 	if g.finished || g.pending > 0 || len(g.pages) > 0 {
@@ -192,8 +191,8 @@ func (g *game) alone() {
 	})
 }
 
-// rests reports whether a game is still asked for nothing when a timer of its is over, and,
-// where that is wanted, shown by no page.
+// rests reports whether a game is still idle when its timer ends. If alone is true, it must also
+// have no page.
 func (g *game) rests(alone bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package host has the games of a shop: each is a child process, which ends with the page that
-// plays it, or when nobody has moved for long, and never more than a bounded number at once.
+// Package host runs the games of a shop. Each is a child process, which ends with its last page or
+// after a time without moves. The number of games is bounded.
 package host
 
 import (
@@ -16,49 +16,49 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/level"
 )
 
-// Bounds of a Host.
+// Limits of a Host.
 const (
-	Most  = 30               // games at once
-	Idle  = 10 * time.Minute // a game ends in which nobody has moved for so long
-	Grace = 15 * time.Second // a game ends that no page shows for so long, and that is asked for nothing: a reload takes less
-	Each  = 4                // games of one remote address at once
+	Most  = 30               // maximum number of games
+	Idle  = 10 * time.Minute // a game without moves ends after this time
+	Grace = 15 * time.Second // an idle game without a page ends after this time; a reload takes less
+	Each  = 4                // maximum number of games from one remote address
 )
 
-// A Host has the games. It alone knows how many there may be, and ends them all. Its methods may
-// be called by several goroutines.
+// A Host has the games, limits their number and ends them. Its methods may be called by any number
+// of goroutines.
 type Host struct {
-	// Command is that of one child: this program, with the arguments that have it call
+	// Command returns the command of a child: this program, with arguments that make it call
 	// child.Serve.
 	Command func() (*exec.Cmd, error)
-	// After calls f when d is over, unless stop is called first; nil: the real time.
+	// After calls f after d, unless stop is called first; nil: real time.
 	After func(d time.Duration, f func()) (stop func())
-	// Most, Idle and Grace are the bounds; 0: those above.
+	// Most, Idle and Grace override the limits; 0: the limits above.
 	Most        int
 	Idle, Grace time.Duration
 
-	// Public: others than this machine's users may play. Then one address has no more than
-	// Each games at once, and a proof no more than publicBudget.
+	// Public means that users of other machines may play. Then one address has at most Each games,
+	// and a proof takes at most publicBudget.
 	Public bool
 
-	hints, proofs line // who waits for one is not in the way of who waits for the other
+	hints, proofs line // separate queues, so that hints do not wait for proofs
 
 	mu      sync.Mutex
 	games   map[string]*game
-	places  map[string]int // that are taken, by the address that has them
-	taken   int            // all of them; more than there are games while a child opens
+	places  map[string]int // taken places, by remote address
+	taken   int            // number of taken places; more than there are games while a child opens
 	closing chan struct{}  // closed by Close
 	closed  bool
-	ending  sync.WaitGroup // children that have not ended, or whose end nobody waits for yet
+	ending  sync.WaitGroup // children that have not ended or have not been waited for
 }
 
-// errFull: there are as many games as there may be.
+// errFull means that the maximum number of games is reached.
 type errFull struct{ most int }
 
 func (e errFull) Error() string {
 	return fmt.Sprintf("%d games are being played; try again when one has ended", e.most)
 }
 
-// errEach: one address has as many games as it may have.
+// errEach means that one address has reached its maximum number of games.
 type errEach struct{ most int }
 
 func (e errEach) Error() string {
@@ -70,7 +70,7 @@ var (
 	errClosed = errors.New("the shop is stopping")
 )
 
-// errAnswer is what a child said of a request: nothing has changed.
+// errAnswer is a child's error answer. Nothing has changed.
 type errAnswer struct{ child.Answer }
 
 func (e errAnswer) Error() string { return e.Answer.Error }
@@ -83,7 +83,7 @@ func (h *Host) after(d time.Duration, f func()) (stop func()) {
 	return func() { t.Stop() }
 }
 
-// create begins a game for who calls from an address; "" is this machine.
+// create begins a game for a player at an address; "" is this machine.
 func (h *Host) create(from string, c play.Config, level *level.Level) (*game, error) {
 	closing, err := h.reserve(from)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *Host) create(from string, c play.Config, level *level.Level) (*game, er
 	return g, nil
 }
 
-// reserve takes a place, before a child is started for it. ending.Done must follow.
+// reserve takes a place before a child is started. Call ending.Done afterwards.
 func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +141,7 @@ func (h *Host) release(from string) {
 	}
 }
 
-// register has a game be found; false when the host is closed.
+// register makes a game known; false if the host is closed.
 func (h *Host) register(g *game) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,8 +151,8 @@ func (h *Host) register(g *game) bool {
 	return !h.closed
 }
 
-// forget has a game be found no more; false when it was not found already. ending.Done must
-// follow, unless it was not.
+// forget removes a game; known is false if it was not registered. If it was, call ending.Done
+// afterwards.
 func (h *Host) forget(g *game) (known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,7 +186,7 @@ func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) 
 	switch {
 	case err != nil:
 		p.end()
-		return nil, fmt.Errorf("the game did not begin: %s", err) // it has never been one that can be gone
+		return nil, fmt.Errorf("the game did not begin: %s", err) // the game has not existed yet, so this is not errDied
 	case a.Error != "":
 		p.end()
 		return nil, errAnswer{a}
@@ -200,7 +200,7 @@ func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) 
 	}, nil
 }
 
-// find is the game with this id.
+// find returns the game with this id.
 func (h *Host) find(id string) (*game, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,8 +210,8 @@ func (h *Host) find(id string) (*game, error) {
 	return nil, errNoGame
 }
 
-// Close ends all games, and returns when their processes have ended, those that are about to
-// open, too. It may be called twice.
+// Close ends all games, including those about to open, and returns when their processes have ended.
+// It may be called twice.
 func (h *Host) Close() {
 	h.mu.Lock()
 	if !h.closed && h.closing != nil {

@@ -23,14 +23,14 @@ import (
 //go:embed web
 var web embed.FS
 
-// The time for the search that answers a claim: of a game of no level, and at most where others
-// than this machine's users may play.
+// Limits of the search that answers a claim: for a game without a level, and for shops that other
+// machines can reach.
 const (
 	proveBudget  = 30 * time.Second
 	publicBudget = 45 * time.Second
 )
 
-// retryAfter is what who finds all games taken is told, in seconds.
+// retryAfter is the Retry-After, in seconds, if all places are taken.
 const retryAfter = "20"
 
 // Routes adds the page, its files, and the games.
@@ -68,8 +68,8 @@ func (h *Host) with(do func(c *gin.Context, g *game)) gin.HandlerFunc {
 	}
 }
 
-// A levelView is a level as a player sees it before it is won: of an open one the answer is not
-// in it.
+// A levelView is a level as its player sees it before winning. For an open level it does not
+// contain the answer.
 type levelView struct {
 	Name    string      `json:"name"`
 	Title   string      `json:"title"`
@@ -77,12 +77,12 @@ type levelView struct {
 	Wanted  string      `json:"wanted"`
 	Par     string      `json:"par"`
 	Minutes int         `json:"minutes"`
-	Claims  bool        `json:"claims"` // to claim that nobody can may be the answer
+	Claims  bool        `json:"claims"` // whether the claim that it cannot be broken may win
 	Config  play.Config `json:"config"`
 }
 
 func newLevelView(l level.Level) levelView {
-	return levelView{Name: l.Name, Title: l.Title, Task: l.Task, Wanted: l.Wanted(), Par: l.Shown(), Minutes: l.Minutes, Claims: l.Nobody || l.Open, Config: l.Config}
+	return levelView{Name: l.Name, Title: l.Title, Task: l.Task, Wanted: l.Wanted(), Par: l.Shown(), Minutes: l.Minutes, Claims: l.Unbreakable || l.Open, Config: l.Config}
 }
 
 func levels() (all []levelView) {
@@ -92,7 +92,7 @@ func levels() (all []levelView) {
 	return all
 }
 
-// A won is what is said when a level is won.
+// A won is the text after a level is won.
 type won struct {
 	Steps    int    `json:"steps"`
 	Switches int    `json:"switches"`
@@ -106,7 +106,7 @@ type gameView struct {
 	ID       string        `json:"id"`
 	Level    *levelView    `json:"level"` // null: none
 	Position play.Position `json:"position"`
-	Won      *won          `json:"won"` // null: the level is not won by this end
+	Won      *won          `json:"won"` // null unless this end wins the level
 }
 
 func (g *game) view() gameView {
@@ -125,7 +125,7 @@ func newWon(l level.Level, p play.Position) *won {
 	return &won{Steps: len(p.Tokens), Switches: p.Switches, Par: l.Par().String(), Learned: l.Learned, Source: l.Source}
 }
 
-// postGame is POST /play/games.
+// postGame handles POST /play/games.
 func (h *Host) postGame(c *gin.Context) {
 	var body struct {
 		play.Config
@@ -164,7 +164,7 @@ func (h *Host) postGame(c *gin.Context) {
 	c.JSON(http.StatusCreated, g.view())
 }
 
-// move is POST /play/games/:id/moves.
+// move handles POST /play/games/:id/moves.
 func move(c *gin.Context, g *game) {
 	var body struct {
 		Token string `json:"token"`
@@ -174,7 +174,7 @@ func move(c *gin.Context, g *game) {
 	}
 }
 
-// step asks for something that is quick, and answers with where the game stands.
+// step sends a quick request and answers with the position.
 func step(c *gin.Context, g *game, r child.Request) {
 	lift(c)
 	if _, err := g.ask(c.Request.Context(), r); err != nil {
@@ -184,14 +184,14 @@ func step(c *gin.Context, g *game, r child.Request) {
 	c.JSON(http.StatusOK, g.view())
 }
 
-// An advice is a hint: words, and the third one a step.
+// An advice is a hint: words, and for the third hint a step.
 type advice struct {
 	N    int    `json:"n"`
 	Text string `json:"text"`
 	level.Advice
 }
 
-// hint is POST /play/games/:id/hint.
+// hint handles POST /play/games/:id/hint.
 func hint(c *gin.Context, g *game) {
 	var body struct {
 		N int `json:"n"`
@@ -203,7 +203,7 @@ func hint(c *gin.Context, g *game) {
 		problem.Invalid(c, fmt.Sprintf("n is %d; there are hints 1 to 3", body.N))
 		return
 	}
-	var l level.Level // of no level: the way to any break
+	var l level.Level // without a level: the path to any violation
 	if g.level != nil {
 		l = *g.level
 		if body.N < 3 {
@@ -220,7 +220,7 @@ func hint(c *gin.Context, g *game) {
 	c.JSON(http.StatusOK, advice{N: 3, Text: a.String(), Advice: a})
 }
 
-// A player is level.Player.
+// A player implements level.Player.
 type player struct{ *game }
 
 func (p player) Position() play.Position { return p.position() }
@@ -233,7 +233,7 @@ func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (
 	return *a.Way, nil
 }
 
-// prove is POST /play/games/:id/prove. It ends when the page hangs up.
+// prove handles POST /play/games/:id/prove. It ends when the page hangs up.
 func prove(c *gin.Context, g *game) {
 	budget := proveBudget
 	if g.level != nil {
@@ -258,14 +258,14 @@ func prove(c *gin.Context, g *game) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// lift lets an answer take as long as it takes.
+// lift removes the time-outs of an answer.
 func lift(c *gin.Context) {
 	w := http.NewResponseController(c.Writer)
-	_ = errors.Join(w.SetWriteDeadline(time.Time{}), w.SetReadDeadline(time.Time{})) // of a server without deadlines: there are none
+	_ = errors.Join(w.SetWriteDeadline(time.Time{}), w.SetReadDeadline(time.Time{})) // fails on a server without deadlines, which needs none removed
 }
 
-// events is GET /play/games/:id/events: server-sent events named "progress" and, as the last
-// one, "ended". As long as a page reads it the game lives.
+// events handles GET /play/games/:id/events: server-sent events named "progress" and, at the end,
+// "ended". The game lives as long as a page reads them.
 func events(c *gin.Context, g *game) {
 	events, leave, joined := g.join()
 	if !joined {
@@ -289,7 +289,7 @@ func events(c *gin.Context, g *game) {
 		case <-alive.C:
 			err = to.Alive()
 		case <-g.over:
-			_ = to.Send("ended", gin.H{"why": g.why}) // an error: the page has gone
+			_ = to.Send("ended", gin.H{"why": g.why}) // an error means that the page has gone
 			return
 		case <-c.Request.Context().Done():
 			return

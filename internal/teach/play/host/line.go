@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// A line lets half of the processors search at once, so that a click in another game is
-// answered meanwhile, and the others in the order in which they came.
+// A line is a queue for searches. Half of the processors may search at once, so that a click in
+// another game is still answered quickly.
 type line struct {
 	mu      sync.Mutex
 	inside  int
 	waiting []*place
 }
 
-// A place in line.
+// A place is a place in the queue.
 type place struct {
-	turn chan struct{} // closed when it has come
+	turn chan struct{} // closed when its turn has come
 	tell func(place int)
 }
 
-// enter waits for a turn. tell is told the place in line, as often as it changes: 1 is the next
-// one. leave must follow.
+// enter waits for a turn. It calls tell with the place in the queue whenever it changes: 1 is the
+// next one. Call leave afterwards.
 func (l *line) enter(ctx context.Context, tell func(place int)) (leave func(), err error) {
 	p := l.queue(tell)
 	select {
@@ -34,7 +34,7 @@ func (l *line) enter(ctx context.Context, tell func(place int)) (leave func(), e
 	}
 }
 
-// queue gives a turn at once, or a place.
+// queue grants a turn at once, or returns a place.
 func (l *line) queue(tell func(place int)) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *line) queue(tell func(place int)) *place {
 	return p
 }
 
-// leave gives the turn to the next one.
+// leave passes the turn to the next one.
 func (l *line) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *line) leave() {
 	l.drop(0)
 }
 
-// giveUp takes who has gone out of line, or passes on the turn that came meanwhile.
+// giveUp removes a place from the queue, or passes on a turn that was granted meanwhile.
 func (l *line) giveUp(p *place) {
 	l.mu.Lock()
 	i := slices.Index(l.waiting, p)
@@ -74,7 +74,7 @@ func (l *line) giveUp(p *place) {
 	}
 }
 
-// drop moves up those behind. l.mu is held.
+// drop removes place i and tells the ones behind it. The caller must hold l.mu.
 func (l *line) drop(i int) {
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	for ; i < len(l.waiting); i++ {

@@ -14,17 +14,17 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/child"
 )
 
-// endPatience is how long a child may take to end by itself, when its input has ended.
+// endPatience is how long a child may take to end after the end of its input.
 const endPatience = 5 * time.Second
 
-// A process is one child, and what it says.
+// A process is one child and its answers.
 type process struct {
 	cmd     *exec.Cmd
 	answers chan child.Answer // closed at its end
-	gone    chan struct{}     // closed when it has ended; why says how
+	gone    chan struct{}     // closed when it has ended; why has the reason
 	why     string
 
-	mu    sync.Mutex // of in
+	mu    sync.Mutex // guards in
 	in    io.WriteCloser
 	close sync.Once
 }
@@ -48,8 +48,8 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// listen hands answers on until the child has ended. One that writes what is no answer, or
-// closes its output, is ended: who asks next would wait for ever.
+// listen passes answers on until the child has ended. It ends a child that writes an invalid answer
+// or closes its output, since the next request would wait forever.
 func (p *process) listen(out io.Reader, errors *childlog.Log) {
 	var wrong error
 	for answers := json.NewDecoder(out); ; {
@@ -61,7 +61,7 @@ func (p *process) listen(out io.Reader, errors *childlog.Log) {
 	}
 	p.kill()
 	close(p.answers)
-	_ = p.cmd.Wait() // what it was is in errors
+	_ = p.cmd.Wait() // errors has the reason
 	p.why = said(errors)
 	if p.why == "" && wrong != io.EOF {
 		p.why = "it wrote what is no answer"
@@ -69,18 +69,18 @@ func (p *process) listen(out io.Reader, errors *childlog.Log) {
 	close(p.gone)
 }
 
-// send asks the child something.
+// send sends a request to the child.
 func (p *process) send(r child.Request) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return json.NewEncoder(p.in).Encode(r)
 }
 
-// ask sends a request and returns its answer. progress is told how far a search is; stop ends
-// it, and then the answer is what there is.
+// ask sends a request and returns its answer. It calls progress during a search. Closing stop ends
+// the search, and the answer is then the result so far.
 func (p *process) ask(r child.Request, progress func(child.Progress), stop <-chan struct{}) (child.Answer, error) {
 	if err := p.send(r); err != nil {
-		for range p.answers { // that nobody has asked for
+		for range p.answers { // answers to no request
 		}
 		<-p.gone
 		return child.Answer{}, p.ended()
@@ -101,7 +101,7 @@ func (p *process) ask(r child.Request, progress func(child.Progress), stop <-cha
 			}
 		case <-stop:
 			stop = nil
-			_ = p.send(child.Request{Op: child.Stop}) // an error: it has ended, and says so above
+			_ = p.send(child.Request{Op: child.Stop}) // an error means that the child has ended, which was reported above
 		case <-late.C:
 			p.kill()
 			return child.Answer{}, errSilent
@@ -114,12 +114,12 @@ const answerPatience = time.Minute
 
 var errSilent = errDied{"the game's process did not answer and was ended"}
 
-// errDied is of a game whose process is no more.
+// errDied means that the game's process has ended.
 type errDied struct{ why string }
 
 func (e errDied) Error() string { return e.why + "; begin another game" }
 
-// ended is what the child died of.
+// ended returns the error with the reason.
 func (p *process) ended() error {
 	if p.why == "" {
 		return errDied{"the game has ended"}
@@ -127,25 +127,25 @@ func (p *process) ended() error {
 	return errDied{"the game's process has ended: " + p.why}
 }
 
-// end has the child end, and returns when it has.
+// end makes the child end and returns when it has.
 func (p *process) end() {
 	p.close.Do(func() {
-		_ = p.in.Close() // not under mu: of a child that reads no more a send hangs
+		_ = p.in.Close() // without mu: a send to a child that no longer reads would block
 		late := time.AfterFunc(endPatience, p.kill)
 		defer late.Stop()
-		for range p.answers { // whoever asks last hears of it by the end of answers
+		for range p.answers { // a last request learns of the end from this channel
 		}
 		<-p.gone
 	})
 	<-p.gone
 }
 
-func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error: it has ended
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error means that it has ended
 
-// mostSaid is how much is kept of what a child writes on stderr.
+// mostSaid limits the stderr output of a child that is kept.
 const mostSaid = 16 << 10
 
-// said is the line that says what was wrong: that of a panic, or else the first one.
+// said returns the line of stderr with the reason: that of a panic, or the first one.
 func said(l *childlog.Log) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(l.String()), "\n")
 	return fmt.Sprintf("%.200s", strings.TrimSpace(cmp.Or(childlog.Fatal(l.String()), first)))

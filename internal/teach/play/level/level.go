@@ -1,7 +1,7 @@
-// Package level has what a player is asked to do: which code to break and how, or to show that
-// it cannot be broken.
+// Package level contains the levels: which code a player must break and how, or that it cannot be
+// broken.
 //
-// A level is one entry of levels.yaml. par.csv has what the best way to each goal costs: the
+// A level is one entry of levels.yaml. par.csv has the cost of the best path to each goal. The
 // explorer computes it (`make generate`), and a test computes it again.
 package level
 
@@ -17,22 +17,22 @@ import (
 
 // A Level is one task.
 type Level struct {
-	Name   string      `yaml:"name"` // in the address and on the command line
+	Name   string      `yaml:"name"` // used in the address and on the command line
 	Title  string      `yaml:"title"`
 	Task   string      `yaml:"task"`
 	Config play.Config `yaml:"config"`
 
-	// Goal is how the schedule must end, see play.End.Reached: "" is any violation.
+	// Goal is the required end of the schedule, see play.End.Reached. "" is any violation.
 	Goal verdict.Verdict `yaml:"goal"`
-	// Nobody: no schedule breaks it, and the claim of that wins. The explorer's search of every
-	// schedule answers the claim.
-	Nobody bool `yaml:"nobody"`
-	// Open: the player is not told whether it can be broken.
+	// Unbreakable means that no schedule breaks the code, and that this claim wins. The explorer checks
+	// the claim with every schedule.
+	Unbreakable bool `yaml:"nobody"`
+	// Open means that the player is not told whether the code can be broken.
 	Open bool `yaml:"open"`
 
-	Minutes int    `yaml:"minutes"` // for a player who sees it for the first time
+	Minutes int    `yaml:"minutes"` // for a player that sees it for the first time
 	Thought string `yaml:"thought"` // the first hint
-	Deed    string `yaml:"deed"`    // the second; the third is the explorer's, see Next
+	Deed    string `yaml:"deed"`    // the second hint; the third comes from the explorer, see Next
 	Learned string `yaml:"learned"` // shown when the level is won
 	Source  string `yaml:"source"`  // where the lesson comes from
 }
@@ -44,7 +44,7 @@ var table []byte
 func All() []Level {
 	var all []Level
 	if err := yaml.UnmarshalWithOptions(table, &all, yaml.Strict()); err != nil {
-		panic("levels.yaml: " + err.Error()) // it is part of this program, and its tests read it
+		panic("levels.yaml: " + err.Error()) // the file is embedded, and tests read it
 	}
 	for i := range all {
 		all[i].Config = all[i].Config.Filled()
@@ -52,7 +52,7 @@ func All() []Level {
 	return all
 }
 
-// Named finds a level.
+// Named returns the level with that name.
 func Named(name string) (Level, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(l Level) bool { return l.Name == name })
@@ -71,17 +71,17 @@ func Names() (names []string) {
 }
 
 // WonBy reports whether a schedule with this end wins.
-func (l Level) WonBy(e *play.End) bool { return !l.Nobody && e.Reached(l.Goal) }
+func (l Level) WonBy(e *play.End) bool { return !l.Unbreakable && e.Reached(l.Goal) }
 
 // WonByProof reports whether the claim that it cannot be broken wins.
-func (l Level) WonByProof(p play.Proof) bool { return l.Nobody && p.Holds }
+func (l Level) WonByProof(p play.Proof) bool { return l.Unbreakable && p.Holds }
 
 // Wanted says how to win.
 func (l Level) Wanted() string {
 	switch {
 	case l.Open:
 		return "break it, or claim that nobody can"
-	case l.Nobody:
+	case l.Unbreakable:
 		return "claim that nobody can break it"
 	case l.Goal == verdict.Unlocked:
 		return "a buyer deletes the lock of another"

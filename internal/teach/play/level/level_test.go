@@ -43,11 +43,11 @@ func TestLevels(t *testing.T) {
 		if err := l.Config.Check(); err != nil {
 			t.Errorf("%s: %v", l.Name, err)
 		}
-		if l.Goal == verdict.Holds || l.Nobody && l.Goal != "" || !l.Nobody && !l.Open && l.Goal == "" {
+		if l.Goal == verdict.Holds || l.Unbreakable && l.Goal != "" || !l.Unbreakable && !l.Open && l.Goal == "" {
 			t.Errorf("%s has the goal %q", l.Name, l.Goal)
 		}
 		if l.Open {
-			open[l.Nobody]++
+			open[l.Unbreakable]++
 			if l.Shown() != "?" {
 				t.Errorf("%s shows %q, which says how to win", l.Name, l.Shown())
 			}
@@ -75,7 +75,7 @@ func named(t *testing.T, name string) Level {
 func TestWon(t *testing.T) {
 	for _, l := range All() {
 		t.Run(l.Name, func(t *testing.T) {
-			if l.Nobody {
+			if l.Unbreakable {
 				if l.Par().Way != "" || l.Par().Orders == 0 {
 					t.Errorf("par %+v", l.Par())
 				}
@@ -119,7 +119,7 @@ func TestNotWon(t *testing.T) {
 					t.Errorf("won by %+v", p)
 				}
 			}
-			if l.WonByProof(play.Proof{Holds: true, Complete: true}) != l.Nobody {
+			if l.WonByProof(play.Proof{Holds: true, Complete: true}) != l.Unbreakable {
 				t.Error("a proof decides what it should not")
 			}
 		})
@@ -168,7 +168,7 @@ func TestNext(t *testing.T) {
 	for _, l := range All() {
 		t.Run(l.Name, func(t *testing.T) {
 			g := game(t, l)
-			if l.Nobody {
+			if l.Unbreakable {
 				if len(l.Config.Events) > 0 && !soak {
 					t.Skip("its search takes seconds: with OVERSELL_SOAK=1")
 				}

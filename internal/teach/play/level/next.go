@@ -8,35 +8,35 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 )
 
-// hintBudget is the time for the search of a hint. On two cores the slowest level whose search
-// ends takes 4 s.
+// hintBudget limits the search of a hint. On two cores, the slowest level whose search ends takes 4
+// s.
 const hintBudget = 30 * time.Second
 
-// ProveBudget is the time for the search that answers a claim.
+// ProveBudget limits the search that answers a claim.
 const ProveBudget = 2 * time.Minute
 
-// A Player is a game that is under way, see play.Game.
+// A Player is a game under way, see play.Game.
 type Player interface {
 	Position() play.Position
 	Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (play.Way, error)
 }
 
-// Advice is the third hint: what to do now. With neither Token nor Claim no way to the goal is
-// left, or none was found in time, and the player takes a step back.
+// Advice is the third hint: the next step. Without Token and Claim, no path to the goal is left, or
+// none was found in time, and the player should take a step back.
 type Advice struct {
 	Token string `json:"token"` // the next step
-	Text  string `json:"text"`  // what it is
-	Claim bool   `json:"claim"` // nothing leads to a break: the claim wins
-	Lost  bool   `json:"lost"`  // nothing leads to the goal from here; else, without a Token, the search was not complete
+	Text  string `json:"text"`  // the step in words
+	Claim bool   `json:"claim"` // no path leads to a violation, so the claim wins
+	Lost  bool   `json:"lost"`  // no path leads to the goal from here; if false and Token is "", the search was incomplete
 	Over  bool   `json:"over"`  // the schedule has ended
 }
 
-// Next is computed from where the game stands: along the way of the par for as long as the
-// player is on it, and else by a search from here.
+// Next computes the advice for the current position. While the player follows the path of the par,
+// it takes the next step from there. Otherwise it searches from the position.
 func (l Level) Next(ctx context.Context, g Player) (Advice, error) {
 	at := g.Position()
 	if at.End != nil {
-		return Advice{Claim: l.Nobody, Over: !l.Nobody}, nil
+		return Advice{Claim: l.Unbreakable, Over: !l.Unbreakable}, nil
 	}
 	if token, on := l.Par().after(at.Tokens); on {
 		for _, c := range at.Choices {
@@ -49,10 +49,10 @@ func (l Level) Next(ctx context.Context, g Player) (Advice, error) {
 	if err != nil || way.Token != "" {
 		return Advice{Token: way.Token, Text: way.Text}, err
 	}
-	return Advice{Claim: l.Nobody && way.Complete, Lost: !l.Nobody && way.Complete}, nil
+	return Advice{Claim: l.Unbreakable && way.Complete, Lost: !l.Unbreakable && way.Complete}, nil
 }
 
-// String is the advice in a sentence.
+// String returns the advice as a sentence.
 func (a Advice) String() string {
 	switch {
 	case a.Token != "":

@@ -74,7 +74,7 @@ func TestPar(t *testing.T) {
 }
 
 // slow: with an event in it the search of every order takes seconds.
-func slow(l Level) bool { return !l.Nobody && len(l.Config.Events) > 0 || l.Par().Orders > 1000 }
+func slow(l Level) bool { return !l.Unbreakable && len(l.Config.Events) > 0 || l.Par().Orders > 1000 }
 
 // computed is a level's par by a search of every order.
 func computed(t *testing.T, l Level) Par {
@@ -82,7 +82,7 @@ func computed(t *testing.T, l Level) Par {
 	begun := time.Now()
 	defer func() { t.Logf("%s: %.1f s", l.Name, time.Since(begun).Seconds()) }()
 	effort := play.Effort{Budget: longest, Bound: -1}
-	if !l.Nobody {
+	if !l.Unbreakable {
 		g := game(t, l)
 		w, err := g.Hint(t.Context(), l.Goal, effort)
 		if err = errors.Join(err, g.Close()); err != nil { // firstBreak must not meet its buyers

@@ -1,4 +1,4 @@
-// Package results keeps in a file what a player has won, and how well.
+// Package results stores in a file which levels a player has won, and how well.
 package results
 
 import (
@@ -18,11 +18,11 @@ type Result struct {
 	Steps    int       `json:"steps"` // 0: by the claim
 	Switches int       `json:"switches"`
 	Seconds  int       `json:"seconds"`
-	Hints    int       `json:"hints"` // the hints that were asked for
+	Hints    int       `json:"hints"` // number of hints
 	Won      time.Time `json:"won"`
 }
 
-// better: fewer steps, then fewer switches, fewer hints and less time.
+// better compares results: fewer steps, then fewer switches, fewer hints and less time.
 func (r Result) better(than Result) bool {
 	for _, pair := range [][2]int{{r.Steps, than.Steps}, {r.Switches, than.Switches}, {r.Hints, than.Hints}, {r.Seconds, than.Seconds}} {
 		if pair[0] != pair[1] {
@@ -32,7 +32,7 @@ func (r Result) better(than Result) bool {
 	return false
 }
 
-// String is the result in words.
+// String describes the result in words.
 func (r Result) String() string {
 	text := Cost(r.Steps, r.Switches)
 	if r.Steps == 0 {
@@ -44,7 +44,7 @@ func (r Result) String() string {
 	return text
 }
 
-// Cost is what a way costs, in words.
+// Cost describes the cost of a path in words.
 func Cost(steps, switches int) string {
 	return count(steps, "step", "s") + ", " + count(switches, "switch", "es")
 }
@@ -56,10 +56,10 @@ func count(n int, thing, ending string) string {
 	return fmt.Sprintf("%d %s%s", n, thing, ending)
 }
 
-// File is where the results are.
+// File is the file of the results.
 type File struct{ Path string }
 
-// DefaultPath is the file in the user's folder for configurations.
+// DefaultPath returns the path of the file in the user's configuration folder.
 func DefaultPath() (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -68,7 +68,7 @@ func DefaultPath() (string, error) {
 	return filepath.Join(folder, "oversell", "progress.json"), nil
 }
 
-// document is what the file has.
+// document is the content of the file.
 type document struct {
 	Version int               `json:"version"`
 	Levels  map[string]Result `json:"levels"` // the best result, by the level's name
@@ -76,8 +76,8 @@ type document struct {
 
 const version = 1
 
-// Load reads the results; none where there is no file. A damaged file is an error of one line,
-// and stays as it is.
+// Load reads the results. Without a file there are none. A damaged file gives an error of one line
+// and stays unchanged.
 func (f File) Load() (map[string]Result, error) {
 	text, err := os.ReadFile(f.Path)
 	switch {
@@ -96,8 +96,8 @@ func (f File) Load() (map[string]Result, error) {
 	return d.Levels, nil
 }
 
-// Add keeps a result where it is better than the one that is there. The file is read again
-// first, since another game may have written to it, and is replaced whole.
+// Add stores a result if it is better than the stored one. It reads the file again first, since
+// another game may have written to it, and replaces it atomically.
 func (f File) Add(level string, r Result) error {
 	levels, err := f.Load()
 	if err != nil {

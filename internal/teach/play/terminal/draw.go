@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/level"
 )
 
-// What is drawn is marked by words and signs, too: colour alone says nothing.
+// Words and signs mark everything that colours mark, so no information depends on colour.
 const (
 	bold    = "\x1b[1m"
 	inverse = "\x1b[7m"
@@ -19,26 +19,26 @@ const (
 	plainly = "\x1b[m"
 )
 
-// A frame is what the screen shows. It alone knows how that is drawn, and where the cursor is.
+// A frame is the content of the screen.
 type frame struct {
 	level         *level.Level // nil: a game without a goal
 	at            play.Position
-	cursor        int // among the choices
+	cursor        int // index among the choices
 	scroll        int // steps of the history below the screen
 	width, height int
 	message       string
-	busy          string // what is under way; "": nothing is
+	busy          string // the word under way; "": none
 }
 
-// lines are the screen: its head, the buyers or the end, the history in the room that is left,
-// what there is to say, and the keys.
+// lines returns the screen: its head, the buyers or the end, as much history as fits, a message,
+// and the keys.
 func (f *frame) lines() []string {
 	head, middle, foot := f.head(), f.buyers(), f.foot()
 	if f.at.End != nil {
 		middle = f.end()
 	}
 	room := f.height - len(head) - len(middle) - len(foot)
-	if room < 0 { // the task is the first thing that one knows
+	if room < 0 { // on a small screen the task is dropped first
 		head = head[:1]
 		room = f.height - len(head) - len(middle) - len(foot)
 	}
@@ -66,7 +66,7 @@ func (f *frame) head() []string {
 	return append(append(all, f.wrap("Goal: "+l.Wanted()+". Par: "+l.Shown()+".")...), f.wrap(c)...)
 }
 
-// buyers are the numbers, what Redis has, the buyers side by side, and the events.
+// buyers draws the numbers, the keys in Redis, the buyers side by side, and the events.
 func (f *frame) buyers() []string {
 	all := append(f.numbers(), "")
 	var columns [][]string
@@ -90,7 +90,7 @@ func (f *frame) buyers() []string {
 	return append(all, "")
 }
 
-// numbers are those of the shop, and what Redis has.
+// numbers draws the shop's numbers and the keys in Redis.
 func (f *frame) numbers() []string {
 	all := []string{fmt.Sprintf("%sstock %d   records %d%s   step %d   switches %d", bold, f.at.Stock, f.at.Records, plainly, len(f.at.Tokens), f.at.Switches)}
 	for _, k := range f.at.Keys {
@@ -108,13 +108,13 @@ func (f *frame) numbers() []string {
 	return all
 }
 
-// column is how wide a buyer's is.
+// column returns the width of a buyer's column.
 func (f *frame) column() int {
 	n := max(len(f.at.Buyers), 1)
 	return max((f.width-2*(n-1))/n, 12)
 }
 
-// chosen is where the cursor is.
+// chosen returns the choice under the cursor.
 func (f *frame) chosen() play.Choice {
 	if f.cursor < len(f.at.Choices) {
 		return f.at.Choices[f.cursor]
@@ -122,7 +122,7 @@ func (f *frame) chosen() play.Choice {
 	return play.Choice{}
 }
 
-// move moves the cursor, and at the end the history.
+// move moves the cursor and, at the end of a schedule, the history.
 func (f *frame) move(by int) {
 	if f.at.End != nil {
 		f.scroll = min(max(f.scroll-by, 0), max(0, len(f.at.Steps)-1))
@@ -133,7 +133,7 @@ func (f *frame) move(by int) {
 	}
 }
 
-// next moves the cursor on to the next choice that is so.
+// next moves the cursor to the next choice that satisfies is.
 func (f *frame) next(is func(play.Choice) bool) bool {
 	for i := range f.at.Choices {
 		at := (f.cursor + 1 + i) % len(f.at.Choices)
@@ -145,7 +145,7 @@ func (f *frame) next(is func(play.Choice) bool) bool {
 	return false
 }
 
-// mark shows a choice, and whether the cursor is on it.
+// mark draws a choice, and the cursor if it is on it.
 func (f *frame) mark(i int, text string) string {
 	if i == f.cursor {
 		return inverse + "> " + text + plainly
@@ -153,10 +153,10 @@ func (f *frame) mark(i int, text string) string {
 	return "  " + text
 }
 
-// tallest is how many lines of a command are shown.
+// tallest is the maximum number of lines of a command.
 const tallest = 3
 
-// buyer is one column.
+// buyer draws one column.
 func (f *frame) buyer(b play.Buyer, width int) []string {
 	parts := standing(b)
 	column := []string{bold + parts[0] + plainly}
@@ -185,7 +185,7 @@ func (f *frame) buyer(b play.Buyer, width int) []string {
 	return column
 }
 
-// beside puts columns next to each other.
+// beside joins columns side by side.
 func beside(columns [][]string, width int) (rows []string) {
 	for i := 0; ; i++ {
 		row, some := "", false
@@ -206,7 +206,7 @@ func beside(columns [][]string, width int) (rows []string) {
 	}
 }
 
-// end is what the schedule has come to.
+// end draws the end of the schedule.
 func (f *frame) end() []string {
 	e := f.at.End
 	colour := green
@@ -221,10 +221,10 @@ func (f *frame) end() []string {
 	return append(append(all, strings.Join(told, ", ")), f.wrap("again: "+e.Replay)...)
 }
 
-// counted are the numbers after each step of the history.
+// counted is the heading of the numbers after each step of the history.
 const counted = "stock records"
 
-// short leaves out the end of a command and not its answer.
+// short shortens a command but keeps its answer.
 func short(line string, width int) string {
 	if i := strings.Index(line, " -> "); i > 0 && ansi.StringWidth(line) > width && ansi.StringWidth(line[i:]) < width/2 {
 		return ansi.Truncate(line[:i], width-ansi.StringWidth(line[i:]), "…") + line[i:]
@@ -232,8 +232,8 @@ func short(line string, width int) string {
 	return line
 }
 
-// history is the sequence diagram: a step a row, a buyer a column, the last ones above the
-// bottom.
+// history draws the sequence diagram: a step in each row, a buyer in each column, the last steps at
+// the bottom.
 func (f *frame) history(room int) (rows []string) {
 	if room < 2 || len(f.at.Steps) == 0 {
 		return make([]string, room)
@@ -250,7 +250,7 @@ func (f *frame) history(room int) (rows []string) {
 		step := f.at.Steps[i]
 		row := fmt.Sprintf("%3d ", i+1)
 		if step.Buyer == 0 {
-			row += pad(step.Line(), (width+2)*len(f.at.Buyers)) // nobody's doing
+			row += pad(step.Line(), (width+2)*len(f.at.Buyers)) // no buyer's step
 		} else {
 			for _, b := range f.at.Buyers {
 				cell := ""
@@ -268,13 +268,13 @@ func (f *frame) history(room int) (rows []string) {
 	return rows
 }
 
-// pad is a text of just this width.
+// pad returns the text in exactly this width.
 func pad(text string, width int) string {
 	text = ansi.Truncate(text, width, "…")
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// foot is what there is to say, and the keys.
+// foot draws the message and the keys.
 func (f *frame) foot() []string {
 	var all []string
 	switch {

@@ -20,11 +20,11 @@ type Listed struct {
 	Wanted  string          `json:"wanted"`
 	Config  play.Config     `json:"config"`
 	Minutes int             `json:"minutes"`
-	Par     string          `json:"par"`  // "?" where it would tell how to win
+	Par     string          `json:"par"`  // "?" if it would tell how to win
 	Best    *results.Result `json:"best"` // null: not won yet
 }
 
-// Levels are all of them, with the player's best.
+// Levels returns all levels with the player's best results.
 func Levels(best map[string]results.Result) (all []Listed) {
 	for _, l := range level.All() {
 		listed := Listed{Name: l.Name, Title: l.Title, Task: l.Task, Wanted: l.Wanted(), Config: l.Config, Minutes: l.Minutes, Par: l.Shown()}

@@ -11,11 +11,11 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 )
 
-// longestLine is more than any line of words has.
+// longestLine limits a line of input.
 const longestLine = 64 << 10
 
-// Plain plays by lines: words in, positions out as text. It is for scripts, screen readers and
-// CI. A line may have several words. It ends with the input, or at "quit".
+// Plain plays by lines: words in, positions out as text. It is for scripts, screen readers and CI.
+// A line may have several words. It ends with the input or at "quit".
 func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt string) error {
 	s.Begin()
 	p := &plain{s: s, out: out}
@@ -40,14 +40,14 @@ func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt
 	}
 }
 
-// line is one of the input, or why there are no more.
+// line is a line of the input, or the reason for its end.
 type line struct {
 	text string
 	err  error
 }
 
-// readLines reads until the end. Who waits for a line can then be stopped meanwhile; the reader
-// itself waits on for what a keyboard never sends.
+// readLines reads the input to its end. A caller can stop waiting for a line. The reader itself
+// then keeps waiting for input that may never come.
 func readLines(ctx context.Context, in io.Reader) <-chan line {
 	lines := make(chan line)
 	go func() {
@@ -89,7 +89,7 @@ func (p *plain) write(words string) {
 	}
 }
 
-// do does one word, and says what is new.
+// do executes one word and prints the news.
 func (p *plain) do(ctx context.Context, word string) (quit bool, err error) {
 	before := len(p.s.Game.Position().Steps)
 	a, err := p.s.Do(ctx, word)
@@ -113,7 +113,7 @@ func (p *plain) do(ctx context.Context, word string) (quit bool, err error) {
 	return false, nil
 }
 
-// intro is what is asked for, and of whom.
+// intro describes the task and the configuration.
 func (s *Session) intro() string {
 	about := crowd(s.Game.Position().Config)
 	if s.Level == nil {
@@ -123,7 +123,7 @@ func (s *Session) intro() string {
 	return fmt.Sprintf("%s: %s (%d min)\n%s\nGoal: %s. Par: %s.\n%s", l.Name, l.Title, l.Minutes, l.Task, l.Wanted(), l.Shown(), about)
 }
 
-// crowd says what is played.
+// crowd describes the configuration.
 func crowd(c play.Config) string {
 	where := "each a process of its own"
 	if c.Shared {
@@ -143,7 +143,7 @@ func crowd(c play.Config) string {
 	return text + "; events: " + strings.Join(events, ", ") + "."
 }
 
-// board is a position as text: one thing a line, for whoever hears it read out.
+// board describes a position as text with one fact in each line, for screen readers.
 func board(at play.Position) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "step %d, switches %d. stock %d, records %d.\n", len(at.Tokens), at.Switches, at.Stock, at.Records)
@@ -168,7 +168,7 @@ func board(at play.Position) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// standing is where a buyer is, in parts.
+// standing describes the state of a buyer, in parts.
 func standing(b play.Buyer) []string {
 	parts := []string{fmt.Sprintf("buyer %d is %s", b.Buyer, b.State)}
 	if b.Answer != "" && b.State == play.Done {
@@ -201,7 +201,7 @@ func whom(buyers []int) string {
 	return " for buyer " + strings.Join(names, " and ")
 }
 
-// key is what Redis has under a name.
+// key describes a key in Redis.
 func key(k play.Key) string {
 	text := fmt.Sprintf("%s has %s = %s", k.Server, k.Name, k.Value)
 	if k.Buyer > 0 {

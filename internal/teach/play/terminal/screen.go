@@ -14,7 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 )
 
-// Screen plays by keys. When it is over the end stands below what was on the terminal before.
+// Screen plays by keys. Afterwards the end of the game is shown below the earlier content of the
+// terminal.
 func (s *Session) Screen(ctx context.Context, in io.Reader, out io.Writer, options ...tea.ProgramOption) error {
 	s.Begin()
 	m := newScreen(ctx, s)
@@ -36,13 +37,13 @@ func (s *Session) Screen(ctx context.Context, in io.Reader, out io.Writer, optio
 	return err
 }
 
-// A screen is tea.Model. It alone knows what each key does, and which word is under way.
+// A screen implements tea.Model. It knows what each key does and which word is under way.
 type screen struct {
 	frame
 	s     *Session
 	ctx   context.Context
 	stop  context.CancelFunc
-	typed []string // keys that came meanwhile
+	typed []string // keys typed during a word
 	err   error    // of the game itself
 }
 
@@ -50,16 +51,16 @@ func newScreen(ctx context.Context, s *Session) *screen {
 	return &screen{s: s, ctx: ctx, frame: frame{level: s.Level, at: s.Game.Position(), width: 80, height: 24}}
 }
 
-// done is the message that a word was done.
+// done is the message that a word has ended.
 type done struct {
 	Answer
 	err error
 }
 
-// Init is of tea.Model.
+// Init implements tea.Model.
 func (m *screen) Init() tea.Cmd { return nil }
 
-// Update is of tea.Model.
+// Update implements tea.Model.
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -72,7 +73,7 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// press is what a key does.
+// press handles a key.
 func (m *screen) press(key string) tea.Cmd {
 	switch {
 	case m.busy != "" && (key == "esc" || key == "ctrl+c"):
@@ -107,7 +108,7 @@ func (m *screen) press(key string) tea.Cmd {
 	return nil
 }
 
-// letGo lets a buyer's command go; of several, the key chooses one and Enter lets it go.
+// letGo sends a buyer's command. With several commands, the key selects one and Enter sends it.
 func (m *screen) letGo(buyer int) tea.Cmd {
 	own := of(m.at.Choices, buyer)
 	switch len(own) {
@@ -131,7 +132,7 @@ func (m *screen) nextEvent() {
 	}
 }
 
-// do does a word beside the screen, which goes on drawing.
+// do executes a word while the screen goes on drawing.
 func (m *screen) do(said string) tea.Cmd {
 	m.message, m.busy = "", "one moment"
 	if said == "p" || said == "h" {
@@ -146,7 +147,7 @@ func (m *screen) do(said string) tea.Cmd {
 	}
 }
 
-// done shows what a word has come to, and goes on with what was typed meanwhile.
+// done shows the result of a word and continues with the keys typed meanwhile.
 func (m *screen) done(d done) tea.Cmd {
 	m.busy, m.message = "", d.Text
 	if d.err != nil {
@@ -171,7 +172,7 @@ func (m *screen) done(d done) tea.Cmd {
 	return nil
 }
 
-// View is of tea.Model.
+// View implements tea.Model.
 func (m *screen) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen = true

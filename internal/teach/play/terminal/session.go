@@ -1,14 +1,14 @@
-// Package terminal plays in a terminal: a screen of keys, and lines for what is no terminal.
+// Package terminal plays in a terminal: with keys on a screen, or by lines if there is no terminal.
 //
 //	keys  -> screen \
 //	                 Session.Do(word) -> play.Game
 //	lines -> plain  /
 //
-// Both say the same words to the same Session, so what one can do the other can.
+// Both send the same words to the same Session, so they have the same features.
 //
-// The game runs in this process, beside the screen. The explorer waits for a moment at which no
-// goroutine runs. Those of the screen wait for keys and for the next time to draw, so that
-// moment comes; a drawing only puts it off. TestScreen plays so.
+// The game runs in this process, next to the screen. The explorer waits for a moment at which no
+// goroutine runs. The screen's goroutines wait for keys and for the next redraw, so this moment
+// comes; a redraw only delays it. TestScreen plays like this.
 package terminal
 
 import (
@@ -32,14 +32,14 @@ type Session struct {
 	Now   func() time.Time
 
 	begun time.Time
-	hints int // that were asked for
+	hints int // number of hints
 	won   bool
 }
 
-// A word is what a player can say besides the tokens of the choices.
+// A word is a command of the player besides the tokens of the choices.
 type word struct {
 	word, key, does string
-	plain           bool // where words are read by lines only
+	plain           bool // available only when words are read by lines
 }
 
 func vocabulary() []word {
@@ -60,15 +60,15 @@ func (s *Session) Begin() { s.begun = s.Now() }
 // Won reports whether the level is won.
 func (s *Session) Won() bool { return s.won }
 
-// An Answer is what a word came to.
+// An Answer is the result of a word.
 type Answer struct {
 	Text string // for the player; may be several lines
 	Quit bool
-	Show bool // the board is to be shown
+	Show bool // whether to show the board
 }
 
-// Do does what a word says: a token, or one of the words. A bad word changes nothing. The error
-// is of the game itself.
+// Do executes a word: a token, or one of the words. An unknown word changes nothing. The error
+// comes from the game itself.
 func (s *Session) Do(ctx context.Context, said string) (Answer, error) {
 	for _, w := range vocabulary() {
 		if said == w.key {
@@ -96,7 +96,7 @@ func (s *Session) Do(ctx context.Context, said string) (Answer, error) {
 	return s.moved(s.Game.Move(said))
 }
 
-// moved is the answer to a step.
+// moved answers a step.
 func (s *Session) moved(at play.Position, err error) (Answer, error) {
 	switch {
 	case errors.Is(err, play.ErrBadMove):
@@ -116,7 +116,7 @@ func (s *Session) moved(at play.Position, err error) (Answer, error) {
 	return a, err
 }
 
-// win notes the result, and is what there is to say of it.
+// win stores the result and returns a text about it.
 func (s *Session) win(r results.Result) (string, error) {
 	par := s.Level.Par()
 	text := fmt.Sprintf("Won: %s.%s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
@@ -129,7 +129,7 @@ func (s *Session) win(r results.Result) (string, error) {
 	return text, s.Keep(r)
 }
 
-// after says which level comes next; "" after the last one.
+// after names the next level; "" after the last one.
 func (s *Session) after() string {
 	names := level.Names()
 	if i := slices.Index(names, s.Level.Name); i >= 0 && i+1 < len(names) {
@@ -138,7 +138,7 @@ func (s *Session) after() string {
 	return ""
 }
 
-// against compares a result with the par; "" where it was the claim.
+// against compares a result with the par; "" if the claim won.
 func against(r results.Result, par level.Par) string {
 	switch {
 	case par.Way == "":
@@ -149,7 +149,7 @@ func against(r results.Result, par level.Par) string {
 	return " Par is " + par.String() + "."
 }
 
-// hint is the next hint. Without a level there is the explorer's alone.
+// hint returns the next hint. Without a level it is always the explorer's.
 func (s *Session) hint(ctx context.Context) (string, error) {
 	if s.Level == nil {
 		free := level.Level{}
@@ -169,7 +169,7 @@ func (s *Session) hint(ctx context.Context) (string, error) {
 	return "Hint 3 of 3: " + a.String() + ".", err
 }
 
-// prove answers the claim that nobody can break this.
+// prove checks the claim that the code cannot be broken.
 func (s *Session) prove(ctx context.Context) (string, error) {
 	p, err := s.Game.Prove(ctx, play.Effort{Budget: level.ProveBudget, Bound: -1}, nil)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Session) prove(ctx context.Context) (string, error) {
 	return text + "\n" + won, err
 }
 
-// claimed is the explorer's answer to the claim. Where it is wrong it does not show the way.
+// claimed returns the answer to the claim. If the claim is wrong, it does not show the path.
 func claimed(p play.Proof) string {
 	switch {
 	case p.Holds:
@@ -207,7 +207,7 @@ func help() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// of are the choices of a buyer's commands.
+// of returns the choices of a buyer's commands.
 func of(choices []play.Choice, buyer int) []play.Choice {
 	return slices.DeleteFunc(slices.Clone(choices), func(c play.Choice) bool { return c.Event != "" || c.Buyer != buyer })
 }

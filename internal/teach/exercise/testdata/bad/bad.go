@@ -1,5 +1,5 @@
-// Package bad has answers to the first exercise that misbehave. The judge must end each of them
-// and say in one line what it does. "HERE: name" marks the line that it must name.
+// Package bad has misbehaving answers to the first exercise. The judge must end each of them and
+// report in one line what it does. "HERE: name" marks the line that the report must name.
 package bad
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/oversell/oversell/exercises/kata"
 )
 
-// An answer does its deed before each sale.
+// An answer misbehaves before each sale.
 type answer struct {
 	kit  kata.Kit
 	deed func(context.Context, kata.Kit, kata.Order) error
 }
 
-// Buy is kata.Strategy.Buy.
+// Buy implements kata.Strategy.
 func (a *answer) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	if err := a.deed(ctx, a.kit, o); err != nil {
 		return kata.Receipt{}, err
@@ -51,7 +51,7 @@ func PanicsBeside(kit kata.Kit) kata.Strategy {
 	}}
 }
 
-// Endless never returns. It sleeps: a busy loop would slow the tests that run at the same time.
+// Endless never returns. It sleeps, since a busy loop would slow down concurrent tests.
 func Endless(kit kata.Kit) kata.Strategy {
 	return &answer{kit, func(context.Context, kata.Kit, kata.Order) error {
 		for {
@@ -70,7 +70,7 @@ func Stays(kit kata.Kit) kata.Strategy {
 	}}
 }
 
-// Restocks puts on sale what it sells.
+// Restocks adds the units that it sells to the stock.
 func Restocks(kit kata.Kit) kata.Strategy {
 	return &answer{kit, func(ctx context.Context, kit kata.Kit, o kata.Order) error {
 		_, err := kit.Exec(ctx, kit.DB, "UPDATE product SET amount = amount + 1, stocked = stocked + 1 WHERE name = ?", o.Product)
@@ -86,7 +86,7 @@ func Deletes(kit kata.Kit) kata.Strategy {
 	}}
 }
 
-// Columns raises the fence of the products that it does not sell.
+// Columns raises the fence of products that it does not sell.
 func Columns(kit kata.Kit) kata.Strategy {
 	return &answer{kit, func(ctx context.Context, kit kata.Kit, o kata.Order) error {
 		_, err := kit.Exec(ctx, kit.DB, "UPDATE product SET fence = 77 WHERE name <> ?", o.Product)
@@ -94,7 +94,7 @@ func Columns(kit kata.Kit) kata.Strategy {
 	}}
 }
 
-// Tables makes a table of its own.
+// Tables creates a table.
 func Tables(kit kata.Kit) kata.Strategy {
 	return &answer{kit, func(ctx context.Context, kit kata.Kit, _ kata.Order) error {
 		_, err := kit.Exec(ctx, kit.DB, "CREATE TABLE IF NOT EXISTS mine (x INT)")
@@ -117,7 +117,7 @@ func Exits(kit kata.Kit) kata.Strategy {
 	}}
 }
 
-// Fills asks for more memory than a learner's code may have, and keeps it.
+// Fills allocates more memory than a learner's code may have.
 func Fills(kit kata.Kit) kata.Strategy {
 	var all []byte
 	return &answer{kit, func(context.Context, kata.Kit, kata.Order) error {
@@ -127,7 +127,7 @@ func Fills(kit kata.Kit) kata.Strategy {
 	}}
 }
 
-// Spins tries again and again without a pause.
+// Spins retries without a pause.
 func Spins(kit kata.Kit) kata.Strategy { return &spinning{kit} }
 
 type spinning struct{ kit kata.Kit }
@@ -156,7 +156,7 @@ func (e *elsewhere) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error)
 	return e.kit.Sell(ctx, o)
 }
 
-// Claims prints a report in place of the judge's, and says that it has sold.
+// Claims prints a report instead of the judge's, which says that it has sold.
 func Claims(kata.Kit) kata.Strategy { return &claims{} }
 
 type claims struct{}
@@ -166,7 +166,7 @@ func (*claims) Buy(_ context.Context, o kata.Order) (kata.Receipt, error) {
 	return kata.Receipt{ID: 1, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount}, nil
 }
 
-// Hides keeps a mutex in a place that is no variable of its own: the logger of the process.
+// Hides keeps a mutex outside its own variables: in the logger of the process.
 func Hides(kit kata.Kit) kata.Strategy {
 	all, there := log.Writer().(*shared)
 	if !there {

@@ -43,7 +43,7 @@ type Op struct {
 	Blocked  bool // it was refused, see serverstate.WouldBlock, and waits for the others
 	SeenEnds int  // how many transactions of others had ended when it was let go
 
-	ctx      context.Context // of an SQL command: it is given up when it ends
+	ctx      context.Context // the command is given up when it ends
 	conn     *Conn           // of an SQL command
 	decision chan Decision
 	timedOut atomic.Bool
@@ -63,7 +63,7 @@ const (
 // Decide lets a command at the gate go, or ends it.
 func (o *Op) Decide(d Decision) { o.decision <- d }
 
-// GivenUp: the context has ended for which the command was to be run.
+// GivenUp reports whether the context of the command has ended.
 func (o *Op) GivenUp() bool { return o.ctx != nil && o.ctx.Err() != nil }
 
 // EndWait notes that the schedule has ended its wait.

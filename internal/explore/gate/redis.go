@@ -145,7 +145,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // op describes a command, and notes the keys that it names. The error is ErrHarness
 // where a script is not described.
 func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
-	o := &Op{Buyer: buyer, Server: h.server, Effect: c.does().Effect(), Role: c.role(), Key: c.lock()}
+	o := &Op{Buyer: buyer, Server: h.server, Effect: c.does().Effect(), Role: c.role(), Key: c.lock(), ctx: ctx}
 	if c.isScript() {
 		if err := h.gates.scripts.describe(c); err != nil {
 			return nil, err

@@ -132,10 +132,14 @@ func (s *resting) standing() bool {
 	return true
 }
 
-// background reports whether a buyer still has more than one thing under way: a renewal, or the end of
-// a transaction whose context has ended.
+// background reports whether a buyer may still have several things under way: a renewal, the
+// end of a transaction whose context has ended, or what its process cleans up after it has
+// hung up.
 func (s *resting) background() bool {
 	for _, b := range s.r.buyers {
+		if b.gone {
+			return true
+		}
 		for _, o := range append(b.gate[:len(b.gate):len(b.gate)], b.flying...) {
 			if o.Background || o.GivenUp() {
 				return true

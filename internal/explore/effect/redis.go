@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Redis is a command of Redis: what it does follows from its words, and whether it has
-// done it from its answer.
+// A Redis is a command of Redis. Its words determine what it can do, and its answer whether it has done
+// that.
 type Redis struct {
 	Name, Sub string // its name and its first argument, in capitals
 
@@ -17,7 +17,7 @@ type Redis struct {
 	blocks bool // it may wait for another client
 }
 
-// RedisCommand looks at a command's words, of which the first is its name.
+// RedisCommand reads a command's words, the first of which is its name.
 func RedisCommand(args [][]byte) Redis {
 	c := Redis{Name: RedisWord(args, 0), Sub: RedisWord(args, 1)}
 	if c.Name == "SET" {
@@ -27,10 +27,10 @@ func RedisCommand(args [][]byte) Redis {
 	return c
 }
 
-// longestWord is longer than any word of Redis's own, in bytes.
+// longestWord is longer than any keyword of Redis, in bytes.
 const longestWord = 60
 
-// RedisWord returns an argument in capitals, "" where there is none. A long one is cut.
+// RedisWord returns an argument in capitals, or "" if there is none. It cuts a long one.
 func RedisWord(args [][]byte, i int) string {
 	if i >= len(args) {
 		return ""
@@ -49,8 +49,8 @@ func (c Redis) Effect() schedule.Effect {
 	return schedule.Writes
 }
 
-// Passes reports whether the command need not wait at the gate: it belongs to the connection
-// alone, or asks what is the same in all schedules.
+// Passes reports whether the command need not wait at the gate: it affects only the connection, or asks
+// what is the same in all schedules.
 func (c Redis) Passes() bool {
 	switch c.Name {
 	case "HELLO", "AUTH", "RESET", "QUIT", "PING", "ECHO", "SELECT", "INFO", "COMMAND", "TIME",
@@ -60,11 +60,11 @@ func (c Redis) Passes() bool {
 		return true
 	case "MEMORY":
 		return c.Sub != "USAGE" // of a key
-	case "CLIENT": // these are felt by other clients
+	case "CLIENT": // other clients notice these
 		return c.Sub != "KILL" && c.Sub != "UNBLOCK" && c.Sub != "PAUSE" && c.Sub != "UNPAUSE"
 	case "CONFIG":
 		return c.Sub == "GET" || c.Sub == "HELP"
-	case "SCRIPT": // a script that is there before EVALSHA asks for it changes what a loser does, but no data
+	case "SCRIPT": // loading a script before EVALSHA asks for it changes what a loser does, but no data
 		return c.Sub == "LOAD" || c.Sub == "EXISTS" || c.Sub == "HELP"
 	case "CLUSTER":
 		switch c.Sub {
@@ -79,9 +79,9 @@ func (c Redis) Passes() bool {
 	return false
 }
 
-// reads reports whether the command changes nothing, and waits for no other client. Those that
-// answer by chance (RANDOMKEY, SRANDMEMBER) are not among them: two of them would change
-// places, and no run could be repeated. Neither is PFCOUNT, which writes what it has counted.
+// reads reports whether the command changes nothing and waits for no other client. It excludes commands
+// with a random answer (RANDOMKEY, SRANDMEMBER): if two of them changed places, no run could be
+// repeated. It also excludes PFCOUNT, which stores its count.
 func (c Redis) reads() bool {
 	switch c.Name {
 	case "GET", "MGET", "GETRANGE", "SUBSTR", "STRLEN", "LCS", "GETBIT", "BITCOUNT", "BITPOS", "BITFIELD_RO",
@@ -118,15 +118,15 @@ type RedisAnswer int
 // The answers.
 const (
 	Value    RedisAnswer = iota
-	Nil                  // of any kind
+	Nil                  // nil of any kind
 	Zero                 // the number 0
 	False                // of RESP3
 	Refused              // an error
 	NoScript             // an error: the server does not know the script
 )
 
-// Outcome reports whether the command has changed what others can see or wait for, or may
-// have, and whether it has failed: it was refused, or has found nothing.
+// Outcome reports two things: whether the command has changed, or may have changed, what others can see
+// or wait for; and whether it has failed, because it was refused or found nothing.
 func (c Redis) Outcome(a RedisAnswer) (changed, failed bool) {
 	nothing := a == Nil || a == False || a == Refused || a == NoScript
 	switch {
@@ -175,8 +175,7 @@ func (c Redis) changesNothing() bool {
 	return c.Name == "XREAD" || c.Name == "WAIT" || c.Name == "WAITAOF"
 }
 
-// RedisTimeout finds the argument that says how long a command may wait, in seconds or in
-// milliseconds.
+// RedisTimeout finds the argument with the command's time-out, in seconds or in milliseconds.
 func RedisTimeout(args [][]byte) (i int, seconds, blocks bool) {
 	switch strings.ToUpper(string(args[0])) {
 	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BRPOPLPUSH", "BLMOVE":

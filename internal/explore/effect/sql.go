@@ -1,14 +1,14 @@
-// Package effect says what a command does to its server, from its text alone: whether it
-// reads, writes or locks, whether it can wait at the gate, commute with another, or pass.
-// sql.go answers for the statements of databases, redis.go for the commands of Redis. The
-// gates in our own process and the gates on the network both ask here.
+// Package effect determines from the text of a command what it does to its server: whether it reads,
+// writes or locks, and whether it waits at the gate, commutes with another command, or passes. sql.go
+// handles statements of databases, and redis.go commands of Redis. The gates in our own process and the
+// gates on the network both use it.
 //
-// It does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
-// string does not count, and knows what cannot be a read. What it does not understand
-// Writes and is gated: that costs schedules, never a verdict.
+// Package effect does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
+// string does not count, and recognizes what can only be a read. A statement that it does not
+// understand Writes and is gated. That costs schedules, and never a verdict.
 //
-// It cannot know what a text does not show: a view whose columns call a function that
-// writes reads like a table here.
+// It cannot know what the text does not show. For example, a view whose columns call a writing function
+// looks like a table.
 package effect
 
 import (
@@ -18,62 +18,61 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Dialect is how a server reads the text of a statement. It knows the statements that
-// change nothing for other connections.
+// A Dialect is the way a server reads the text of a statement. It knows the statements that change
+// nothing for other connections.
 type Dialect int
 
-// The dialects. MySQL is MariaDB's, too, and SQLite's: its functions that MySQL also has
-// are without effect, and any other Writes.
+// The dialects. MySQL also serves MariaDB and SQLite: the functions that SQLite shares with MySQL have
+// no effect, and any other function Writes.
 const (
 	MySQL Dialect = iota
 	Postgres
 )
 
-// longest is what is looked at, in bytes. A longer statement is a bulk of data, and Writes.
+// longest is the length of text that is read, in bytes. A longer statement is bulk data, and Writes.
 const longest = 1 << 20
 
-// A Statement is what is known of a text of SQL, which may hold several statements.
+// A Statement describes a text of SQL, which may contain several statements.
 type Statement struct {
-	// Effect is what it can do to the server.
+	// Effect is what the text can do to the server.
 	//
 	//	SELECT, SHOW, DESCRIBE, EXPLAIN             Reads
 	//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)
-	//	BEGIN, START TRANSACTION                    Local: an open transaction is not known here, which MySQL would commit
-	//	SET of a connection's settings              Local, although SET autocommit may commit a transaction: none is known here
+	//	BEGIN, START TRANSACTION                    Local: MySQL would commit an open transaction, which is unknown here
+	//	SET of a connection's settings              Local, although SET autocommit may commit a transaction
 	//	no statement at all                         Local
 	//	all else                                    Writes
 	//
-	// A SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO something, or
-	// calls a function that is not known to be without effect, Writes. So do several
-	// statements in one text, executed comments (/*! */), EXPLAIN ANALYZE, and a WITH that has
-	// an INSERT, UPDATE or DELETE.
+	// These also Write: a SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO
+	// something, or calls a function that may have an effect; several statements in one text; executed
+	// comments (/*! */); EXPLAIN ANALYZE; and a WITH that contains an INSERT, UPDATE or DELETE.
 	Effect schedule.Effect
 
-	// Ends: it ends the open transaction: COMMIT, ROLLBACK, and what commits implicitly in
-	// MySQL (MySQL 8.0 Reference Manual, 15.3.3), SET autocommit among it. ROLLBACK TO ends
-	// none. Of several statements one is enough.
+	// Ends reports whether it ends the open transaction: COMMIT, ROLLBACK, and the statements with an
+	// implicit commit in MySQL (MySQL 8.0 Reference Manual, 15.3.3), including SET autocommit. ROLLBACK
+	// TO does not end it. One of several statements is enough.
 	Ends bool
 
-	// NamedLock: it asks for a lock by its name and waits for it: GET_LOCK, or
-	// pg_advisory_lock and its kin.
+	// NamedLock reports whether it asks for a named lock and waits for it: GET_LOCK, or
+	// pg_advisory_lock and its variants.
 	NamedLock bool
 
-	// Compound: it is more than one statement of which each can meet another connection's:
-	// several of them, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of MariaDB). Local
-	// ones beside a single other do not count. A user's own function in a SELECT cannot be told
-	// from the server's.
+	// Compound reports whether it is more than one statement that another connection's command can
+	// meet: several statements, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of MariaDB). Local
+	// statements together with one other do not count. A user's function in a SELECT looks like one of
+	// the server's.
 	Compound bool
 
-	// Inside says whether another connection's write can come between its reads and its writes.
-	// For several statements it is the greatest.
+	// Inside says whether another connection's write can come between its reads and its writes. For
+	// several statements it is the greatest.
 	Inside Inside
 
 	// Alters reports whether it may change rows. A lock, a setting or the end of a transaction does
 	// not.
 	Alters bool
 
-	Verb string // the first word in capitals, such as SELECT; "" where there is none
-	Line string // the statement for people, see Line
+	Verb string // first word in capitals, such as SELECT; "" if there is none
+	Line string // for people, see Line
 
 	passing passing
 }
@@ -83,18 +82,17 @@ type passing byte
 
 const (
 	gated   passing = iota
-	always          // it concerns the connection alone: SET, SHOW, SELECT @@version
-	looking         // of PostgreSQL: a SELECT that finds the same at any time, unless it fixes what its transaction sees
+	always          // it affects only the connection: SET, SHOW, SELECT @@version
+	looking         // PostgreSQL only: a SELECT with the same result at any time, unless it fixes what its transaction sees
 	outside         // PostgreSQL only: it waits only within a transaction
 )
 
-// Waits reports whether the statement waits at the gate. snapshots: the transaction may be
+// Waits reports whether the statement waits at the gate. snapshots reports that the transaction may be
 // above READ COMMITTED in PostgreSQL, where its first statement fixes what it sees.
 //
-// A statement that does not wait sets the connection up (SET NAMES, SET sql_mode, USE) or
-// looks at the server itself (SELECT @@version, SHOW VARIABLES). No other connection can
-// tell whether it was sent. SET autocommit always waits, alone or behind other assignments:
-// it commits an open transaction.
+// A statement that does not wait configures the connection (SET NAMES, SET sql_mode, USE) or reads
+// about the server (SELECT @@version, SHOW VARIABLES). No other connection can notice it. SET
+// autocommit always waits, alone or after other assignments, since it commits an open transaction.
 func (s Statement) Waits(inTransaction, snapshots bool) bool {
 	switch s.passing {
 	case always:
@@ -107,7 +105,7 @@ func (s Statement) Waits(inTransaction, snapshots bool) bool {
 	return true
 }
 
-// SQL looks at a text.
+// SQL analyses a text.
 func SQL(text string, d Dialect) Statement {
 	s := Statement{Effect: schedule.Writes, Verb: verb(text, d), Line: Line(text, d)}
 	if len(text) > longest {
@@ -137,7 +135,7 @@ func SQL(text string, d Dialect) Statement {
 	return s
 }
 
-// verb is the first word of a statement in capitals.
+// verb returns the first word of a statement in capitals.
 func verb(sql string, d Dialect) string {
 	t, _ := tokens(sql[:min(len(sql), longestLine)], d, d == MySQL)
 	for _, one := range t {
@@ -151,16 +149,16 @@ func verb(sql string, d Dialect) string {
 	return ""
 }
 
-// A reading is a statement as the server may understand it.
+// A reading is one way in which the server may understand a statement.
 type reading struct {
 	tokens  []token
-	odd     bool // it is not all in the tokens
+	odd     bool // the tokens do not cover all of it
 	dialect Dialect
 }
 
-// readings are what the text can mean: whether a backslash in a string escapes what follows
-// depends on the connection (NO_BACKSLASH_ESCAPES and ANSI_QUOTES of MySQL's sql_mode,
-// standard_conforming_strings of PostgreSQL). None: it is not understood.
+// readings returns the possible meanings of a text. Settings of the connection decide whether a
+// backslash in a string escapes the next character (NO_BACKSLASH_ESCAPES and ANSI_QUOTES in MySQL's
+// sql_mode, standard_conforming_strings in PostgreSQL). Without a reading the text is not understood.
 func readings(sql string, d Dialect) (all []reading) {
 	escapes := []bool{d == MySQL}
 	if strings.Contains(sql, `\`) {
@@ -169,18 +167,18 @@ func readings(sql string, d Dialect) (all []reading) {
 	for _, escape := range escapes {
 		t, rest := tokens(sql, d, escape)
 		if rest == unfinished && !slices.ContainsFunc(t, func(one token) bool { return one.text == ";" }) {
-			continue // read so, the server refuses it
+			continue // in this reading the server refuses it
 		}
 		all = append(all, reading{t, rest != whole, d})
 	}
 	return all
 }
 
-// effect is what the text does, and when it passes.
+// effect returns what the text does, and when it passes.
 func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
 	if r.empty() {
-		return schedule.Local, always // a driver tests its connection with it
+		return schedule.Local, always // drivers test a connection with it
 	}
 	if !one {
 		return schedule.Writes, gated
@@ -228,32 +226,32 @@ func (r reading) effect() (schedule.Effect, passing) {
 	return schedule.Writes, gated
 }
 
-// starts is START TRANSACTION and its options.
+// starts handles START TRANSACTION and its options.
 func starts(t []token) schedule.Effect {
 	if len(t) < 2 || !t[1].is("TRANSACTION") {
 		return schedule.Writes
 	}
 	if slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
-		return schedule.Reads // it sees what others have committed by now
+		return schedule.Reads // it fixes the commits that it sees
 	}
 	return schedule.Local
 }
 
-// explains is SHOW, DESCRIBE and EXPLAIN. Even without ANALYZE a plan may compute what is
-// constant, so what is explained must be a read.
+// explains handles SHOW, DESCRIBE and EXPLAIN. Even without ANALYZE a plan may compute constants, so
+// the explained statement must be a read.
 func (d Dialect) explains(t []token) schedule.Effect {
 	inner := slices.IndexFunc(t, func(one token) bool { return one.is("SELECT") || one.is("WITH") })
 	if slices.ContainsFunc(t, func(one token) bool { return one.is("ANALYZE") || one.is("ANALYSE") }) || !d.reads(t) {
 		return schedule.Writes
 	}
 	if inner < 0 && first(t) == "EXPLAIN" && (len(t) != 2 && (len(t) != 4 || t[2].text != ".")) {
-		return schedule.Writes // of something else than a table or a SELECT
+		return schedule.Writes // it explains neither a table nor a SELECT
 	}
 	return schedule.Reads
 }
 
-// reads reports whether nothing in a statement that begins like a read locks, writes, or
-// calls what may.
+// reads reports whether a statement that begins like a read locks nothing, writes nothing, and calls no
+// function with an effect.
 func (d Dialect) reads(t []token) bool {
 	for i, one := range t {
 		if one.kind != word {
@@ -271,10 +269,10 @@ func (d Dialect) reads(t []token) bool {
 				return false
 			}
 		case "NEXT":
-			if next.is("VALUE") { // of a sequence, for
+			if next.is("VALUE") { // NEXT VALUE FOR a sequence
 				return false
 			}
-		case "REPLACE": // also a function on strings
+		case "REPLACE": // also a string function
 			if next.text != "(" {
 				return false
 			}
@@ -287,7 +285,7 @@ func (d Dialect) reads(t []token) bool {
 	return d.callsArePure(t)
 }
 
-// callsArePure reports whether every function that is called is known.
+// callsArePure reports whether every called function is known to have no effect.
 func (d Dialect) callsArePure(t []token) bool {
 	for i := 1; i < len(t); i++ {
 		if t[i].text != "(" || t[i].kind != other {
@@ -301,13 +299,13 @@ func (d Dialect) callsArePure(t []token) bool {
 			d == MySQL && beforeParenthesisMySQL[strings.ToLower(name.text)]:
 		case i > 1 && t[i-2].text == ".":
 			if d != Postgres || i < 3 || !t[i-3].is("pg_catalog") || !pure(name.text, d) {
-				return false // of a schema
+				return false // a function of a schema
 			}
 		case d == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
 			return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
 		case strings.EqualFold(name.text, "last_insert_id"):
 			if i+1 >= len(t) || t[i+1].text != ")" {
-				return false // it sets it
+				return false // it assigns to a variable
 			}
 		case !pure(name.text, d):
 			return false
@@ -316,7 +314,7 @@ func (d Dialect) callsArePure(t []token) bool {
 	return true
 }
 
-// single is the only statement of a text.
+// single returns the only statement of a text.
 func (r reading) single() ([]token, bool) {
 	all := r.statements()
 	if len(all) != 1 || r.odd {
@@ -328,7 +326,7 @@ func (r reading) single() ([]token, bool) {
 // empty reports whether the text contains no statement.
 func (r reading) empty() bool { return len(r.statements()) == 0 && !r.odd }
 
-// statements splits at semicolons.
+// statements splits a text at semicolons.
 func (r reading) statements() (all [][]token) {
 	from := 0
 	for i, one := range r.tokens {
@@ -345,7 +343,7 @@ func (r reading) statements() (all [][]token) {
 	return all
 }
 
-// first is the verb of a statement, in capitals; "(" before one in parentheses.
+// first returns the verb of a statement in capitals, or "(" if a parenthesis precedes it.
 func first(t []token) string {
 	if len(t) == 0 || t[0].kind != word && t[0].text != "(" {
 		return ""

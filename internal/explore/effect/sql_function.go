@@ -2,8 +2,8 @@ package effect
 
 import "strings"
 
-// pure reports whether a function that comes with the server changes nothing and does not
-// wait. Any other function may be the user's own, which can write.
+// pure reports whether a built-in function changes nothing and does not wait. Any other function may be
+// the user's own, which can write.
 func pure(name string, d Dialect) bool {
 	name = strings.ToLower(name)
 	if functions[name] || types[name] {
@@ -15,22 +15,22 @@ func pure(name string, d Dialect) bool {
 	return functionsMySQL[name]
 }
 
-// beforeParenthesis are words of SQL after which a parenthesis calls nothing.
+// beforeParenthesis are the words of SQL after which a parenthesis is not a call.
 var beforeParenthesis = set(`select from where and or not xor in on as any all some exists between like ilike regexp rlike is
 	having by using over partition distinct interval limit offset when then else case union except intersect
 	join inner outer left right cross natural straight_join lateral index within values with materialized
 	div mod binary recursive only returning filter window array for escape similar collate group order end
 	rollup ordinality rows range fetch`)
 
-// beforeParenthesisMySQL are more of them. PostgreSQL takes them for the names of functions, and
-// of such a one nothing is known.
+// beforeParenthesisMySQL are further such words of MySQL. PostgreSQL takes them for names of functions,
+// which may have any effect.
 var beforeParenthesisMySQL = set(`top unknown dual first next show describe explain key keys force ignore use groups sets against separator`)
 
-// types are also called like functions, or have a length in parentheses.
+// types can be called like functions, or have a length in parentheses.
 var types = set(`char varchar character decimal numeric dec float double real binary varbinary nchar signed unsigned
 	integer int bigint smallint tinyint date time datetime timestamp timestamptz text json bit year varying precision`)
 
-// functions of both dialects.
+// functions are the built-in functions of both dialects.
 var functions = set(`count sum avg min max coalesce nullif greatest least abs ceil ceiling floor round sign sqrt power pow exp ln log log10
 	mod sin cos tan asin acos atan atan2 cot degrees radians pi lower upper concat concat_ws substring substr left right
 	length char_length character_length octet_length bit_length trim ltrim rtrim lpad rpad replace repeat reverse position

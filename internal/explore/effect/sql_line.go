@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// longestLine and longestValue are what people are shown, in bytes.
+// longestLine and longestValue are the shown lengths in bytes.
 const (
 	longestLine  = 2000
 	longestValue = 100
 )
 
-// Line is the statement for people, in one line: white space and comments are one space
-// each (comments are dropped since they may carry ids of the request), and values, as Quote
-// and such make them, stand where ? or $1 is. A placeholder without a value stays.
+// Line returns the statement for people, in one line. White space and comments become one space each;
+// comments may contain ids of the request. Values, as Quote and the like make them, replace ? or $1. A
+// placeholder without a value stays.
 func Line(sql string, d Dialect, values ...string) string {
 	start := sql[:min(len(sql), longestLine)]
 	all, rest := tokens(start, d, d == MySQL)
@@ -24,7 +24,7 @@ func Line(sql string, d Dialect, values ...string) string {
 		return cutLine(strings.Join(strings.Fields(start), " "), len(sql))
 	}
 	var b strings.Builder
-	from := 0 // of what is copied
+	from := 0 // start of the text to copy
 	asked := 0
 	for _, t := range all {
 		if t.spaced && b.Len() > 0 {
@@ -62,7 +62,7 @@ func cutLine(line string, size int) string {
 	return line
 }
 
-// Placeholders is how many values the statement asks for: each ? of MySQL.
+// Placeholders returns the number of values in the statement: each ? of MySQL.
 func Placeholders(sql string, d Dialect) (n int) {
 	all, _ := tokens(sql, d, d == MySQL)
 	for _, t := range all {
@@ -73,8 +73,8 @@ func Placeholders(sql string, d Dialect) (n int) {
 	return n
 }
 
-// Quote is a value as a string of SQL, for people: cut after 100 bytes, and as hexadecimal
-// digits where it is no text.
+// Quote returns a value as an SQL string, for people. It cuts after 100 bytes, and uses hexadecimal
+// digits if the value is no text.
 func Quote(value []byte) string {
 	cut := value
 	if len(cut) > longestValue {

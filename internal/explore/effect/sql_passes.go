@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// setsTransaction: SET TRANSACTION and SET SESSION TRANSACTION change the connection alone.
+// setsTransaction reports SET TRANSACTION and SET SESSION TRANSACTION, which affect only the
+// connection.
 func setsTransaction(t []token) bool {
 	if len(t) > 0 && (t[0].is("SESSION") || t[0].is("LOCAL")) {
 		t = t[1:]
@@ -30,7 +31,7 @@ func (d Dialect) setsUp(t []token) bool {
 	}
 }
 
-// cut cuts at the first comma that is in no parentheses.
+// cut cuts at the first comma outside parentheses.
 func cut(t []token) (before, after []token, found bool) {
 	depth := 0
 	for i, one := range t {
@@ -47,7 +48,7 @@ func cut(t []token) (before, after []token, found bool) {
 	return t, nil, false
 }
 
-// assigns is one assignment of MySQL's SET (MySQL 8.0 Reference Manual, 15.7.6).
+// assigns reads one assignment of MySQL's SET (MySQL 8.0 Reference Manual, 15.7.6).
 func (d Dialect) assigns(t []token) bool {
 	switch {
 	case len(t) < 2:
@@ -79,19 +80,20 @@ func (d Dialect) assigns(t []token) bool {
 	return len(value) > 1 && value[0].text == "=" && d.plain(value[1:])
 }
 
-// plain is an expression without a query in it.
+// plain reports an expression without a query in it.
 func (d Dialect) plain(t []token) bool {
 	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && d.reads(t)
 }
 
-// settings of a connection that no other connection sees, and that end no transaction.
+// settings are variables of a connection that no other connection notices, and whose change ends no
+// transaction.
 var settings = set(`sql_mode time_zone sql_auto_is_null sql_safe_updates sql_select_limit sql_big_selects sql_notes
 	sql_warnings sql_quote_show_create wait_timeout interactive_timeout idle_transaction_timeout net_read_timeout net_write_timeout
 	max_execution_time max_statement_time lc_time_names lc_messages group_concat_max_len innodb_lock_wait_timeout
 	lock_wait_timeout optimizer_switch information_schema_stats_expiry div_precision_increment profiling
 	default_storage_engine storage_engine query_cache_type max_sort_length cte_max_recursion_depth`)
 
-// showsServer reports whether a SHOW of MySQL looks at no table.
+// showsServer reports whether a SHOW of MySQL reads no table.
 func (d Dialect) showsServer(t []token) bool {
 	for len(t) > 0 && (t[0].is("SESSION") || t[0].is("GLOBAL") || t[0].is("LOCAL") || t[0].is("FULL")) {
 		t = t[1:]
@@ -107,8 +109,8 @@ func (d Dialect) showsServer(t []token) bool {
 
 var shows = set("variables status warnings errors collation character charset engines plugins processlist")
 
-// looks is what stands behind SELECT: variables of the server, constants, and functions
-// that look at the connection.
+// looks reports whether a SELECT list has only variables of the server, constants, and functions that
+// look at the connection.
 func (d Dialect) looks(t []token) bool {
 	for {
 		n := d.item(t)
@@ -135,10 +137,10 @@ func (d Dialect) looks(t []token) bool {
 	return len(t) == 0
 }
 
-// clauses are words that no alias is.
+// clauses are words that are never an alias.
 var clauses = set("where group having order into for lock union except intersect procedure window from limit fetch offset")
 
-// item is how many tokens the first thing that is looked at has; 0: it is another.
+// item returns the number of tokens of the first such item; 0 if it is something else.
 func (d Dialect) item(t []token) int {
 	if len(t) == 0 {
 		return 0
@@ -189,7 +191,7 @@ var (
 	lookersPostgres = set("version current_database current_schema current_user session_user current_catalog pg_backend_pid current_setting pg_is_in_recovery")
 )
 
-// set makes a set of the words of a text.
+// set returns the words of a text as a set.
 func set(words string) map[string]bool {
 	all := map[string]bool{}
 	for _, one := range strings.Fields(words) {

@@ -7,12 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// postgresAlone is what a statement of PostgreSQL does, where MySQL has no such statement or
-// takes it in another way.
+// postgresAlone returns the effect of a statement that MySQL lacks or treats differently.
 func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 	switch first(t) {
 	case "SET":
-		// SET CONSTRAINTS checks at once, and a snapshot is what others have committed by then.
+		// SET CONSTRAINTS checks at once, and a snapshot fixes the commits that it includes.
 		if len(t) > 1 && t[1].is("CONSTRAINTS") || slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
 			return schedule.Writes, gated, true
 		}
@@ -38,8 +37,8 @@ func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 	return schedule.Writes, gated, false
 }
 
-// words are tokens with keywords and names in capitals; names in quotes, strings, numbers and
-// signs are as they were sent.
+// words returns tokens with keywords and names in capitals. Quoted names, strings, numbers and signs
+// stay as they were sent.
 func words(t []token) (all []string) {
 	for _, one := range t {
 		if one.kind == word {
@@ -51,7 +50,7 @@ func words(t []token) (all []string) {
 	return all
 }
 
-// catalogs are tables and views of the server's own, which drivers look types up in.
+// catalogs are tables and views of the server, in which drivers look up types.
 var catalogs = []string{
 	"PG_AM", "PG_ATTRDEF", "PG_ATTRIBUTE", "PG_AUTHID", "PG_CAST", "PG_CLASS", "PG_COLLATION", "PG_CONSTRAINT", "PG_DATABASE",
 	"PG_DEPEND", "PG_DESCRIPTION", "PG_ENUM", "PG_EXTENSION", "PG_INDEX", "PG_INDEXES", "PG_INHERITS", "PG_LANGUAGE",
@@ -59,11 +58,11 @@ var catalogs = []string{
 	"PG_TABLES", "PG_TABLESPACE", "PG_TIMEZONE_NAMES", "PG_TRIGGER", "PG_TYPE", "PG_USER", "PG_VIEWS",
 }
 
-// catalog reports whether a SELECT reads from the catalog alone. pg_stat_activity and
-// pg_locks are none of it here: they show what others do.
+// catalog reports whether a SELECT reads only from the catalog. pg_stat_activity and pg_locks do not
+// count, since they show other connections.
 func catalog(words []string) bool {
 	found := false
-	from := []bool{false} // for each parenthesis that is open: within its FROM
+	from := []bool{false} // for each open parenthesis: the position is within its FROM
 	for i, w := range words {
 		in := &from[len(from)-1]
 		relation := false
@@ -98,8 +97,8 @@ func catalog(words []string) bool {
 			return false
 		case slices.Contains(catalogs, next[0]) && (len(next) == 1 || next[1] != "."):
 			found = true
-		case next[0] == "(" && len(next) > 1 && (next[1] == "SELECT" || next[1] == "VALUES"): // it is looked at, too
-		case next[0] != "(" && len(next) > 1 && next[1] == "(": // a function, and Effect knows it
+		case next[0] == "(" && len(next) > 1 && (next[1] == "SELECT" || next[1] == "VALUES"): // the loop also checks this part
+		case next[0] != "(" && len(next) > 1 && next[1] == "(": // a function, which Effect checks
 		default:
 			return false
 		}

@@ -15,23 +15,23 @@ const (
 // A token is a piece of a statement.
 type token struct {
 	kind   int
-	text   string // as it was sent
-	at     int    // where it begins in the statement, in bytes
-	spaced bool   // white space or a comment stands before it
+	text   string // text as it was sent
+	at     int    // offset in the statement, in bytes
+	spaced bool   // white space or a comment precedes it
 }
 
-// is compares a word, in whatever case.
+// is compares a word without regard to case.
 func (t token) is(name string) bool { return t.kind == word && strings.EqualFold(t.text, name) }
 
-// How the text of a statement ended.
+// The ways in which the text of a statement can end.
 const (
 	whole      = iota
-	odd        // with a comment in it that MySQL executes, or that has no end
-	unfinished // within a string
+	odd        // it contains a comment that MySQL executes, or one without an end
+	unfinished // it ends within a string
 )
 
-// tokens splits a statement; escape: a backslash in a string escapes what follows. What is
-// odd or unfinished is not among them.
+// tokens splits a statement. With escape, a backslash in a string escapes the next character. An odd or
+// unfinished part is not among the tokens.
 func tokens(sql string, d Dialect, escape bool) (all []token, rest int) {
 	s := scanner{sql: sql, dialect: d, escape: escape}
 	for {
@@ -63,7 +63,7 @@ type scanner struct {
 
 func (s *scanner) has(prefix string) bool { return strings.HasPrefix(s.sql[s.at:], prefix) }
 
-// peek is the byte that stands n further on; 0 behind the end.
+// peek returns the byte n positions further on, or 0 behind the end.
 func (s *scanner) peek(n int) byte {
 	if s.at+n >= len(s.sql) {
 		return 0
@@ -93,7 +93,8 @@ func (s *scanner) space() bool {
 	return s.at > from
 }
 
-// comment skips one. MySQL executes /*! */, MariaDB also /*M! */; PostgreSQL's nest.
+// comment skips a comment. MySQL executes /*! */, and MariaDB also /*M! */. Comments of PostgreSQL
+// nest.
 func (s *scanner) comment() {
 	if s.dialect == MySQL && (s.peek(2) == '!' || s.peek(2) == 'M' && s.peek(3) == '!') {
 		s.odd = true
@@ -115,7 +116,7 @@ func (s *scanner) comment() {
 	}
 }
 
-// next moves over one token.
+// next reads one token.
 func (s *scanner) next() (kind int) {
 	switch c := s.sql[s.at]; {
 	case c == '\'':
@@ -126,7 +127,7 @@ func (s *scanner) next() (kind int) {
 		if s.escape {
 			return text
 		}
-		return identifier // where ANSI_QUOTES are on
+		return identifier // if ANSI_QUOTES is on
 	case c == '"', c == '`' && s.dialect == MySQL:
 		s.quoted(c, false)
 		return identifier
@@ -157,7 +158,7 @@ func (s *scanner) next() (kind int) {
 	return other
 }
 
-// quoted moves over a string or a name, in which a doubled quote is one.
+// quoted reads a string or a name. A doubled quote in it stands for one quote.
 func (s *scanner) quoted(quote byte, escape bool) {
 	for s.at++; s.at < len(s.sql); s.at++ {
 		switch c := s.sql[s.at]; {
@@ -174,7 +175,7 @@ func (s *scanner) quoted(quote byte, escape bool) {
 	s.unfinished = true
 }
 
-// dollar is $1, or a string between $tag$ and $tag$.
+// dollar reads $1, or a string between $tag$ and $tag$.
 func (s *scanner) dollar() (kind int) {
 	n := 1
 	for isName(s.peek(n)) && s.peek(n) != '$' {
@@ -206,7 +207,7 @@ func (s *scanner) name() {
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isName: letters, digits, _, $ and whatever is not ASCII.
+// isName reports a letter, a digit, _, $, or a character outside ASCII.
 func isName(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

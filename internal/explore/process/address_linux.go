@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopbackIndex is the number of the interface lo in every network namespace
-// (LOOPBACK_IFINDEX in linux/if.h of the kernel's own).
+// loopbackIndex is the number of the interface lo in every network namespace (LOOPBACK_IFINDEX in
+// linux/if.h of the kernel sources).
 const loopbackIndex = 1
 
-// addAddress makes an address the network's own: it is one of lo, beside 127.0.0.1
-// (netdevice(7), ipv6(7)).
+// addAddress adds an address to the network: an address of lo, in addition to 127.0.0.1 (netdevice(7),
+// ipv6(7)).
 func addAddress(text string) error {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func addAddress(text string) error {
 	return nil
 }
 
-// addIPv6 hands over a struct in6_ifreq (linux/ipv6.h).
+// addIPv6 passes a struct in6_ifreq to the kernel (linux/ipv6.h).
 func addIPv6(a netip.Addr) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func addIPv6(a netip.Addr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("address %s: %w", a, errno)
 	}
-	// It is tentative at first, and nobody may bind to it (RFC 4862, section 5.4).
+	// The address is tentative at first, and cannot be bound (RFC 4862, section 5.4).
 	for deadline := time.Now().Add(usable); ; time.Sleep(time.Millisecond) {
 		err := unix.Bind(fd, &unix.SockaddrInet6{Addr: a.As16()})
 		if err == nil || !errors.Is(err, unix.EADDRNOTAVAIL) || time.Now().After(deadline) {
@@ -73,5 +73,5 @@ func addIPv6(a netip.Addr) error {
 	}
 }
 
-// usable is how long a new address may take, at most: the kernel does it in the background.
+// usable is the maximum time until a new address can be used. The kernel prepares it in the background.
 const usable = 10 * time.Second

@@ -2,33 +2,32 @@ package process
 
 import "slices"
 
-// Refresh looks for the processes and threads of the program anew, all of them. The error
-// says why nobody can tell when it rests: then it is never Asleep.
+// Refresh finds all processes and threads of the program anew. The error says why their rest cannot be
+// observed; then Asleep always returns false.
 func (p *Program) Refresh() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tree.walk()
 }
 
-// Asleep reports whether at one moment during the call every thread of every process of the
-// program slept, and nothing that it wrote was unread. It is exact when true: whoever has
-// slept on since an earlier call is looked at once, others twice. False is also the answer
-// where threads cannot be read; Refresh says why.
+// Asleep reports whether, at one moment during the call, every thread of the program slept and all of
+// its output was read. True is exact. A thread that has slept since an earlier call is looked at once,
+// and any other thread twice. Asleep also returns false if threads cannot be read; Refresh says why.
 func (p *Program) Asleep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tree.still = p.tree.asleep(func() bool {
-		return p.log == nil || !p.log.unread() // a full pipe is emptied without anybody's doing
+		return p.log == nil || !p.log.unread() // a full pipe empties without any action
 	})
 	return p.tree.still
 }
 
-// maxRounds bounds the looks for those whom new threads have started: so many generations
-// in so little time are not asleep.
+// maxRounds is the maximum number of looks for threads that new threads have started. A program that
+// starts more generations in that time is not asleep.
 const maxRounds = 8
 
-// asleep: each thread was blocked at a time before moment(), was not switched in until a
-// time after it, and had not been woken by then. So all slept at that moment.
+// asleep reports whether each thread was blocked before moment(), was not switched in until after it,
+// and had not been woken by then. So all slept at that moment.
 func (t *tree) asleep(moment func() bool) bool {
 	if !t.whole {
 		if err := t.walk(); err != nil || !t.whole {
@@ -47,8 +46,8 @@ func (t *tree) asleep(moment func() bool) bool {
 	return moment() && t.second()
 }
 
-// first looks at those who have run since they were last seen to sleep, and at whom they
-// have started meanwhile. found: there are new ones.
+// first looks at the threads that have run since they were last seen asleep, and at the threads that
+// those have started. found reports that there are new ones.
 func (t *tree) first() (found, ok bool) {
 	var ran []*thread
 	for i, th := range t.order {
@@ -64,8 +63,8 @@ func (t *tree) first() (found, ok bool) {
 	if len(ran) == 0 {
 		return false, true
 	}
-	// Each of them was blocked before this look at what it has started. If it has run
-	// after that, the second look will say so.
+	// Each of them was blocked before this look at its children. If it has run since, the second look
+	// will show that.
 	met := map[int]bool{}
 	for _, th := range ran {
 		if met[th.pid] {
@@ -93,7 +92,7 @@ func (t *tree) first() (found, ok bool) {
 	return found, true
 }
 
-// sleeps reads the count before the rest: a thread that ran after it has another one.
+// sleeps reads the count first: a thread that runs after it has a different count.
 func (t *tree) sleeps(th *thread) bool {
 	ran, err := th.count()
 	if err != nil {
@@ -117,11 +116,11 @@ func (t *tree) sleeps(th *thread) bool {
 	return err == nil && resting
 }
 
-// second looks whether all have slept on.
+// second reports whether all threads have slept on.
 func (t *tree) second() bool {
 	for i, th := range t.order {
 		asleep, err := true, error(nil)
-		if !th.ended { // else it must still be there: that its parent asks for it is an end, too
+		if !th.ended { // an ended thread must still be there, since its parent's wait for it is an end, too
 			asleep, err = th.asleep()
 		}
 		if err == nil && asleep {
@@ -131,7 +130,7 @@ func (t *tree) second() bool {
 			}
 		}
 		if err != nil {
-			t.whole = false // it has ended: who has its children now?
+			t.whole = false // it has ended, so another process has its children
 		}
 		th.slept = false
 		t.early(i)
@@ -140,17 +139,17 @@ func (t *tree) second() bool {
 	return true
 }
 
-// early has the thread looked at first from now on: who runs now runs on for a while.
+// early makes the thread the first to be looked at, since a running thread usually keeps running.
 func (t *tree) early(i int) {
 	th := t.order[i]
 	copy(t.order[1:i+1], t.order[:i])
 	t.order[0] = th
 }
 
-// born looks for new children of those who have run. The children of who has ended are
-// those of the first thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so
-// the root comes last. A list skips a child only where one in it has ended (fs/proc/array.c),
-// and then that one is not met.
+// born looks for new children of the threads that have run. The children of an ended thread belong to
+// the first thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so the root comes last. A
+// list omits a child only if another child in it has ended (fs/proc/array.c), and then that one is
+// missing.
 func (t *tree) born(ran []*thread) (found bool, err error) {
 	var children []int
 	if t.scan {
@@ -184,7 +183,7 @@ func (t *tree) born(ran []*thread) (found bool, err error) {
 				return false, err
 			}
 			if len(b) == len(buf) {
-				t.whole = false // more than fit: only a walk reads them all
+				t.whole = false // the buffer is too small: only a walk reads all
 			}
 			children = append(children, numbers(b)...)
 		}

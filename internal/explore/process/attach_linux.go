@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// SameNetwork reports whether a process is in this one's network namespace.
+// SameNetwork reports whether a process is in this process's network namespace.
 func SameNetwork(pid int) (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of sock_diag(7): struct inet_diag_req_v2 and struct inet_diag_msg.
+// Constants of sock_diag(7): struct inet_diag_req_v2 and struct inet_diag_msg.
 const (
 	sockDiagByFamily = 20
 	tcpListen        = 10
@@ -20,10 +20,10 @@ const (
 	diagMessage      = 72
 )
 
-// errNoDiag is a kernel that has no such sockets, or no module for them.
+// errNoDiag reports a kernel without such sockets, or without the module for them.
 var errNoDiag = errors.New("the kernel does not answer sock_diag(7)")
 
-// diagSocket asks the kernel about the network that it was made in.
+// diagSocket opens a socket that asks the kernel about the network in which it was opened.
 func diagSocket() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -34,8 +34,8 @@ func diagSocket() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "sock_diag"), nil
 }
 
-// diagnose is the listeners of a family. It takes microseconds where /proc/net/tcp takes
-// milliseconds: that walks a table of all connections.
+// diagnose returns the listeners of an address family. It takes microseconds. /proc/net/tcp takes
+// milliseconds, since it walks a table of all connections.
 func diagnose(fd int, family byte) (all []listener, err error) {
 	if err := diagAsk(fd, unix.NLM_F_DUMP, [diagRequest]byte{}, family, 1<<tcpListen); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func diagnose(fd int, family byte) (all []listener, err error) {
 	}
 }
 
-// diagAsk sends body with the rest filled in.
+// diagAsk completes and sends body.
 func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states uint32) error {
 	order := binary.NativeEndian
 	body[0], body[1] = family, unix.IPPROTO_TCP
@@ -77,7 +77,7 @@ func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states u
 	request := order.AppendUint32(nil, unix.NLMSG_HDRLEN+diagRequest)
 	request = order.AppendUint16(request, sockDiagByFamily)
 	request = order.AppendUint16(request, unix.NLM_F_REQUEST|flags)
-	request = append(request, make([]byte, 8)...) // number and sender: the kernel knows
+	request = append(request, make([]byte, 8)...) // number and sender, which the kernel fills in
 	return unix.Sendto(fd, append(request, body[:]...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
@@ -89,8 +89,8 @@ func diagReceive(fd int, into []byte) (n int, err error) {
 	}
 }
 
-// diagUnacknowledged is how much the socket at from has sent to the one at to, and that
-// one's kernel has not got yet. Of a socket that is closed it is 0.
+// diagUnacknowledged returns how much the socket at from has sent that the kernel of the one at to has
+// not received. It returns 0 for a closed socket.
 func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	b, err := diagSocketAt(fd, from, to, 0)
 	if err != nil || b == nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is what a keeper is called by ps(1), and how Keep knows that it is one.
+// keeperName is a keeper's name in ps(1). Keep recognizes a keeper by it.
 const keeperName = "oversell-keeper"
 
 // Keep returns at once, unless this process is a keeper: then it does the keeper's work and
@@ -25,7 +25,7 @@ func Keep() {
 		return
 	}
 	runtime.LockOSThread() // children get SIGKILL when the thread that forked them ends
-	// A first process that ignores a signal would have the program ignore it too.
+	// If the first process ignored a signal, the program would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	control := os.NewFile(3, "explorer")
@@ -41,7 +41,7 @@ func Keep() {
 	for {
 		m, err := receive(explorer)
 		if err != nil {
-			os.Exit(0) // the explorer has gone
+			os.Exit(0) // the explorer has ended
 		}
 		answer := message{}
 		switch m.Do {
@@ -74,8 +74,8 @@ func Keep() {
 	}
 }
 
-// bringUp makes the network namespace usable: loopback up (netdevice(7)), and every port
-// open to the program's user, who may be told to listen at 80 (ip(7)).
+// bringUp makes the network namespace usable: it starts loopback (netdevice(7)), and lets the program's
+// user bind to every port, including 80 (ip(7)).
 func bringUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func bringUp() error {
 	return nil
 }
 
-// socket is one of this network, wherever it is used then.
+// socket opens a socket of this network, which can then be used anywhere.
 func socket(ipv6 bool) ([]*os.File, error) {
 	family := unix.AF_INET
 	if ipv6 {
@@ -107,7 +107,7 @@ func socket(ipv6 bool) ([]*os.File, error) {
 	return []*os.File{os.NewFile(uintptr(fd), "socket")}, nil
 }
 
-// spawn starts the keeper of a program: files are its connection and its log.
+// spawn starts the keeper of a program. files are its connection and its log.
 func spawn(files []*os.File) error {
 	if len(files) != 2 {
 		return errors.New("a keeper needs a connection and a log")
@@ -120,14 +120,14 @@ func spawn(files []*os.File) error {
 	return nil
 }
 
-// run starts the program, says how its first process ends, and asks for the end of every
-// process that loses its parent. It never returns.
+// run starts the program, reports how its first process ends, and reaps every process that loses its
+// parent. It never returns.
 func run(explorer *net.UnixConn, m message) {
 	isolated := os.Getpid() == 1
 	if !isolated {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	// What the keeper may do in its user namespace is not for the program (capabilities(7)).
+	// The program does not get the keeper's capabilities in the user namespace (capabilities(7)).
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	pid, err := execute(m)
 	answer := message{}
@@ -140,9 +140,9 @@ func run(explorer *net.UnixConn, m message) {
 	}
 	go func() {
 		if !gone {
-			_, _ = receive(explorer) // nothing comes but the end
+			_, _ = receive(explorer) // only the end of the connection can come
 		}
-		if !isolated { // else the kernel kills the others
+		if !isolated { // otherwise the kernel kills the others
 			killChildren()
 		}
 		os.Exit(0)
@@ -152,7 +152,7 @@ func run(explorer *net.UnixConn, m message) {
 		ended, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // no children
+		case err != nil: // there are no children
 			select {}
 		case ended == pid:
 			_ = send(explorer, message{Do: "ended", Error: how(status)})
@@ -160,7 +160,7 @@ func run(explorer *net.UnixConn, m message) {
 	}
 }
 
-// execute starts `sh -c`, with this process's stderr as stdout and stderr.
+// execute starts `sh -c` with this process's stderr as stdout and stderr.
 func execute(m message) (pid int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -179,8 +179,8 @@ func execute(m message) (pid int, err error) {
 	return pid, nil
 }
 
-// line is the shell's: a plain command takes the shell's place, so that there is a process
-// less to look at.
+// line prepares a line for the shell. A plain command replaces the shell, so that there is one process
+// less to observe.
 func line(m message) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(m.Line), " ")
 	if name == "" || strings.ContainsAny(m.Line, ";&|(){}\n") || strings.ContainsAny(name, "=$`'\"\\*?[~<>!#") {
@@ -198,10 +198,10 @@ func line(m message) string {
 			}
 		}
 	}
-	return m.Line // a builtin, or unknown: the shell says so
+	return m.Line // a builtin or unknown: the shell reports it
 }
 
-// how is a status in the words of os/exec.
+// how describes a status in the words of os/exec.
 func how(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "signal: " + status.Signal().String()
@@ -209,8 +209,7 @@ func how(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// killChildren kills all that descend from this process, until none is left: their
-// orphans become its children.
+// killChildren kills all descendants of this process until none is left. Orphans become its children.
 func killChildren() {
 	for {
 		below, err := descendants(os.Getpid())

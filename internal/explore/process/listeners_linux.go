@@ -19,12 +19,12 @@ import (
 // A listener is a line of /proc/net/tcp (proc_pid_net(5)).
 type listener struct {
 	at      netip.AddrPort
-	backlog int    // connections that nobody has accepted yet
-	inode   string // of the socket
+	backlog int    // number of connections that were not accepted yet
+	inode   string // inode of the socket
 }
 
-// BacklogAt is how many connections to the port of address, such as "127.0.0.1:8080", wait to
-// be accepted.
+// BacklogAt returns how many connections to the port of address, such as "127.0.0.1:8080", wait to be
+// accepted.
 func (s *Space) BacklogAt(address string) (int, error) {
 	_, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Space) listeners() (all []listener, err error) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		found, err := readListeners("/proc/" + of + "/net/" + name)
 		if errors.Is(err, fs.ErrNotExist) && name == "tcp6" {
-			continue // no IPv6 here
+			continue // there is no IPv6
 		}
 		if err != nil {
 			return nil, fmt.Errorf("who listens in the program's network: %w", err)
@@ -62,7 +62,7 @@ func (s *Space) listeners() (all []listener, err error) {
 	return all, nil
 }
 
-// diagnosed asks about both families.
+// diagnosed asks about both address families.
 func (s *Space) diagnosed() (all []listener, err error) {
 	err = s.ofKernel(func(fd int) error {
 		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
@@ -77,7 +77,7 @@ func (s *Space) diagnosed() (all []listener, err error) {
 	return all, err
 }
 
-// ofKernel asks by the socket that is kept for it; of the host's network, by a new one.
+// ofKernel asks through the socket that is kept for it, or through a new one for the host's network.
 func (s *Space) ofKernel(ask func(fd int) error) error {
 	if s == nil {
 		f, err := diagSocket()
@@ -92,7 +92,7 @@ func (s *Space) ofKernel(ask func(fd int) error) error {
 	if s.diag == nil {
 		return errNoDiag
 	}
-	if err := ask(int(s.diag.Fd())); err != nil { // what is left of an answer must not be taken for the next one
+	if err := ask(int(s.diag.Fd())); err != nil { // the rest of this answer must not be read as the next one
 		_ = s.diag.Close()
 		s.diag = nil
 		return fmt.Errorf("%w: %w", errNoDiag, err)
@@ -100,10 +100,10 @@ func (s *Space) ofKernel(ask func(fd int) error) error {
 	return nil
 }
 
-// Unacknowledged is how many bytes the other end of c, which is in the network, has sent and
-// this end's kernel has not got: a sender may sleep while what it sent is still in a queue
-// of its processor's. What this end has not read may count, too, and the end of the
-// connection counts as one. Where c or its other end is closed it is 0.
+// Unacknowledged returns how many bytes the other end of c, which is in the network, has sent and this
+// end's kernel has not received. A sender may sleep while its bytes are in a queue of its processor.
+// Bytes that this end has not read may count, too, and the end of the connection counts as one. The
+// result is 0 if c or its other end is closed.
 func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {
@@ -116,8 +116,8 @@ func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	if err := s.ofKernel(look); err != nil || n == 0 {
 		return 0, err
 	}
-	// This end may have got it, and wait 40 ms for something to send along with the
-	// acknowledgement. Then it is sent now (tcp(7), TCP_QUICKACK).
+	// This end may have received the bytes and wait 40 ms to send the acknowledgement with other data.
+	// TCP_QUICKACK sends it now (tcp(7)).
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
 	}
@@ -153,7 +153,7 @@ func readListeners(path string) ([]listener, error) {
 	return all, nil
 }
 
-// hexAddress reads "0100007F:1F90": words of four bytes as the machine has them, and a port.
+// hexAddress parses "0100007F:1F90": words of four bytes in the machine's order, and a port.
 func hexAddress(s string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(s, ":")
 	b, err := hex.DecodeString(host)

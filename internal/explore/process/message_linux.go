@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A message goes between an explorer and a keeper, over a Unix socket: its length in four
-// bytes, which carry the files, then JSON.
+// A message goes between an explorer and a keeper, over a Unix socket. It is a length of four bytes,
+// which carry the files, and then JSON.
 type message struct {
-	Do    string   // "network", "address", "socket", "diag", "spawn", "run"; "ready", "" of an answer, "ended"
+	Do    string   // "network", "address", "socket", "diag", "spawn" or "run"; an answer has "ready", "" or "ended"
 	Error string   `json:",omitempty"`
-	Line  string   `json:",omitempty"` // of "run"; of "address" the address
+	Line  string   `json:",omitempty"` // command line for "run", address for "address"
 	Dir   string   `json:",omitempty"`
 	Env   []string `json:",omitempty"`
-	IPv6  bool     `json:",omitempty"` // of "socket"
+	IPv6  bool     `json:",omitempty"` // for "socket"
 
 	files []*os.File
-	pid   int // who has sent it, by the ids of who has received it
+	pid   int // sender's process id, as the receiver sees it
 }
 
-// maxMessage is more than a command line and its variables can have (execve(2)).
+// maxMessage is larger than the maximum command line with its variables (execve(2)).
 const maxMessage = 16 << 20
 
-// channel is the two ends of a connection; the first says who sends what comes to it.
+// channel returns the two ends of a connection. The first end reports the sender of each message.
 func channel() (here *net.UnixConn, there *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -99,7 +99,7 @@ func receive(c *net.UnixConn) (m message, err error) {
 	return m, err
 }
 
-// carried is what came beside the bytes: files, and who has sent them (unix(7)).
+// carried is the data besides the bytes: files, and the sender (unix(7)).
 func carried(control []byte) (files []*os.File, pid int) {
 	parts, _ := unix.ParseSocketControlMessage(control)
 	for _, part := range parts {
@@ -115,8 +115,8 @@ func carried(control []byte) (files []*os.File, pid int) {
 	return files, pid
 }
 
-// control is for what the os package does not do. File.Fd would make f blocking, and so
-// every copy of it, in other processes too.
+// control runs calls that the os package lacks. File.Fd would make f blocking, and with it every copy
+// in other processes.
 func control(f *os.File, do func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -12,34 +12,33 @@ import (
 
 var errEnded = errors.New("somebody has ended")
 
-// A wait is what a thread is blocked in, where a time-out will end it.
+// A wait is a system call that blocks a thread until a time-out at the latest.
 type wait struct {
 	tid  int
 	at   place
 	sp   uint64
-	word uint64        // of a futex: which, up to the halves of a condition variable
-	left time.Duration // the time-out; until the deadline where it is one; -1: not known
+	word uint64        // for a futex: its address, up to the halves of a condition variable
+	left time.Duration // time until the time-out or deadline; -1: not known
 }
 
-// A place is where in the program a wait is, whichever thread of a pool has it.
+// A place is the position of a wait in the program, whichever thread of a pool has it.
 type place struct {
-	kind  string // of the thread
+	kind  string // kind of thread
 	call  int
 	pc    uint64
-	depth uint64 // the stack pointer within its page: stacks of threads begin at a page (pthread_create(3))
-	loop  bool   // one of poll(2) and the like: pc and depth are 0, and time-outs differ
+	depth uint64 // stack pointer within its page, since stacks of threads begin at a page (pthread_create(3))
+	loop  bool   // poll(2) and the like: pc and depth are 0, and time-outs differ
 }
 
-// idle is the timed waits of a program that has nothing to do.
+// idle describes the timed waits of an idle program.
 type idle struct {
-	most    map[place]int           // how many were there at once
-	longest map[place]time.Duration // of loops
-	same    map[wait]bool           // with left 0
+	most    map[place]int           // maximum number at once
+	longest map[place]time.Duration // for loops
+	same    map[wait]bool           // with left set to 0
 }
 
-// Baseline notes the timed waits of the program while it has nothing to do. It is called
-// several times, since their threads wake now and then; what was seen adds up. No thread
-// has to be asleep.
+// Baseline records the timed waits of the idle program. Call it several times: the threads wake now and
+// then, and the results add up. No thread has to be asleep.
 func (p *Program) Baseline() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,21 +64,21 @@ func (i *idle) note(waits []wait) {
 	}
 }
 
-// Napping reports whether a thread waits with a time-out of at most within that was not there
-// when the program was idle, or a timer (timerfd_create(2)) will fire so soon: it will wake
-// by itself. After an Asleep that was true it speaks of that moment. It is true, too, where a
-// thread's wait cannot be read. Timers that send signals (timer_create(2)) and those of
-// io_uring are not seen.
+// Napping reports whether the program will wake by itself within that time. Either a thread waits with
+// such a time-out, which was not there when the program was idle, or a timer (timerfd_create(2)) will
+// fire. After an Asleep that returned true, the result describes that moment. Napping also returns true
+// if a thread's wait cannot be read. It does not see timers that send signals (timer_create(2)), nor
+// those of io_uring.
 //
-// A thread that waits for an answer with a time limit naps, too: ask where the program owes
-// no answer to a gate, nor a gate one to it.
+// A thread that waits for an answer with a time limit naps, too. So call Napping when the program owes
+// no answer to a gate, nor a gate one to the program.
 func (p *Program) Napping(within time.Duration) bool {
 	naps, sure := p.napping(within)
 	return naps || !sure
 }
 
-// napping is Napping that says whether every thread's wait was read. None of those that were
-// is a nap where it is not sure.
+// napping is Napping, and also reports whether every thread's wait was read. If not, none of the waits
+// that were read is a nap.
 func (p *Program) napping(within time.Duration) (naps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,11 +87,11 @@ func (p *Program) napping(within time.Duration) (naps, sure bool) {
 	if p.idle.nap(append(waits, timers...), within) {
 		return true, true
 	}
-	// One that has fired before it was read has woken somebody.
+	// A timer that fired before it was read has woken a thread.
 	return false, known && (!has || !p.tree.still || p.tree.second())
 }
 
-// waits are the program's timed ones. known is false where somebody runs, or cannot be read.
+// waits returns the program's timed waits. known is false if a thread runs or cannot be read.
 func (t *tree) waits() (all []wait, known bool) {
 	known = true
 	for _, th := range t.order {
@@ -117,7 +116,7 @@ func (t *tree) waits() (all []wait, known bool) {
 		if !timed {
 			continue
 		}
-		// Who has woken since may have written over the time that was read.
+		// A thread that has woken since may have overwritten the time that was read.
 		if ran, err := th.count(); t.still && (err != nil || ran != th.ran) {
 			known = false
 			continue
@@ -127,9 +126,10 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// nap: the waits at a place are as many as when idle, and members of a pool take turns; or
-// they are the very same. A loop's time-out is what is left until its next timer, so one that
-// is shorter than when idle may be a nap's: it is one until the loop has gone round.
+// nap reports a wait that an idle program would not have. A place with no more waits than when idle has
+// no nap, since members of a pool take turns. The same holds if the waits are the very same ones. A
+// loop's time-out lasts until its next timer, so a shorter one than when idle counts as a nap until the
+// loop has gone round.
 func (i idle) nap(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
@@ -148,8 +148,8 @@ func (i idle) nap(waits []wait, within time.Duration) bool {
 	return false
 }
 
-// other reports that w is shorter than the waits at its place are, by more than a timer is
-// late.
+// other reports whether w is shorter than the usual waits at its place, by more than the delay of a
+// timer.
 func (i idle) other(w wait) bool {
 	return w.at.loop && (w.left < 0 || w.left*10 < i.longest[w.at]*9)
 }
@@ -159,11 +159,11 @@ func (i idle) known(w wait) bool {
 	return i.same[w]
 }
 
-// An end is how a system call is told when to give up.
+// An end is the way in which a system call is told when to give up.
 type end struct {
 	form  form
-	arg   int  // which argument says it
-	clock int  // of a deadline: which argument has the clock
+	arg   int  // number of the argument with the time
+	clock int  // for a deadline: number of the argument with the clock
 	loop  bool // it waits for descriptors
 }
 
@@ -171,17 +171,18 @@ type form int
 
 const (
 	_           form = iota
-	ms               // milliseconds, none: negative
+	ms               // milliseconds; negative: no time-out
 	timespec         // a pointer
 	timeval          // a pointer
 	deadline         // a pointer to a timespec of CLOCK_REALTIME
 	clockSleep       // clock_nanosleep(2)
 	futexWait        // futex(2)
-	deadlineFor      // a pointer to a timespec, of the clock that another argument names
-	unknown          // restart_syscall(2): a wait with a time-out that was interrupted, and not seen before
+	deadlineFor      // a pointer to a timespec, for the clock that another argument names
+	unknown          // restart_syscall(2): an interrupted wait with a time-out, not seen before
 )
 
-// wait is what the thread was blocked in when it was last read. timed: a time-out ends it.
+// wait returns what the thread was blocked in when it was last read. timed reports that a time-out ends
+// it.
 func (t *thread) wait() (w wait, timed bool) {
 	var v [9]uint64 // number, six arguments, stack pointer, instruction pointer
 	n := 0
@@ -191,7 +192,7 @@ func (t *thread) wait() (w wait, timed bool) {
 		}
 		value, err := strconv.ParseUint(string(field), 0, 64)
 		if err != nil {
-			return w, false // "-1": in no call
+			return w, false // "-1": in no system call
 		}
 		v[n], n = value, n+1
 	}
@@ -199,7 +200,7 @@ func (t *thread) wait() (w wait, timed bool) {
 		return w, false
 	}
 	if v[0] == unix.SYS_RESTART_SYSCALL && [8]uint64(v[1:]) == [8]uint64(t.timed[1:]) {
-		v[0] = t.timed[0] // a signal came in between, and its arguments are those that it had
+		v[0] = t.timed[0] // a signal interrupted it, and its arguments are the previous ones
 	}
 	how, ok := ends[int(v[0])]
 	if !ok {
@@ -255,7 +256,7 @@ func (t *thread) wait() (w wait, timed bool) {
 	return w, at != 0
 }
 
-// duration reads a timespec or a timeval of two 64-bit numbers; -1: it cannot.
+// duration reads a timespec or a timeval of two 64-bit numbers; -1 if it cannot.
 func (t *thread) duration(at uint64, unit time.Duration) time.Duration {
 	var b [16]byte
 	if at == 0 || !t.memory(at, b[:]) {
@@ -271,7 +272,7 @@ func (t *thread) duration(at uint64, unit time.Duration) time.Duration {
 	return time.Duration(seconds)*time.Second + time.Duration(rest)*unit
 }
 
-// until is how long it takes to the deadline that a timespec says; -1: not known.
+// until returns the time until the deadline in a timespec; -1 if it is not known.
 func (t *thread) until(at uint64, clock int32) time.Duration {
 	deadline := t.duration(at, time.Nanosecond)
 	var now unix.Timespec

@@ -7,10 +7,10 @@ import "errors"
 // Keep does nothing here.
 func Keep() {}
 
-// A Space is a network of its own.
+// A Space is a network namespace, which this system lacks.
 type Space struct{}
 
-// NewSpace fails here.
+// NewSpace always fails.
 func NewSpace() (*Space, error) {
 	return nil, errors.New("exploring a program needs Linux: network namespaces and /proc")
 }

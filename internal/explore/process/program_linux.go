@@ -13,25 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Program is a process and all that descend from it. Its methods may be called by
-// several goroutines.
+// A Program is a process with all its descendants. Several goroutines may use it.
 type Program struct {
-	keeper   *keeper // nil of one that ran already
+	keeper   *keeper // nil if the program ran already
 	isolated bool    // it is in a PID namespace of its own
 	pidfd    *os.File
 	log      *output
 	done     chan struct{}
-	err      error // once done
+	err      error // set when done is closed
 	stop     sync.Once
 
 	mu   sync.Mutex
 	tree *tree
-	idle idle // the timed waits of the baseline
+	idle idle // timed waits from Baseline
 }
 
-// Start starts a program in s. It has failed only where the shell could not be started: a
-// command that there is none of is written to the log by the shell, and ends with exit
-// status 127.
+// Start starts a program in s. It fails only if the shell cannot be started. If the command does not
+// exist, the shell writes that to the log and ends with exit status 127.
 func Start(s *Space, c Command) (*Program, error) {
 	log, write, err := newOutput(c.Log)
 	if err != nil {
@@ -45,7 +43,7 @@ func Start(s *Space, c Command) (*Program, error) {
 	return k.start(c, isolated, log)
 }
 
-// start runs the program of a keeper.
+// start makes a keeper run the program.
 func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) {
 	if c.Env == nil {
 		c.Env = os.Environ()
@@ -83,7 +81,7 @@ func keep(s *Space, log *os.File) (k *keeper, isolated bool, err error) {
 	return k, true, err
 }
 
-// wait learns how the first process ends.
+// wait waits for the end of the first process.
 func (p *Program) wait() {
 	m, err := receive(p.keeper.conn)
 	switch {
@@ -97,8 +95,8 @@ func (p *Program) wait() {
 	close(p.done)
 }
 
-// Attach is a program that runs already: pid, as this process sees it, and all that descend
-// from it. Stop leaves it alone.
+// Attach returns a program that already runs: pid, as this process sees it, with all its descendants.
+// Stop does not end it.
 func Attach(pid int) (*Program, error) {
 	pidfd, err := openPidfd(pid)
 	if err != nil {
@@ -109,7 +107,7 @@ func Attach(pid int) (*Program, error) {
 		return nil, errors.Join(err, p.pidfd.Close())
 	}
 	go func() {
-		if waitFor(p.pidfd) == nil { // else it was let go by Stop
+		if waitFor(p.pidfd) == nil { // otherwise Stop has released it
 			p.err = errors.New("process " + strconv.Itoa(pid) + " has ended")
 			close(p.done)
 		}
@@ -117,11 +115,10 @@ func Attach(pid int) (*Program, error) {
 	return p, nil
 }
 
-// Done is closed when the first process has ended; what it has started may still run.
+// Done is closed when the first process has ended. Processes that it started may still run.
 func (p *Program) Done() <-chan struct{} { return p.done }
 
-// Err is how the first process has ended: "exit status 1", "signal: killed". It is nil
-// until Done.
+// Err says how the first process ended: "exit status 1", "signal: killed". It is nil until Done.
 func (p *Program) Err() error {
 	select {
 	case <-p.done:
@@ -131,8 +128,8 @@ func (p *Program) Err() error {
 	}
 }
 
-// Stop kills all that descend from the program (SIGKILL), and returns when none of it is
-// left and its log is complete. It may be called again.
+// Stop kills the program and all its descendants (SIGKILL). It returns when none of them is left and
+// the log is complete. It may be called again.
 func (p *Program) Stop() {
 	p.stop.Do(func() {
 		if p.keeper != nil {
@@ -148,13 +145,13 @@ func (p *Program) Stop() {
 	})
 }
 
-// An output hands on what a program writes.
+// An output copies what a program writes.
 type output struct {
 	read *os.File
-	copy chan struct{} // closed at its end
+	copy chan struct{} // closed when all is copied
 }
 
-// newOutput is a pipe: write is for the program.
+// newOutput opens a pipe; write is for the program.
 func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	if to == nil {
 		to = io.Discard
@@ -165,13 +162,13 @@ func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	}
 	// A writer that finds the pipe full sleeps, and wakes by itself.
 	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, 1<<20)
-	_ = unix.SetNonblock(fds[0], true) // not the other end, which programs write to
+	_ = unix.SetNonblock(fds[0], true) // only this end, since programs write to the other
 	read, write := os.NewFile(uintptr(fds[0]), "log"), os.NewFile(uintptr(fds[1]), "log")
 	o = &output{read, make(chan struct{})}
 	go func() {
 		defer close(o.copy)
 		if _, err := io.Copy(to, read); err != nil {
-			_, _ = io.Copy(io.Discard, read) // the program goes on without its log
+			_, _ = io.Copy(io.Discard, read) // the program continues without its log
 		}
 	}()
 	return o, write, nil
@@ -187,11 +184,11 @@ func (o *output) unread() bool {
 	return err == nil && n > 0
 }
 
-// close waits for the rest: all writers are gone.
+// close waits for the rest of the output, after all writers have ended.
 func (o *output) close() error {
 	select {
 	case <-o.copy:
-	case <-time.After(time.Second): // a writer of the log that hangs must not hang Stop
+	case <-time.After(time.Second): // a blocked writer of the log must not block Stop
 	}
 	return o.read.Close()
 }

@@ -16,18 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Space is a network of its own (network_namespaces(7)) with loopback up: a program in it
-// finds a gate at the very address where it looks for its server. nil is the host's. Its
-// methods may be called by several goroutines.
+// A Space is a network of its own (network_namespaces(7)) with loopback up. A program in it finds a
+// gate at the address of its server. A nil Space is the host's network. Several goroutines may use it.
 type Space struct {
 	mu     sync.Mutex // one request at a time
 	keeper *keeper
-	diag   *os.File // asks who listens there; nil: the kernel does not say
+	diag   *os.File // reports listeners; nil if the kernel does not support it
 	close  sync.Once
 }
 
-// NewSpace makes one. It needs root, or user namespaces; where neither is allowed the error
-// says in one line what to do.
+// NewSpace makes a Space. It needs root or user namespaces. If neither is allowed, the error says in
+// one line what to do.
 func NewSpace() (*Space, error) {
 	flags := uintptr(unix.CLONE_NEWNET | unix.CLONE_NEWPID)
 	s, err := newSpace(flags)
@@ -65,8 +64,7 @@ func (s *Space) ask(m message) (message, error) {
 	return s.keeper.ask(m)
 }
 
-// Close ends the network and every program in it. The connections and listeners that it
-// made are left to their owners.
+// Close ends the network and every program in it. Its connections and listeners stay with their owners.
 func (s *Space) Close() error {
 	if s != nil {
 		s.close.Do(func() {
@@ -82,13 +80,12 @@ func (s *Space) Close() error {
 	return nil
 }
 
-// Listen takes connections that are made in the network to address, such as
-// "127.0.0.1:3306"; port 0 is a free one. Of a name with several addresses it is the first,
-// IPv4 before IPv6.
+// Listen accepts connections made in the network to address, such as "127.0.0.1:3306"; port 0 means a
+// free one. For a name with several addresses it uses the first, IPv4 before IPv6.
 func (s *Space) Listen(address string) (*net.TCPListener, error) {
 	if s == nil {
 		var plain net.ListenConfig
-		plain.SetMultipathTCP(false) // the kernel tells less of it
+		plain.SetMultipathTCP(false) // with multipath the kernel reports less
 		l, err := plain.Listen(context.Background(), "tcp", address)
 		if err != nil {
 			return nil, err
@@ -100,7 +97,7 @@ func (s *Space) Listen(address string) (*net.TCPListener, error) {
 		return nil, err
 	}
 	l, err := s.listen(all[0])
-	if errors.Is(err, unix.EADDRNOTAVAIL) { // a server of another machine
+	if errors.Is(err, unix.EADDRNOTAVAIL) { // the address belongs to another machine
 		if _, err = s.ask(message{Do: "address", Line: all[0].Addr().String()}); err == nil {
 			l, err = s.listen(all[0])
 		}
@@ -118,7 +115,7 @@ func (s *Space) listen(at netip.AddrPort) (*net.TCPListener, error) {
 	}
 	defer f.Close()
 	err = control(f, func(fd int) error {
-		// A port whose connections linger from an earlier run is free (socket(7)).
+		// Allows a port whose connections linger from an earlier run (socket(7)).
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return err
 		}
@@ -137,8 +134,7 @@ func (s *Space) listen(at netip.AddrPort) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// Dial connects within the network. Of a name with several addresses it tries one after
-// the other.
+// Dial connects within the network. For a name with several addresses it tries one after the other.
 func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	if s == nil {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -161,8 +157,8 @@ func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) 
 	return nil, fmt.Errorf("connect to %s: %w", address, err)
 }
 
-// Dialer takes from the network what a connection to address needs, one by one, and returns
-// what makes it: of many, all can connect at once. It is called once at most.
+// Dialer opens what a connection to address needs and returns a function that makes the connection. So
+// many connections can be prepared, and then connect at once. Call that function at most once.
 func (s *Space) Dialer(ctx context.Context, address string) (func(context.Context) (*net.TCPConn, error), error) {
 	dial := func(ctx context.Context) (*net.TCPConn, error) { return s.Dial(ctx, address) }
 	if s == nil {
@@ -193,7 +189,7 @@ func (s *Space) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, erro
 	return connect(ctx, f, to)
 }
 
-// connect makes a connection of a socket, which is closed.
+// connect turns a socket into a connection, and closes the socket.
 func connect(ctx context.Context, f *os.File, to netip.AddrPort) (*net.TCPConn, error) {
 	defer f.Close()
 	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
@@ -212,7 +208,7 @@ func connect(ctx context.Context, f *os.File, to netip.AddrPort) (*net.TCPConn, 
 	return c.(*net.TCPConn), nil
 }
 
-// connected waits until a connection that has begun is there, or has failed (connect(2)).
+// connected waits until a pending connection is made or has failed (connect(2)).
 func connected(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -245,7 +241,7 @@ func (s *Space) socket(ipv6 bool) (*os.File, error) {
 	return answer.files[0], nil
 }
 
-// resolve is what the host knows by the name in address; no host is every address.
+// resolve looks up the name in address on the host. No host means every address.
 func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

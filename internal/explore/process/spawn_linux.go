@@ -16,22 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a keeper may take to answer; it is no part of any measurement.
+// patience is the maximum time for a keeper's answer. No measurement depends on it.
 const patience = 30 * time.Second
 
-// errKeep is a binary that does not know how to keep.
+// errKeep reports a binary that does not call Keep.
 var errKeep = errors.New("this binary cannot keep programs: its main (of a test: TestMain) must call process.Keep first")
 
-// A keeper is one as the explorer sees it.
+// A keeper is the explorer's view of a keeper.
 type keeper struct {
 	conn  *net.UnixConn
 	pid   int
-	pidfd *os.File // ready once the keeper and whatever was in its PID namespace are gone
+	pidfd *os.File // ready when the keeper and its PID namespace have ended
 }
 
-// command is a keeper that speaks over control, its third file. flags are of clone(2).
+// command builds the command of a keeper that speaks over control, its third file. flags are those of
+// clone(2).
 func command(control, log *os.File, flags uintptr) *exec.Cmd {
-	// The program's package need not be readable by the user who runs it.
+	// The user of the program need not be able to read this binary.
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{keeperName, "-test.run=^$"} // a test that does not call Keep ends at once
 	cmd.Env = []string{"GOMAXPROCS=2"}
@@ -39,7 +40,7 @@ func command(control, log *os.File, flags uintptr) *exec.Cmd {
 	if log != nil {
 		cmd.Stderr = log
 	}
-	// No terminal sends it its Ctrl-C: the explorer ends it in good order.
+	// A keeper gets no Ctrl-C from a terminal: the explorer ends it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
 	if flags&unix.CLONE_NEWPID != 0 {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
@@ -48,12 +49,12 @@ func command(control, log *os.File, flags uintptr) *exec.Cmd {
 		uid, gid := os.Geteuid(), os.Getegid()
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN} // in there
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN} // within the user namespace
 	}
 	return cmd
 }
 
-// startKeeper starts one as a child of this process.
+// startKeeper starts a keeper as a child of this process.
 func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	conn, there, err := channel()
 	if err != nil {
@@ -62,8 +63,8 @@ func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	cmd := command(there, log, flags)
 	started := make(chan error)
 	go func() {
-		// The signal of a parent's death is that of the death of the thread that forked
-		// (PR_SET_PDEATHSIG(2const)), so this one lives as long as the child.
+		// The signal at a parent's death comes when the forking thread dies (PR_SET_PDEATHSIG(2const)),
+		// so this thread lives as long as the child.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		_ = there.Close()
@@ -78,7 +79,7 @@ func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	return greet(conn)
 }
 
-// greet waits for a keeper that was started.
+// greet waits until a new keeper answers.
 func greet(conn *net.UnixConn) (*keeper, error) {
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	m, err := receive(conn)
@@ -96,7 +97,7 @@ func greet(conn *net.UnixConn) (*keeper, error) {
 	return &keeper{conn, m.pid, pidfd}, nil
 }
 
-// openPidfd is a process as a file, which is ready to be read once it has ended.
+// openPidfd opens a process as a file, which becomes readable when the process ends.
 func openPidfd(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
@@ -126,19 +127,19 @@ func (k *keeper) ask(m message) (message, error) {
 	return answer, nil
 }
 
-// end kills the keeper and waits until nothing of what it kept is left.
+// end kills the keeper and waits until no process that it kept is left.
 func (k *keeper) end(isolated bool) {
 	if isolated {
 		_ = control(k.pidfd, func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) })
 	} else {
-		_ = k.conn.CloseWrite() // it kills them one by one
+		_ = k.conn.CloseWrite() // the keeper kills them one by one
 	}
 	_ = waitFor(k.pidfd)
 	_ = k.conn.Close()
 	_ = k.pidfd.Close()
 }
 
-// waitFor returns when the process has ended. It fails when pidfd is closed before.
+// waitFor waits until the process has ended. It fails if pidfd is closed before.
 func waitFor(pidfd *os.File) error {
 	raw, err := pidfd.SyscallConn()
 	if err != nil {
@@ -151,12 +152,12 @@ func waitFor(pidfd *os.File) error {
 	})
 }
 
-// refused reports whether err says that the kernel does not allow namespaces.
+// refused reports whether err means that the kernel does not allow namespaces.
 func refused(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS)
 }
 
-// remedy says what makes namespaces allowed here.
+// remedy says how to allow namespaces here.
 func remedy() string {
 	setting := func(path, bad string) bool {
 		b, err := os.ReadFile(path)

@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread is one of the tree, and what was seen of it.
+// A thread is a thread of the tree, with what was seen of it.
 type thread struct {
 	pid, tid int
-	kind     string // its name without numbers: members of a pool are of one kind
+	kind     string // name without digits, so that members of a pool have one kind
 
 	schedstat, syscall, stat, wchan, children *file
 
 	ran   uint64 // how often it had been switched in
-	slept bool   // it slept at ran, and what it had started by then is known
-	ended bool   // it runs no more
+	slept bool   // it slept at ran, and everything that it had started by then is known
+	ended bool   // it has ended
 	call  [192]byte
-	size  int       // of call: the line of /proc/.../syscall
-	timed [9]uint64 // the numbers of the last one that was a wait with a time-out
+	size  int       // length of call, the line of /proc/.../syscall
+	timed [9]uint64 // the numbers of the last wait with a time-out
 }
 
-// openThread fails with one of gone's errors where the thread ends.
+// openThread fails with one of gone's errors if the thread ends meanwhile.
 func openThread(pid, tid int, wchan bool) (*thread, error) {
 	t := &thread{pid: pid, tid: tid}
 	err := t.open(wchan)
@@ -40,7 +40,7 @@ func openThread(pid, tid int, wchan bool) (*thread, error) {
 		return nil, missing
 	case gone(err):
 		return nil, fmt.Errorf("this kernel does not show what threads wait for, without which nobody can tell when a program rests: %v", err)
-	case errors.Is(err, fs.ErrPermission) && leaves: // what ends belongs to root (proc_pid(5))
+	case errors.Is(err, fs.ErrPermission) && leaves: // the files of an ending thread belong to root (proc_pid(5))
 		return nil, unix.ESRCH
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("what process %d waits for may not be read (%w): run this as root, or have the program started by it", pid, err)
@@ -48,7 +48,7 @@ func openThread(pid, tid int, wchan bool) (*thread, error) {
 	return nil, err
 }
 
-// open tries all that will be read.
+// open tries all files that will be read.
 func (t *thread) open(wchan bool) (err error) {
 	if t.schedstat, err = openFile(t.pid, t.tid, "schedstat"); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (t *thread) open(wchan bool) (err error) {
 		return err
 	}
 	if _, err = t.resting(); err != nil || t.ended {
-		return err // of one that has ended there is nothing else to read
+		return err // an ended thread has nothing else to read
 	}
 	if t.syscall, err = openFile(t.pid, t.tid, "syscall"); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (t *thread) open(wchan bool) (err error) {
 	return err
 }
 
-// leaving reports whether a thread is about to end (PF_EXITING among the flags of
-// /proc/PID/stat, include/linux/sched.h). It fails where it has gone.
+// leaving reports whether a thread is about to end (PF_EXITING among the flags of /proc/PID/stat,
+// include/linux/sched.h). It fails if the thread has ended.
 func leaving(pid, tid int) (bool, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if err != nil {
@@ -96,8 +96,8 @@ func (t *thread) close() {
 	}
 }
 
-// count is how often the thread has been switched in (/proc/PID/task/TID/schedstat, third
-// number; sched-stats.rst in the kernel's documentation).
+// count returns how often the thread has been switched in (/proc/PID/task/TID/schedstat, third number;
+// sched-stats.rst in the kernel's documentation).
 func (t *thread) count() (uint64, error) {
 	var buf [96]byte
 	b, err := t.schedstat.read(buf[:])
@@ -115,7 +115,7 @@ func (t *thread) count() (uint64, error) {
 	return t.switches()
 }
 
-// switches is how often it has been switched out, for kernels that do not count the other.
+// switches returns how often it has been switched out, for kernels that do not count the other.
 func (t *thread) switches() (uint64, error) {
 	f, err := openFile(t.pid, t.tid, "status")
 	if err != nil {
@@ -143,11 +143,10 @@ func switchesIn(status []byte) (sum uint64, err error) {
 	return sum, nil
 }
 
-// blocked reports whether it waits, and keeps what in. The kernel answers only once the
-// thread is off its processor and off the queue for one, and has not run meanwhile
-// (task_current_syscall in lib/syscall.c): the state alone says "sleeping" of one that is
-// about to look again whether it must. But it may be about to be woken by another
-// processor: its state tells that.
+// blocked reports whether the thread waits, and records in which call. The kernel answers only if the
+// thread is off its processor and off the run queue, and has not run meanwhile (task_current_syscall in
+// lib/syscall.c). The state alone also says "sleeping" for a thread that is about to check again
+// whether it must sleep. But another processor may be about to wake the thread, which its state shows.
 func (t *thread) blocked() (bool, error) {
 	b, err := t.syscall.read(t.call[:])
 	if err != nil {
@@ -157,9 +156,9 @@ func (t *thread) blocked() (bool, error) {
 	return len(b) > 0 && b[0] != 'r', nil // "running"
 }
 
-// resting reports whether its state is one from which only what the program waits for wakes
-// it: not D, a wait for a disk; and not T or t, stopped by Ctrl-Z or by a debugger, since it
-// goes on from there with what it was about to do. It learns the thread's kind, too.
+// resting reports whether only the awaited event can wake the thread from its state. It excludes D, a
+// wait for a disk. It excludes T and t, stopped by Ctrl-Z or a debugger, since the thread then
+// continues with its work. It also reads the thread's kind.
 func (t *thread) resting() (bool, error) {
 	var buf [128]byte
 	b, err := t.stat.read(buf[:]) // id (name) state ...
@@ -181,10 +180,10 @@ func (t *thread) resting() (bool, error) {
 	return false, nil
 }
 
-// asleep reports whether it has not been woken. It is for one that was blocked, and has not
-// been switched in since: only by itself could it go to sleep again.
+// asleep reports whether the thread has not been woken. Call it for a thread that was blocked and has
+// not been switched in since: to sleep again, it would have had to run.
 func (t *thread) asleep() (bool, error) {
-	if t.wchan != nil { // a function's name, only of one who is blocked; a fifth of the time
+	if t.wchan != nil { // the name of a function, only for a blocked thread; takes a fifth of the time
 		var buf [64]byte
 		if b, err := t.wchan.read(buf[:]); err != nil || len(b) > 0 && b[0] != '0' {
 			return err == nil, err
@@ -193,8 +192,8 @@ func (t *thread) asleep() (bool, error) {
 	return t.resting()
 }
 
-// wchanTells reports whether the kernel has a wchan only for threads that are blocked, and
-// not woken yet (get_wchan in kernel/sched/core.c, since Linux 5.16).
+// wchanTells reports whether the kernel shows a wchan only for threads that are blocked and not woken
+// yet (get_wchan in kernel/sched/core.c, since Linux 5.16).
 func wchanTells() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
@@ -205,7 +204,7 @@ func wchanTells() bool {
 	return err == nil && (major > 5 || major == 5 && minor >= 16)
 }
 
-// memory reads what the thread's process has at an address (process_vm_readv(2)).
+// memory reads memory of the thread's process (process_vm_readv(2)).
 func (t *thread) memory(at uint64, into []byte) bool {
 	if len(into) == 0 {
 		return true

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// timers are the waits of descriptors that will be ready when a time has come
-// (timerfd_create(2)): no thread's time-out shows them. A timer is one that an event loop sets
-// anew, so it counts as a loop's. has: there are such descriptors, armed or not.
+// timers returns the waits of descriptors that become ready at a time (timerfd_create(2)). No thread's
+// time-out shows them. An event loop resets such a timer, so it counts as a loop's. has reports that
+// there are such descriptors, armed or not.
 func (t *tree) timers() (all []wait, has bool) {
 	for pid := range t.procs {
 		folder := fmt.Sprintf("/proc/%d/fd", pid)
@@ -33,7 +33,7 @@ func (t *tree) timers() (all []wait, has bool) {
 	return all, has
 }
 
-// armed is how long it is until a timer fires (proc_pid_fdinfo(5)); 0: it does not.
+// armed returns the time until a timer fires (proc_pid_fdinfo(5)); 0 if it does not.
 func armed(fdinfo string) time.Duration {
 	_, after, found := strings.Cut(fdinfo, "it_value: (")
 	if !found {

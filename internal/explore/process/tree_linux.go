@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree is a process, or what is below it, and all that descend from it. Who has been
-// found stays until it ends, whoever its parent is by then.
+// A tree is a process, or the processes below it, with all descendants. A process that was found stays
+// in the tree until it ends, even if its parent changes.
 type tree struct {
 	root  int
-	below bool // the root is a keeper, and no part of the program
+	below bool // the root is a keeper, not part of the program
 	procs map[int]*proc
-	order []*thread // who was last seen to run comes first
-	whole bool      // nobody has ended since the last walk
-	still bool      // so said the last look: what threads wait in is known
+	order []*thread // threads that ran most recently come first
+	whole bool      // no process or thread has ended since the last walk
+	still bool      // result of the last look: the waits of all threads are known
 	scan  bool      // the kernel has no lists of children (CONFIG_PROC_CHILDREN)
-	wchan bool      // wchanTells
+	wchan bool      // result of wchanTells
 
-	leader *file // of the root: its children, and with them all orphans
+	leader *file // for the root: its children, and with them all orphans
 }
 
 // A proc is a process of the tree.
 type proc struct {
 	pid     int
-	leader  *file // the children of its first thread, and of threads that have ended
-	task    *file // the folder of its threads
+	leader  *file // children of its first thread, and of threads that have ended
+	task    *file // directory of its threads
 	threads map[int]*thread
 }
 
@@ -49,8 +49,8 @@ func (t *tree) close() {
 	t.procs, t.order, t.leader = map[int]*proc{}, nil, nil
 }
 
-// walk looks at everybody, and at the children of all their threads. Where somebody ends
-// meanwhile the tree is not whole.
+// walk looks at all processes and at the children of all their threads. If one ends meanwhile, the tree
+// is not whole.
 func (t *tree) walk() error {
 	t.still = false
 	if t.leader == nil {
@@ -71,7 +71,7 @@ func (t *tree) walk() error {
 			pids = append(pids, t.root)
 		}
 	}
-	for pid := range t.procs { // their parents may be elsewhere now
+	for pid := range t.procs { // they may have other parents now
 		roots = append(roots, pid)
 		pids = append(pids, pid)
 	}
@@ -97,7 +97,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 	p := t.procs[pid]
 	tids, err := tasks(pid)
 	if gone(err) || err == nil && len(tids) == 0 {
-		t.whole = false // who has its children now?
+		t.whole = false // another process may have its children now
 		return false, nil
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		if !listed[tid] {
 			thread.close()
 			delete(p.threads, tid)
-			found = true // the order is another
+			found = true // the order has changed
 		}
 	}
 	if found {
@@ -158,9 +158,9 @@ func (p *proc) alive() bool {
 	return len(p.threads) == 0
 }
 
-// complete reports whether the process has as many threads as are known: the links of its
-// folder, but two. If each of those lives on then there is no other. To list them takes
-// many times as long.
+// complete reports whether the process has as many threads as are known: the link count of its
+// directory minus two. If each of those threads still lives, there is no other. Listing them takes many
+// times as long.
 func (p *proc) complete() bool {
 	var stat unix.Stat_t
 	return p.task != nil && unix.Fstat(p.task.fd, &stat) == nil && int(stat.Nlink) == 2+len(p.threads)
@@ -177,11 +177,11 @@ func (p *proc) close() {
 	}
 }
 
-// A family is the processes below one.
+// A family is the processes below one process.
 type family struct {
 	pids []int
-	torn bool // somebody has ended meanwhile, so that one may be missing
-	scan bool // the kernel has no lists of children: all processes were asked for their parent
+	torn bool // a process ended meanwhile, so one may be missing
+	scan bool // the kernel has no lists of children, so all processes were asked for their parent
 }
 
 func descendants(root int) (f family, err error) {
@@ -220,7 +220,7 @@ func descendants(root int) (f family, err error) {
 	return f, nil
 }
 
-// scanned are the processes below root, by a look at every process's parent.
+// scanned returns the processes below root, from every process's parent.
 func scanned(root int) ([]int, error) {
 	all, err := os.ReadDir("/proc")
 	if err != nil {
@@ -251,7 +251,7 @@ func scanned(root int) ([]int, error) {
 	return found, nil
 }
 
-// tasks are the threads of a process.
+// tasks returns the threads of a process.
 func tasks(pid int) ([]int, error) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
 	if err != nil {
@@ -271,7 +271,7 @@ func tasks(pid int) ([]int, error) {
 	return tids, nil
 }
 
-// gone reports that a process or a thread has ended: no file, or one that says so.
+// gone reports whether an error means that a process or thread has ended.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
@@ -285,7 +285,7 @@ func numbers(b []byte) (all []int) {
 	return all
 }
 
-// A file of /proc is read again and again: to keep it open costs less.
+// A file is a file of /proc that is read repeatedly. Keeping it open is cheaper.
 type file struct{ fd int }
 
 func openFile(pid, tid int, name string) (*file, error) {
@@ -302,7 +302,7 @@ func openFile(pid, tid int, name string) (*file, error) {
 	}
 }
 
-// read reads it from its beginning, as far as into has room.
+// read reads from the beginning, up to the length of into.
 func (f *file) read(into []byte) ([]byte, error) {
 	for {
 		n, err := unix.Pread(f.fd, into, 0)

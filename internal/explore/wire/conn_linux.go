@@ -7,38 +7,38 @@ import (
 	"sync"
 )
 
-// A Conn is a program's connection to a server, with the gate between them. It knows the
-// order of the commands and what has been answered. Their meaning is the session's, and the
-// gate decides when they go on.
+// A Conn is a program's connection to a server, with the gate in between. It knows the order of the
+// commands and which are answered. The session knows their meaning, and the gate decides when they
+// continue.
 //
-// Three goroutines work for it: one reads from the program, one from the server, and one
-// sends one command after the other, in their order: a program's pipeline is of no use to it
-// here. None of them calls the gate while it holds mu, except for Busy.
+// Three goroutines work for a Conn: one reads from the program, one reads from the server, and one
+// sends the commands one after the other, so a pipeline of the program gains nothing here. None of them
+// calls the gate while it holds mu, except for Busy.
 type Conn struct {
 	Protocol string
-	Buyer    int   // whose program it is; 0: all buyers' one
-	ID       int64 // by which the server knows it, once it has logged in
+	Buyer    int   // whose program it is; 0: the program of all buyers
+	ID       int64 // the server's number for it, after the login
 
 	gate            Gate
 	program, server *Socket
 	session         Session
-	writes          sync.Mutex // to the program
+	writes          sync.Mutex // guards writes to the program
 
 	mu    sync.Mutex
-	moved sync.Cond  // of mu: anything below has changed
-	queue []*Command // read and not answered, in order; the first alone may be sent
-	first *Command   // the first, once the gate knows that it is
-	sent  *Command   // the first, while it has no whole answer
-	held  *Command   // the first, while it has one that the program has not
+	moved sync.Cond  // uses mu: something below has changed
+	queue []*Command // read and not answered, in order; only the first may be sent
+	first *Command   // the first of queue, after the gate has been told
+	sent  *Command   // the first of queue, until its answer is complete
+	held  *Command   // the first of queue, from the complete answer until the program has it
 	last  error      // why the server has hung up while an answer was held
-	part  []byte     // of that; of the goroutine that reads from the server
+	part  []byte     // an incomplete answer; used only by the goroutine that reads from the server
 	ended error
-	mute  bool          // nothing of it is delivered any more: Cut
+	mute  bool          // after Cut: nothing is delivered any more
 	gone  chan struct{} // closed with ended
 }
 
-// Serve speaks between a program and a server until either hangs up, and closes both.
-// program must be Warm.
+// Serve relays between a program and a server until either hangs up, then closes both. program must be
+// Warm.
 func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server, gone: make(chan struct{})}
 	c.moved.L = &c.mu
@@ -63,13 +63,13 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	return c.ended
 }
 
-// Program is the socket to the program.
+// Program returns the socket to the program.
 func (c *Conn) Program() *Socket { return c.program }
 
-// Server is the socket to the server.
+// Server returns the socket to the server.
 func (c *Conn) Server() *Socket { return c.server }
 
-// Cut closes both sides, and nothing is delivered any more.
+// Cut closes both sides. Nothing is delivered any more.
 func (c *Conn) Cut() {
 	c.mu.Lock()
 	c.mute = true
@@ -77,7 +77,7 @@ func (c *Conn) Cut() {
 	c.close(io.ErrClosedPipe)
 }
 
-// close ends all; the first reason stays.
+// close closes both sides. The first error is kept.
 func (c *Conn) close(why error) {
 	c.mu.Lock()
 	if c.ended == nil {
@@ -90,7 +90,7 @@ func (c *Conn) close(why error) {
 	_ = c.server.Close()
 }
 
-// read takes in what the program sends.
+// read reads the program's commands.
 func (c *Conn) read() error {
 	for {
 		c.program.Rest()
@@ -110,8 +110,8 @@ func (c *Conn) read() error {
 	}
 }
 
-// turn: o may be sent from now on. One that passes is counted until its answer is handed
-// over, and so before it can be.
+// turn marks that o may be sent from now on. A command that passes is counted until its answer is
+// delivered.
 func (c *Conn) turn(o *Command) {
 	c.mu.Lock()
 	live := c.ended == nil
@@ -129,7 +129,7 @@ func (c *Conn) turn(o *Command) {
 	c.mu.Unlock()
 }
 
-// send lets one command after the other through.
+// send sends one command after the other.
 func (c *Conn) send() {
 	for o := c.next(); o != nil; o = c.next() {
 		if err := c.pass(o); err != nil {
@@ -163,7 +163,7 @@ func (c *Conn) send() {
 	}
 }
 
-// next waits for a command whose turn it is; nil: there will be none.
+// next waits for a command that may be sent. It returns nil if no more will come.
 func (c *Conn) next() *Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *Conn) next() *Command {
 	return c.queue[0]
 }
 
-// pass sends a command and hands its answer over, when the gate says so.
+// pass sends a command, and delivers its answer when the gate says so.
 func (c *Conn) pass(o *Command) error {
 	if err := await(o.let, c.gone); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (c *Conn) pass(o *Command) error {
 	return c.hand(o.Answer.Raw)
 }
 
-// await returns when a channel is closed, at once where there is none. gone ends it.
+// await returns when a channel is closed, at once if it is nil, or when the connection has ended.
 func await(sign, gone chan struct{}) error {
 	if sign == nil {
 		return nil
@@ -206,7 +206,7 @@ func await(sign, gone chan struct{}) error {
 	}
 }
 
-// exchange sends a command and waits for its whole answer.
+// exchange sends a command and waits for its complete answer.
 func (c *Conn) exchange(o *Command) error {
 	c.mu.Lock()
 	if !o.Silent {
@@ -233,7 +233,7 @@ func (c *Conn) exchange(o *Command) error {
 	return nil
 }
 
-// receive takes in what the server sends.
+// receive reads the server's messages.
 func (c *Conn) receive() {
 	defer c.server.Done()
 	for {
@@ -263,7 +263,7 @@ func (c *Conn) receive() {
 
 var errServer = errors.New("the server has hung up")
 
-// answered adds to an answer. The gate hears of its end while the bytes are still counted.
+// answered adds to an answer. It tells the gate of the end while the bytes are still counted.
 func (c *Conn) answered(o *Command, m Message) {
 	c.part = append(c.part, m.Raw...)
 	if !m.Ends {
@@ -279,8 +279,8 @@ func (c *Conn) answered(o *Command, m Message) {
 	c.mu.Unlock()
 }
 
-// hungUp ends all, but not before the program has the answer that came last: to QUIT, or an
-// error after which the server hangs up.
+// hungUp closes the connection after the program has received the last answer: the answer to QUIT, or
+// an error after which the server hangs up.
 func (c *Conn) hungUp(why error) {
 	c.mu.Lock()
 	wait := c.held != nil && c.ended == nil
@@ -293,9 +293,8 @@ func (c *Conn) hungUp(why error) {
 	}
 }
 
-// push hands a message on, when the gate allows. It waits until an answer that passes the gate
-// is with the program, since what comes now came after it: a message after the confirmation of
-// its SUBSCRIBE.
+// push passes a message on when the gate allows it. It first waits until the program has the answer
+// before it, since the message came later: for example after the confirmation of a SUBSCRIBE.
 func (c *Conn) push(m Message) {
 	c.mu.Lock()
 	for c.held != nil && c.held.deliver == nil && c.ended == nil {
@@ -322,7 +321,7 @@ func (c *Conn) push(m Message) {
 	}()
 }
 
-// hand gives bytes to the program.
+// hand writes bytes to the program.
 func (c *Conn) hand(raw []byte) error {
 	c.mu.Lock()
 	mute := c.mute

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Listener takes the connections of a program, each counted by Gate.Busy from before it
-// leaves the kernel's queue.
+// A Listener accepts the connections of a program. Gate.Busy counts each from before it leaves the
+// kernel's queue.
 type Listener struct {
 	listener *net.TCPListener
-	file     *os.File // a second descriptor of it, which the poller knows
+	file     *os.File // a second descriptor of the listener, known to the poller
 }
 
-// Listen serves p on l, which is closed with the result, for a buyer's program. server is
-// the address of the real one; done is told how each connection has ended, and may be nil.
+// Listen serves protocol p on l for a buyer's program, and closes l with the result. server is the
+// address of the real server. done receives how each connection ended, and may be nil.
 func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string, done func(error)) (*Listener, error) {
 	file, err := pollable(l)
 	if err != nil {
@@ -31,7 +31,7 @@ func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string,
 		for {
 			c, err := accept(gate, raw)
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
 			go func() {
 				if err := connect(gate, p, buyer, c, server); done != nil {
@@ -43,7 +43,7 @@ func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string,
 	return &Listener{l, file}, nil
 }
 
-// pollable is a descriptor that can be asked whether it is ready: a TCPListener refuses.
+// pollable returns a descriptor that can be polled, which a TCPListener does not offer.
 func pollable(l *net.TCPListener) (*os.File, error) {
 	blocking, err := l.File()
 	if err != nil {
@@ -90,7 +90,7 @@ func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// connect gives Busy's one back once the program's socket is counted by itself.
+// connect lowers Busy again after the program's socket counts itself.
 func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) error {
 	_ = c.SetNoDelay(true)
 	program, err := NewSocket(gate, c)
@@ -114,7 +114,7 @@ func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) er
 	return Serve(gate, p, buyer, program, theirs)
 }
 
-// Addr is where programs connect.
+// Addr returns the address for programs.
 func (l *Listener) Addr() string { return l.listener.Addr().String() }
 
 // Waiting returns how many connections are not accepted yet (tcpi_unacked of a listener, tcp(7)).
@@ -131,5 +131,5 @@ func (l *Listener) Waiting() (n int) {
 	return n
 }
 
-// Close takes no more connections; those that there are go on.
+// Close accepts no more connections. Open connections continue.
 func (l *Listener) Close() error { return errors.Join(l.listener.Close(), l.file.Close()) }

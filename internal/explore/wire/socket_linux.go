@@ -13,7 +13,7 @@ import (
 
 type rawConn = syscall.RawConn
 
-// NewSocket takes a connection over.
+// NewSocket wraps a connection.
 func NewSocket(gate Gate, c *net.TCPConn) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -24,7 +24,7 @@ func NewSocket(gate Gate, c *net.TCPConn) (*Socket, error) {
 	return s, nil
 }
 
-// Read is io.Reader. The count is raised before the bytes leave the kernel.
+// Read implements io.Reader. It raises the count before the bytes leave the kernel.
 func (s *Socket) Read(p []byte) (n int, err error) {
 	wrong := s.raw.Read(func(fd uintptr) bool {
 		took := !s.hot
@@ -56,8 +56,8 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ReadMore appends n bytes of a message to b. A long message is given memory as it comes: a
-// length alone costs nothing. The error is io.EOF where b was empty and nothing came.
+// ReadMore appends n bytes of a message to b. It allocates memory as the bytes come, so a length
+// without bytes costs nothing. The error is io.EOF if b was empty and nothing came.
 func ReadMore(r io.Reader, b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, max(16<<10, len(b)))
@@ -75,7 +75,7 @@ func ReadMore(r io.Reader, b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// Write is io.Writer.
+// Write implements io.Writer.
 func (s *Socket) Write(p []byte) (int, error) {
 	n, err := s.conn.Write(p)
 	s.written.Add(int64(n))
@@ -85,7 +85,7 @@ func (s *Socket) Write(p []byte) (int, error) {
 // Written returns the number of bytes written so far.
 func (s *Socket) Written() int64 { return s.written.Load() }
 
-// Warm counts the socket on behalf of the goroutine that will read it, until Rest.
+// Warm counts the socket for the goroutine that will read it, until Rest.
 func (s *Socket) Warm() {
 	if !s.hot {
 		s.hot = true
@@ -93,7 +93,8 @@ func (s *Socket) Warm() {
 	}
 }
 
-// Rest says that the gate knows of all that was read. It is for the goroutine that reads.
+// Rest says that the gate knows the meaning of everything that was read. Only the reading goroutine
+// calls it.
 func (s *Socket) Rest() {
 	if s.hot && s.R.Buffered() == 0 {
 		s.hot = false
@@ -101,7 +102,7 @@ func (s *Socket) Rest() {
 	}
 }
 
-// Done is Rest of a socket that is not read any more.
+// Done calls Rest for a socket that is not read any more.
 func (s *Socket) Done() {
 	if s.hot {
 		s.hot = false
@@ -109,13 +110,13 @@ func (s *Socket) Done() {
 	}
 }
 
-// Unread is how many bytes wait in the kernel (SIOCINQ, tcp(7)).
+// Unread returns how many bytes wait in the kernel (SIOCINQ, tcp(7)).
 func (s *Socket) Unread() int { return s.ask(unix.SIOCINQ) }
 
-// Unacknowledged is how many bytes the other end's kernel has not got (SIOCOUTQ, tcp(7)).
+// Unacknowledged returns how many bytes the other end's kernel has not acknowledged (SIOCOUTQ, tcp(7)).
 func (s *Socket) Unacknowledged() int { return s.ask(unix.SIOCOUTQ) }
 
-// ask is 0 of a socket that is closed.
+// ask returns 0 for a closed socket.
 func (s *Socket) ask(what uint) (n int) {
 	_ = s.raw.Control(func(fd uintptr) {
 		n, _ = unix.IoctlGetInt(int(fd), what)
@@ -123,7 +124,7 @@ func (s *Socket) ask(what uint) (n int) {
 	return n
 }
 
-// Timed is Gate.Timed, for a session.
+// Timed returns Gate.Timed, for a session.
 func (s *Socket) Timed() bool { return s.gate != nil && s.gate.Timed() }
 
 // TCP returns the connection. Only the socket reads it or writes to it.

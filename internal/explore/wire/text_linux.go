@@ -8,16 +8,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// LongestText is how many characters of an answer people are shown.
+// LongestText is the maximum length of a shown answer, in characters.
 const LongestText = 80
 
-// Shown collects the rows of an answer for people, up to what they will see.
+// Shown collects the rows of an answer for people, up to the part that is shown.
 type Shown struct {
 	parts []string
 	width int
 }
 
-// Add adds a row, or what stands for one.
+// Add adds a row or a placeholder.
 func (s *Shown) Add(row string) {
 	if !s.Full() {
 		s.parts = append(s.parts, row)
@@ -25,18 +25,18 @@ func (s *Shown) Add(row string) {
 	}
 }
 
-// Full reports whether people will not see a further row.
+// Full reports whether a further row would not be shown.
 func (s *Shown) Full() bool { return s.width > LongestText }
 
-// Only has row in the place of all rows, so that it is not cut off.
+// Only replaces all rows by row, so that it is not cut off.
 func (s *Shown) Only(row string) { *s = Shown{[]string{row}, len(row)} }
 
-// Text returns the rows and what comes after them in one line.
+// Text returns the rows and the text after them in one line.
 func (s *Shown) Text(more ...string) string {
 	return Shorten(strings.Join(append(s.parts[:len(s.parts):len(s.parts)], more...), "; "))
 }
 
-// Shorten makes a line of at most LongestText characters.
+// Shorten cuts a line to LongestText characters.
 func Shorten(text string) string {
 	all := []rune(effect.OneLine(text))
 	if len(all) > LongestText {
@@ -45,8 +45,8 @@ func Shorten(text string) string {
 	return string(all)
 }
 
-// Readable returns a value for people and reports whether it is text. cut: the value may end
-// within a character, which is left out.
+// Readable returns a value for people and reports whether it is text. With cut, the value may end
+// within a character, which is then left out.
 func Readable(value string, cut bool) (string, bool) {
 	for n := 0; cut && n < utf8.UTFMax && len(value) > 0 && !utf8.ValidString(value); n++ {
 		value = value[:len(value)-1]
@@ -54,7 +54,7 @@ func Readable(value string, cut bool) (string, bool) {
 	return value, utf8.ValidString(value) && !strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }
 
-// Cell returns column=value, with quotes around a value that is empty or has spaces.
+// Cell returns column=value. It quotes a value that is empty or has spaces.
 func Cell(column, value string) string {
 	if value == "" || strings.ContainsAny(value, " ;\t\r\n") {
 		value = "'" + value + "'"

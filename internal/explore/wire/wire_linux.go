@@ -1,12 +1,11 @@
-// Package wire has gates on the network: a program in any language connects to what it
-// takes for its database or its Redis, and each command that it sends stops there until
-// the scheduler lets it go.
+// Package wire holds commands on the network. A program in any language connects to a gate instead of
+// its database or Redis. Each command waits there until the scheduler releases it.
 //
 //	program -> Conn -> Session.Next -> Gate.Arrived ... let go -> server
 //	program <- Conn <- delivered ... Gate.Answered <- Session.Receive <- server
 //
-// A protocol is one folder below this one, and says how its commands and its answers are
-// framed and what they mean. What waits, and when it goes on, is the Gate's.
+// Each protocol is a folder below this one. It knows how commands and answers are framed and what they
+// mean. The Gate decides what waits and when it continues.
 package wire
 
 import (
@@ -18,88 +17,88 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Protocol is one that programs speak to their servers.
+// A Protocol is a protocol between programs and a server.
 type Protocol struct {
-	Name string // "mysql", "postgres", "redis": in the file, and Choice.Touches
-	// Open begins to speak with a program that has connected, and with the server.
+	Name string // "mysql", "postgres" or "redis"; used in the file and in Choice.Touches
+	// Open begins a session between a program that has connected and the server.
 	Open func(program, server *Socket) Session
 }
 
-// A Session is one connection as its protocol sees it. Login comes first. Then Next and
-// Receive are called by two goroutines, so what both know of needs a lock. None is called
-// again after it has failed.
+// A Session is one connection as its protocol sees it. Login is called first. Then two goroutines call
+// Next and Receive, so their common state needs a lock. No method is called again after it has failed.
 //
-// A session that must refuse its program (TLS, a method that cannot be relayed) tells it
-// why in the protocol's own words, and fails with a *Refused.
+// A session that must refuse its program (because of TLS, or an authentication that cannot be relayed)
+// tells the program why in the protocol's own words. It then fails with a *Refused.
 type Session interface {
-	// Login relays the greeting and the authentication, and strikes from them what cannot
-	// be gated. It returns the number by which the server knows the connection: MySQL's
-	// thread id, PostgreSQL's process id, Redis' client id; 0 where it does not say.
+	// Login relays the greeting and the authentication, and removes capabilities that cannot be gated.
+	// It returns the server's number for the connection: MySQL's thread id, PostgreSQL's process id,
+	// Redis' client id, or 0 if the server does not tell it.
 	Login() (id int64, err error)
 
-	// Next reads from the program what it sends next as one thing. It blocks in
-	// Socket.Read alone. The error is io.EOF where the program has hung up.
+	// Next reads the program's next command. It blocks only in Socket.Read. The error is io.EOF if the
+	// program has hung up.
 	Next() (*Command, error)
 
-	// Receive reads one message from the server; the first of its bytes is there already.
-	// current is the command that was sent and has no whole answer yet; nil: there is none.
-	// With the message that ends the answer it fills current.Answer in.
+	// Receive reads one message from the server, whose first byte has already come. current is the
+	// command that was sent and has no complete answer yet, or nil. With the message that ends the
+	// answer, Receive fills in current.Answer.
 	Receive(current *Command) (Message, error)
 
-	// TimedOut turns an answer that says that current was interrupted, as the schedule
-	// wanted, into the one of a lock wait that has lasted too long, and changes
-	// current.Answer. It returns raw where it is no such answer.
+	// TimedOut handles an answer that says that current was interrupted, as the schedule wanted. It
+	// turns that answer into a lock wait that has lasted too long, and changes current.Answer. It
+	// returns any other answer unchanged.
 	TimedOut(current *Command, raw []byte) []byte
 }
 
-// A Refused is a program that cannot be explored as it is, and says in one line what to do.
+// A Refused is the error for a program that cannot be explored. It says in one line what to do.
 type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return e.Why }
 
-// A Command is what a program sends to a server as one thing.
+// A Command is one unit that a program sends to a server.
 type Command struct {
-	Text   string          // for people, in one line, as it was sent, with the values of a prepared one in their places
-	Effect schedule.Effect // Reads only where it changes nothing and waits for no other client
-	Gated  bool            // it waits to be let go; others pass at once, in their turn
+	Text   string          // one line for people: the command as sent, with the values of a prepared statement filled in
+	Effect schedule.Effect // Reads only if it changes nothing and waits for no other client
+	Gated  bool            // it waits at the gate; other commands pass in their turn
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
-	// Limit is how long the program itself lets the server keep it waiting: BLPOP key 1 for a
-	// second. 0: it has not said; the server's own time-out, if there is one, is none of it.
-	// Endless: it has said that the wait is to have no end.
+	// Limit is how long the program lets the server wait: one second for BLPOP key 1. 0 means that the
+	// program has not set a limit. The server's own time-out does not count. Endless means that the
+	// program asks to wait without end.
 	Limit time.Duration
-	// Unlimited is Raw with no limit to its wait; nil where Raw has none, or cannot be without.
-	// Let sends it in the place of Raw, since the gate decides when the wait is over.
+	// Unlimited is Raw without a limit to its wait; nil if Raw has no limit or needs it. Let sends
+	// Unlimited instead of Raw, since the gate decides when the wait is over.
 	Unlimited []byte
 	Ends      bool // it ends the open transaction: COMMIT, ROLLBACK
-	// Compound: it is several statements, or a routine in the server, and another connection's
-	// command could come in between. Redis lets none in between: what it runs as one is none.
+	// Compound reports several statements, or a routine in the server, between which another
+	// connection's command could come. Redis runs a script or transaction without interruption, so
+	// those are not compound.
 	Compound bool
-	// Divided: another connection's write could come between its reads and its writes.
+	// Divided reports that another connection's write could come between its reads and its writes.
 	Divided bool
 	Alters  bool   // it may change rows
-	Push    bool   // no command: the server pushed its answer
-	Answer  Answer // once there is one
+	Push    bool   // not a command: the server pushed its answer
+	Answer  Answer // set after the answer
 
 	conn    *Conn
-	let     chan struct{} // closed when it may be sent; nil where it passes
-	deliver chan struct{} // closed when its answer may be handed over; nil where it passes
-	counted bool          // Conn.mu: by Busy
+	let     chan struct{} // closed when it may be sent; nil if it passes
+	deliver chan struct{} // closed when its answer may be delivered; nil if it passes
+	counted bool          // counted by Busy; guarded by Conn.mu
 }
 
-// Endless is the Limit of a command that asks for a wait without end.
+// Endless is the Limit of a command that asks to wait without end.
 const Endless time.Duration = -1
 
-// Conn is where the command came in.
+// Conn returns the connection of the command.
 func (o *Command) Conn() *Conn { return o.conn }
 
-// Hold has the command wait for Let or Release, and its answer for Deliver. It is for
-// Gate.Arrived, and of a push for Gate.Answered.
+// Hold makes the command wait for Let or Release, and its answer for Deliver. Call it in Gate.Arrived
+// or, for a push, in Gate.Answered.
 func (o *Command) Hold() { o.let, o.deliver = make(chan struct{}), make(chan struct{}) }
 
-// Let sends the command to its server. Where it waits there, the gate sees to the end of that.
-// Let or Release is called once.
+// Let sends the command to its server. If the command waits there, the gate must end that wait. Call
+// either Let or Release, once.
 func (o *Command) Let() {
 	if o.Unlimited != nil {
 		o.Raw = o.Unlimited
@@ -107,11 +106,11 @@ func (o *Command) Let() {
 	close(o.let)
 }
 
-// Release sends the command as it came, so that the server ends its wait.
+// Release sends the command unchanged, so the server ends its wait.
 func (o *Command) Release() { close(o.let) }
 
-// Deliver hands the answer over to the program, and counts it by Gate.Busy until the program
-// has it. It is called once, after Gate.Answered.
+// Deliver passes the answer to the program, and counts it by Gate.Busy until the program has it. Call
+// it once, after Gate.Answered.
 func (o *Command) Deliver() {
 	o.conn.mu.Lock()
 	defer o.conn.mu.Unlock()
@@ -122,7 +121,7 @@ func (o *Command) Deliver() {
 	close(o.deliver)
 }
 
-// uncount gives back what turn or Deliver has counted, once.
+// uncount lowers the count of turn or Deliver, once.
 func (o *Command) uncount() {
 	o.conn.mu.Lock()
 	defer o.conn.mu.Unlock()
@@ -132,12 +131,11 @@ func (o *Command) uncount() {
 	}
 }
 
-// TimedOut has the answer be the one of a lock wait that lasted too long, see
-// Session.TimedOut.
+// TimedOut turns the answer into that of a lock wait that lasted too long, see Session.TimedOut.
 func (o *Command) TimedOut() { o.Answer.Raw = o.conn.session.TimedOut(o, o.Answer.Raw) }
 
-// Deadlocked has the answer of a statement that was interrupted be the one of a deadlock's
-// victim, where the protocol knows how to.
+// Deadlocked turns the answer of an interrupted statement into that of a deadlock's victim, if the
+// protocol can.
 func (o *Command) Deadlocked() {
 	if s, ok := o.conn.session.(interface {
 		Deadlocked(current *Command, raw []byte) []byte
@@ -146,55 +144,55 @@ func (o *Command) Deadlocked() {
 	}
 }
 
-// An Answer is what a command came to.
+// An Answer is the result of a command.
 type Answer struct {
-	Raw     []byte // for the program
+	Raw     []byte // bytes for the program
 	Text    string // for people: "stock=1", "1 changed", "nil", "error 1213: Deadlock found when trying to get lock"
-	Changed bool   // it has changed what others can see or wait for, or may have
-	Failed  bool   // it was refused, or has found nothing: an error, nil, no row, 0
-	// Made are the values that the server made up, such as the id of a new row. They are
-	// others in the next run.
+	Changed bool   // it has, or may have, changed what others can see or wait for
+	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
+	// Made lists the values that the server generated, such as the id of a new row. They differ in the
+	// next run.
 	Made []string
 }
 
-// A Message is what a server has sent as one thing.
+// A Message is one message of the server.
 type Message struct {
 	Raw  []byte
-	Push bool   // it answers nothing: a message of a channel, a notification
-	Text string // of a push, for people
+	Push bool   // it answers no command: a message of a channel, a notification
+	Text string // text of a push, for people
 	Ends bool   // it ends the answer of the current command
 }
 
-// A Gate decides when commands and answers go on. Its methods are called by the goroutines
-// of connections.
+// A Gate decides when commands and answers continue. The goroutines of connections call its methods.
 type Gate interface {
-	// Busy counts what neither rests nor waits at the gate, plus or minus.
+	// Busy adds n to the count of everything that neither rests nor waits at the gate.
 	Busy(n int64)
-	// Entered: the program of c has connected, and logs in. Joined: it has, and the last that
-	// was written to it says so. Left: it has gone, or the server has; err is io.EOF where the
-	// program has hung up.
+	// Entered reports that the program of c has connected and logs in. Joined reports that the login is
+	// complete and the program has received its end. Left reports that the program or the server has
+	// hung up; err is io.EOF if the program did.
 	Entered(c *Conn)
 	Joined(c *Conn)
 	Left(c *Conn, err error)
-	// Arrived: o was read from its program. It waits for Let if the gate has called Hold.
+	// Arrived reports that o was read from its program. The command waits for Let if the gate calls
+	// Hold.
 	Arrived(o *Command)
-	// First: o may be sent, the commands before it on its connection have been answered.
+	// First reports that o may be sent: the commands before it on its connection are answered.
 	First(o *Command)
-	// Passed: the server has answered o, which was not held, and the program is about to get
-	// that: what it does by it comes later. Of a connection that goes there is Left alone.
+	// Passed reports that the server has answered o, which was not held. The program is about to
+	// receive the answer, so its reaction comes later. If the connection ends, only Left is called.
 	Passed(o *Command)
-	// Answered: the server has answered o, which waits for Deliver. Or it has pushed o, which
-	// waits if the gate calls Hold.
+	// Answered reports that the server has answered o, which waits for Deliver. Or the server has
+	// pushed o, which waits if the gate calls Hold.
 	Answered(o *Command)
-	// Timed: waits end by the clock, as they do without the gate. Time-outs that a connection
-	// has at its login, or is given by its program, are left as they are while it is true.
+	// Timed reports whether waits end by the clock, as they would without the gate. While it is true, a
+	// connection keeps the time-outs that it has at its login or that its program sets.
 	Timed() bool
 }
 
-// Open is a Gate that is never shut.
+// Open is a Gate that never holds a command.
 type Open struct{}
 
-// Busy and the others are Gate's.
+// Busy and the other methods implement Gate.
 func (Open) Busy(int64)        {}
 func (Open) Entered(*Conn)     {}
 func (Open) Joined(*Conn)      {}
@@ -205,16 +203,15 @@ func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
 func (Open) Timed() bool       { return false }
 
-// A Socket is one end of a connection. Bytes that have come to it never go unseen: they
-// are in the kernel's queue (Unread), or counted by Gate.Busy from before they are read
-// until Rest says that what they mean is known to the gate.
+// A Socket is one end of a connection. The gate always knows of bytes that have come to it. They are in
+// the kernel's queue (Unread), or Gate.Busy counts them from before they are read until Rest.
 type Socket struct {
-	R *bufio.Reader // of Read
+	R *bufio.Reader // uses Read
 
 	conn *net.TCPConn
 	raw  rawConn
 	gate Gate
-	hot  bool // counted by Busy; of the goroutine that reads
+	hot  bool // counted by Busy; used only by the reading goroutine
 
 	written atomic.Int64 // in bytes
 }

@@ -22,21 +22,21 @@ const (
 	errorLockWait    = 1205
 )
 
-// endsTransaction are the errors with which the server has rolled the whole transaction
-// back: record changed since last read, error during commit, deadlock, and XA's.
+// endsTransaction lists the errors after which the server has rolled back the whole transaction: record
+// changed since last read, error during commit, deadlock, and those of XA.
 var endsTransaction = map[int]bool{1020: true, 1180: true, 1213: true, 1402: true, 1613: true, 1614: true}
 
-// How an answer is built.
+// The structures of answers.
 type kind int
 
 const (
-	results       kind = iota // OK, ERR, or columns and rows, once or several times
+	results       kind = iota // OK, ERR, or columns and rows; once or several times
 	single                    // one packet: OK, EOF or ERR
-	message                   // one packet, a text or ERR
-	definitions               // columns alone: FIELD_LIST
-	fetched                   // rows alone: STMT_FETCH
+	message                   // one packet: a text or ERR
+	definitions               // only columns: FIELD_LIST
+	fetched                   // only rows: STMT_FETCH
 	preparation               // a number, and two lists of columns
-	authenticates             // one packet; only the last of a conversation is an OK or an ERR
+	authenticates             // one packet; only the last one of a login is an OK or an ERR
 )
 
 // The phases of an answer.
@@ -48,36 +48,36 @@ const (
 	inRows
 )
 
-// An answer follows the packets to one command until its end. It needs no locks.
+// An answer follows the packets that answer one command. It needs no locks.
 type answer struct {
 	kind   kind
-	binary bool // rows are those of a prepared statement
+	binary bool // rows belong to a prepared statement
 
 	phase   phase
-	expects int // lists of columns that a preparation still has
+	expects int // lists of columns that a preparation still expects
 	columns []column
-	many    uint64 // columns of this result
+	many    uint64 // number of columns of this result
 
-	stated   bool // status is the server's
+	stated   bool // the server has sent its status
 	status   uint16
 	complete bool // an OK has come
-	sets     int  // results with columns
+	sets     int  // number of results with columns
 	oks      int
-	rows     int // of all results
-	found    int // of this one
+	rows     int // in all results
+	found    int // in this result
 	shown    wire.Shown
 	affected uint64
 	made     []string
-	counted  []string // AUTO_INCREMENT columns of rows
-	code     int      // of an error
+	counted  []string // values of AUTO_INCREMENT columns
+	code     int      // error number
 	words    string
-	id       uint32 // of a prepared statement
+	id       uint32 // number of a prepared statement
 	params   int
 	firstRow []string // values of the only row so far
 }
 
-// feed takes a packet. payload may be cut short; size is its own. It reports whether the
-// answer ends with it.
+// feed adds a packet and reports whether it ends the answer. payload may be cut short; size is its full
+// length.
 func (a *answer) feed(payload []byte, size int) (ends bool, err error) {
 	if len(payload) == 0 && a.phase != inRows {
 		return false, errShort
@@ -112,7 +112,7 @@ func (a *answer) begin(payload []byte, size int) (ends bool, err error) {
 		if payload[0] == 0 {
 			return true, a.ok(payload)
 		}
-		return !fastAuthentication(payload), nil // the program has the next word
+		return !fastAuthentication(payload), nil // the program sends the next packet
 	case single:
 		if payload[0] == 0 {
 			return true, a.ok(payload)
@@ -142,7 +142,7 @@ func (a *answer) begin(payload []byte, size int) (ends bool, err error) {
 	return false, nil
 }
 
-// column is the definition of a column, or the end of them.
+// column reads the definition of a column, or the end of the columns.
 func (a *answer) column(payload []byte, size int) (ends bool, err error) {
 	if !isEOF(payload, size) {
 		if len(a.columns) < 1<<16 {
@@ -164,14 +164,14 @@ func (a *answer) column(payload []byte, size int) (ends bool, err error) {
 	}
 	if a.status&statusCursor != 0 {
 		a.shown.Add("cursor")
-		a.found = 1 // it may have some
+		a.found = 1 // there may be rows
 		return true, nil
 	}
 	a.phase = inRows
 	return false, nil
 }
 
-// row is a row, or the end of them.
+// row reads a row, or the end of the rows.
 func (a *answer) row(payload []byte, size int) (ends bool, err error) {
 	if isEOF(payload, size) {
 		a.state(payload)
@@ -199,7 +199,7 @@ func (a *answer) row(payload []byte, size int) (ends bool, err error) {
 	return false, nil
 }
 
-// prepares is the head of the answer to STMT_PREPARE.
+// prepares reads the first packet of the answer to STMT_PREPARE.
 func (a *answer) prepares(payload []byte) (ends bool, err error) {
 	r := reader{b: payload[1:]}
 	a.id = uint32(r.number(4))
@@ -218,7 +218,7 @@ func (a *answer) prepares(payload []byte) (ends bool, err error) {
 	return a.expects == 0, nil
 }
 
-// ok is an OK packet.
+// ok reads an OK packet.
 func (a *answer) ok(payload []byte) error {
 	r := reader{b: payload[1:]}
 	changed, id := r.length(), r.length()
@@ -235,14 +235,14 @@ func (a *answer) ok(payload []byte) error {
 	return nil
 }
 
-// state takes the status of an EOF packet.
+// state reads the status of an EOF packet.
 func (a *answer) state(payload []byte) {
 	if len(payload) >= 5 {
 		a.stated, a.status = true, uint16(payload[3])|uint16(payload[4])<<8
 	}
 }
 
-// fails takes an ERR packet: a number, and behind a # five characters of SQLSTATE.
+// fails reads an ERR packet: a number and, after a #, five characters of SQLSTATE.
 func (a *answer) fails(payload []byte) {
 	r := reader{b: payload[1:]}
 	a.code = int(r.number(2))
@@ -255,7 +255,7 @@ func (a *answer) fails(payload []byte) {
 func (a *answer) more() bool   { return a.status&statusMoreResults != 0 }
 func (a *answer) failed() bool { return a.code != 0 }
 
-// refusal is the error of an answer that should have been none.
+// refusal returns the error of an answer that should not be one.
 func (a *answer) refusal() error {
 	if !a.failed() {
 		return nil
@@ -263,7 +263,7 @@ func (a *answer) refusal() error {
 	return fmt.Errorf("the server does not let %s: %s", setWait, a.text(""))
 }
 
-// text is the answer for people.
+// text returns the answer for people.
 func (a *answer) text(verb string) string {
 	var parts []string
 	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {
@@ -279,20 +279,20 @@ func (a *answer) text(verb string) string {
 	return a.shown.Text(parts...)
 }
 
-// counts are the verbs whose OK says how many rows have changed.
+// counts lists the verbs whose OK packet has the number of changed rows.
 var counts = map[string]bool{"INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "LOAD": true, "WITH": true}
 
-// fill says what the command has come to.
+// fill sets the result of the command.
 func (a *answer) fill(c *wire.Command, verb string) {
 	out := &c.Answer
 	out.Text, out.Made = a.text(verb), a.made
 	if verb == "INSERT" || verb == "REPLACE" {
-		out.Made = append(out.Made, a.counted...) // RETURNING of MariaDB
+		out.Made = append(out.Made, a.counted...) // MariaDB's RETURNING
 	}
 	switch {
 	case a.failed():
 		out.Failed = true
-		// Of several statements the first ones may have changed something.
+		// Of several statements, the first ones may have changed something.
 		out.Changed = endsTransaction[a.code] || a.affected > 0 || a.sets > 0 && c.Effect == schedule.Writes
 		return
 	case c.Named && len(a.firstRow) == 1:
@@ -307,14 +307,14 @@ func (a *answer) fill(c *wire.Command, verb string) {
 	out.Changed = c.Gated && c.Effect == schedule.Writes && !(counts[verb] && a.affected == 0 && a.sets == 0 && a.oks == 1)
 }
 
-// isError and isEOF know a packet wherever it stands.
+// isError and isEOF recognize a packet in any phase.
 func isError(payload []byte) bool { return len(payload) > 2 && payload[0] == 0xff }
 
 func isEOF(payload []byte, size int) bool {
 	return len(payload) > 0 && payload[0] == 0xfe && size < 9
 }
 
-// appendError makes an ERR packet.
+// appendError appends an ERR packet.
 func appendError(b []byte, sequence byte, code int, state, message string) []byte {
 	payload := append([]byte{0xff, byte(code), byte(code >> 8), '#'}, state...)
 	return appendPacket(b, sequence, append(payload, message...))

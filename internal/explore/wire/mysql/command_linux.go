@@ -37,7 +37,7 @@ const (
 	comBulkExecute  = 0xfa
 )
 
-// passing are commands that ask nothing of the data, and their names.
+// passing maps the commands that do not touch data to their names.
 var passing = map[byte]struct {
 	name string
 	kind kind
@@ -51,16 +51,16 @@ var passing = map[byte]struct {
 	comSetOption:  {"SET OPTION", single},
 }
 
-// said is what is known of a statement from its text.
+// said is what the text of a statement shows.
 type said struct {
 	effect.Statement
-	weakens    bool // from here on a write may leave the rows that it reads unlocked
-	holds      bool // it may leave locks that no transaction's end gives back
+	weakens    bool // after it, a write may leave the rows that it reads unlocked
+	holds      bool // it may leave locks that survive the transaction
 	setsWait   bool
 	serializes bool
 }
 
-// gated reports whether the statement waits at the gate, in a transaction or not.
+// gated reports whether the statement waits at the gate, whether or not a transaction is open.
 func (s said) gated() bool { return s.Waits(false, false) }
 
 func says(sql string) said {
@@ -71,7 +71,7 @@ func says(sql string) said {
 		s.serializes = strings.Contains(lower, "serializable")
 	}
 	s.weakens = s.Verb == "SET" && readsUnlocked.MatchString(sql)
-	// What a procedure or a text in another does cannot be seen.
+	// The effects of a procedure, or of a text inside another, are unknown.
 	switch s.Verb {
 	case "CALL", "EXECUTE", "LOCK", "FLUSH", "BACKUP", "":
 		s.holds = true
@@ -84,13 +84,13 @@ func says(sql string) said {
 // statement reads (MySQL 8.0 Reference Manual, 17.7.3).
 var readsUnlocked = regexp.MustCompile(`(?i)\bREAD[-\s]+(?:UN)?COMMITTED\b`)
 
-// command says what a packet of the program is, with mu held.
+// command interprets a packet of the program, with mu held.
 func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	c := &wire.Command{Raw: raw}
 	q := &request{answer: answer{kind: single}}
 	if raw[3] != 0 && s.authenticating {
-		// The server has asked for another method or a password. The packet of an empty password
-		// is empty.
+		// The server has asked for another method or a password. The packet of an empty password is
+		// empty.
 		c.Text, c.Effect = "LOGIN", schedule.Local
 		q.answer.kind, q.resets = authenticates, true
 		return c, q, nil
@@ -143,7 +143,7 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	return c, q, nil
 }
 
-// query is a statement sent as text, with mu held.
+// query interprets a statement that was sent as text, with mu held.
 func (s *state) query(c *wire.Command, q *request, sql string) {
 	what := says(sql)
 	c.Text = what.Line
@@ -151,7 +151,7 @@ func (s *state) query(c *wire.Command, q *request, sql string) {
 	s.means(c, q, what)
 }
 
-// means puts what a statement does together with what the connection is in.
+// means combines the effects of a statement with the state of the connection.
 func (s *state) means(c *wire.Command, q *request, what said) {
 	c.Effect, c.Gated, c.Named = what.Effect, what.gated(), what.NamedLock
 	if what.NamedLock {
@@ -164,14 +164,14 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds
 	begins := what.Effect == schedule.Local && (what.Verb == "BEGIN" || what.Verb == "START") || what.Verb == "START" && what.Effect == schedule.Reads
-	if begins || what.Effect == schedule.Local && what.Ends { // the latter: SET autocommit
+	if begins || what.Effect == schedule.Local && what.Ends { // the latter applies to SET autocommit
 		c.Ends = s.open
-		if s.mayBeOpen() { // which it commits
+		if s.mayBeOpen() { // the open transaction, which it commits
 			c.Effect = schedule.Writes
 		}
 	}
 	if c.Effect == schedule.Reads && s.serializable {
-		c.Effect = schedule.Writes // a SELECT locks what it reads
+		c.Effect = schedule.Writes // a SELECT locks the rows that it reads
 	}
 	q.settles = c.Gated
 }
@@ -179,9 +179,9 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 // mayBeOpen reports whether a transaction may be open, with mu held.
 func (s *state) mayBeOpen() bool { return s.open || s.unsettled > 0 }
 
-// reset is CHANGE_USER and RESET_CONNECTION: they roll the transaction back and give locks
-// back. The first may lead to a new conversation as at login; each packet that the program
-// sends in it comes as a command of its own, whose answer is the server's next packet.
+// reset interprets CHANGE_USER and RESET_CONNECTION, which roll the transaction back and release locks.
+// The first may start a new login. Each packet that the program sends in it is a command of its own,
+// and the server's next packet answers it.
 func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 	q.resets = true
 	c.Effect, c.Gated, c.Ends = schedule.Local, s.mayBeOpen() || s.holds, s.open
@@ -197,8 +197,8 @@ func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 	}
 }
 
-// lockLimit is how long a GET_LOCK may wait, as wire.Command.Limit has it. One that is negative
-// is none (MariaDB Knowledge Base, GET_LOCK); one that is computed is not known.
+// lockLimit returns how long a GET_LOCK may wait, for wire.Command.Limit. A negative time-out means no
+// limit (MariaDB Knowledge Base, GET_LOCK). A computed one is unknown.
 func lockLimit(line string) time.Duration {
 	m := lockSeconds.FindStringSubmatch(line)
 	if m == nil {
@@ -214,8 +214,8 @@ func lockLimit(line string) time.Duration {
 	return time.Duration(min(seconds, longestLock.Seconds()) * float64(time.Second))
 }
 
-// longestLock bounds a number that a Duration has no room for.
+// longestLock caps a number that does not fit into a Duration.
 const longestLock = 100 * 365 * 24 * time.Hour
 
-// lockSeconds finds the time-out, a literal.
+// lockSeconds finds a literal time-out.
 var lockSeconds = regexp.MustCompile(`(?i)\bGET_LOCK\s*\([^)]*,\s*'?(-?[0-9]+(?:\.[0-9]*)?)'?\s*\)`)

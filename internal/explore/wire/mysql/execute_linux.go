@@ -8,11 +8,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// lastPrepared is MariaDB's number of the statement that was prepared last, whatever its own
-// is: a program need not wait for it.
+// lastPrepared is MariaDB's number for the statement that was prepared last. A program can use it
+// without waiting for the statement's number.
 const lastPrepared = 1<<32 - 1
 
-// statement finds a prepared statement, with mu held; nil: there is none.
+// statement finds a prepared statement, with mu held. It returns nil if there is none.
 func (s *state) statement(id uint32) *prepared {
 	if one := s.prepared[id]; one != nil {
 		return one
@@ -23,7 +23,7 @@ func (s *state) statement(id uint32) *prepared {
 	return nil
 }
 
-// execute is STMT_EXECUTE, with mu held.
+// execute interprets STMT_EXECUTE, with mu held.
 func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	q.answer.kind, q.answer.binary = results, true
 	r := reader{b: payload[1:]}
@@ -45,7 +45,7 @@ func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	c.Text = effect.Line(one.sql, effect.MySQL, values...)
 }
 
-// fetch is STMT_FETCH: more rows of a cursor.
+// fetch interprets STMT_FETCH: more rows of a cursor.
 func (s *state) fetch(c *wire.Command, q *request, payload []byte) {
 	q.answer.kind, q.settles = fetched, true
 	r := reader{b: payload[1:]}
@@ -61,7 +61,7 @@ func (s *state) fetch(c *wire.Command, q *request, payload []byte) {
 	}
 }
 
-// longData is STMT_SEND_LONG_DATA: a piece of a value, ahead of EXECUTE.
+// longData interprets STMT_SEND_LONG_DATA: a part of a value, sent before EXECUTE.
 func (s *state) longData(payload []byte) {
 	r := reader{b: payload[1:]}
 	id, place := uint32(r.number(4)), int(r.number(2))
@@ -76,8 +76,8 @@ func (s *state) longData(payload []byte) {
 	}
 }
 
-// values are the parameters of an EXECUTE, for people: what follows the iteration count.
-// The types are sent once, and remembered.
+// values returns the parameters of an EXECUTE for people, from the bytes after the iteration count. The
+// types are sent once and remembered.
 func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
 	if p.params == 0 {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 
 // Capabilities (MySQL Source Code Documentation, "Capabilities Flags").
 const (
-	capabilityMySQL = 1 << 0 // of a server: it is MySQL; MariaDB has extended ones where it is not set
+	capabilityMySQL = 1 << 0 // set by MySQL; MariaDB has extended capabilities and leaves it unset
 	protocol41      = 1 << 9
 	tls             = 1 << 11
 
@@ -25,23 +25,23 @@ const (
 		1<<25 | // OPTIONAL_RESULTSET_METADATA
 		1<<26 | // ZSTD_COMPRESSION_ALGORITHM
 		1<<27 | // QUERY_ATTRIBUTES
-		1<<29 // MariaDB's CLIENT_PROGRESS: reports of ALTER TABLE and the like, in the middle of an answer
+		1<<29 // MariaDB's CLIENT_PROGRESS: progress reports in the middle of an answer
 )
 
-// What the session asks on its own.
+// Queries of the session itself.
 var (
 	setWait = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout=%d, lock_wait_timeout=%[1]d", int(schedule.Forever.Seconds()))
-	// isolation of the connection: MySQL 8 has no tx_isolation, MariaDB 10 nothing else.
+	// The isolation level of the connection. MySQL 8 has no tx_isolation, and MariaDB 10 has only that.
 	isolationMySQL   = "SELECT @@transaction_isolation"
 	isolationMariaDB = "SELECT @@tx_isolation"
 )
 
-// query is a COM_QUERY of the session's own.
+// query builds a COM_QUERY of the session itself.
 func query(sql string) []byte {
 	return appendPacket(nil, 0, append([]byte{comQuery}, sql...))
 }
 
-// Login is wire.Session's. The server's last OK is kept until the connection is set up.
+// Login implements wire.Session. It keeps the server's last OK until the connection is set up.
 func (s *session) Login() (id int64, err error) {
 	l := login{s.program, s.server}
 	raw, payload, err := readPacket(l.server.R)
@@ -84,10 +84,10 @@ func (s *session) Login() (id int64, err error) {
 	return greets.thread, err
 }
 
-// A login is what is said before the program's first command.
+// A login is the exchange before the program's first command.
 type login struct{ program, server *wire.Socket }
 
-// fromProgram reads what the program sends next. It may take its time, which is its own.
+// fromProgram reads the program's next packet. It does not limit the program's time.
 func (l login) fromProgram() (raw, payload []byte, err error) {
 	l.server.Rest()
 	l.program.Rest()
@@ -100,8 +100,8 @@ type greeted struct {
 	mariadb bool
 }
 
-// greeting strikes capabilities from the first packet of a server, in place
-// (Protocol::HandshakeV10). payload is part of raw.
+// greeting removes capabilities from the first packet of a server, in place (Protocol::HandshakeV10).
+// payload is part of raw.
 func greeting(raw, payload []byte) (g greeted, err error) {
 	if len(payload) == 0 || payload[0] != 10 {
 		return g, errors.New("the server at the mysql address greets as no MySQL or MariaDB does")
@@ -111,7 +111,7 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 		return g, errShort
 	}
 	version := string(payload[1 : 1+end])
-	at := 4 + 1 + end + 1 // in raw
+	at := 4 + 1 + end + 1 // offset in raw
 	if len(raw) < at+31 {
 		return g, errShort
 	}
@@ -128,8 +128,8 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 	return g, nil
 }
 
-// reply strikes them from what the program answers, in place: some clients set what was
-// not offered (mysql2). It fails where the program cannot be understood.
+// reply removes capabilities from the program's answer, in place, since some clients set what was not
+// offered (mysql2). It fails if it cannot understand the program.
 func reply(raw, payload []byte) error {
 	switch {
 	case len(payload) < 4:
@@ -153,8 +153,8 @@ func reply(raw, payload []byte) error {
 	return nil
 }
 
-// refuse tells the program, and waits until it has hung up: what it has sent and nobody has
-// read would make the kernel reset the connection, and the reason be lost.
+// refuse tells the program the reason, and waits until the program has hung up. If unread bytes were
+// left, the kernel would reset the connection and the reason would be lost.
 func (l login) refuse(sequence byte, why error) {
 	if _, err := l.program.Write(appendError(nil, sequence, 1043, "08S01", why.Error())); err != nil {
 		return
@@ -167,10 +167,9 @@ func (l login) refuse(sequence byte, why error) {
 	}
 }
 
-// authenticate hands packets on until the server says OK or ERR, whatever the plugin; OK is
-// returned and not handed on. In every plugin that this was written for, each packet of the
-// server but one is answered by one of the program: caching_sha2_password says 1 3 (known
-// already) before OK.
+// authenticate relays packets until the server says OK or ERR, with any plugin. It returns the OK
+// without relaying it. In every supported plugin the program answers each packet of the server, with
+// one exception: caching_sha2_password sends 1 3 (known already) before OK.
 func (l login) authenticate() (ok []byte, err error) {
 	for {
 		raw, payload, err := readPacket(l.server.R)
@@ -198,19 +197,19 @@ func (l login) authenticate() (ok []byte, err error) {
 	}
 }
 
-// fastAuthentication: caching_sha2_password needs nothing more of the program.
+// fastAuthentication reports whether caching_sha2_password needs nothing more from the program.
 func fastAuthentication(payload []byte) bool {
 	return len(payload) == 2 && payload[0] == 1 && payload[1] == 3
 }
 
-// refused is an ERR of the server as an error.
+// refused turns an ERR of the server into an error.
 func refused(payload []byte) error {
 	var a answer
 	_, _ = a.feed(payload, len(payload))
 	return fmt.Errorf("the server refuses the program: %s", a.text(""))
 }
 
-// setUp sets the lock wait and returns the isolation level; "" if the server refuses to tell it.
+// setUp sets the lock wait and returns the isolation level, or "" if the server refuses to tell it.
 func (l login) setUp(mariadb bool) (isolation string, err error) {
 	if !l.program.Timed() {
 		set, err := l.ask(setWait)
@@ -232,7 +231,7 @@ func (l login) setUp(mariadb bool) (isolation string, err error) {
 	return asked.text(""), nil
 }
 
-// ask sends a query of the session's own before the program may send one.
+// ask sends a query of the session itself, before the program may send one.
 func (l login) ask(sql string) (*answer, error) {
 	if _, err := l.server.Write(query(sql)); err != nil {
 		return nil, err

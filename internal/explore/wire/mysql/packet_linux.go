@@ -9,10 +9,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// longestFragment is how long a packet's payload is that goes on in the next packet.
+// longestFragment is the payload length at which a packet continues in the next one.
 const longestFragment = 1<<24 - 1
 
-// longestPacket is the most that a server takes (max_allowed_packet).
+// longestPacket is the largest packet that a server accepts (max_allowed_packet).
 const longestPacket = 1 << 30
 
 var (
@@ -20,8 +20,8 @@ var (
 	errLong  = errors.New("a packet of MySQL's protocol is longer than 1 GiB")
 )
 
-// readPacket reads a packet with all that continues it: as it was sent, and its payload. The
-// payload of a packet that nothing continues is part of raw.
+// readPacket reads a packet with its continuations. It returns the raw bytes and the payload. The
+// payload of a packet without a continuation is part of raw.
 func readPacket(r io.Reader) (raw, payload []byte, err error) {
 	for {
 		at := len(raw)
@@ -45,30 +45,30 @@ func readPacket(r io.Reader) (raw, payload []byte, err error) {
 	}
 }
 
-// fragment is the length in a packet's head, without the head.
+// fragment returns the payload length from the header of a packet.
 func fragment(head []byte) int { return int(head[0]) | int(head[1])<<8 | int(head[2])<<16 }
 
-// appendPacket makes a packet of a short payload.
+// appendPacket appends a packet with a short payload.
 func appendPacket(b []byte, sequence byte, payload []byte) []byte {
 	b = append(b, byte(len(payload)), byte(len(payload)>>8), byte(len(payload)>>16), sequence)
 	return append(b, payload...)
 }
 
-// kept is how much of a payload an assembler keeps: more than anybody is shown.
+// kept is the length of payload that an assembler keeps: more than is ever shown.
 const kept = 16 << 10
 
-// An assembler makes packets of bytes as they come.
+// An assembler builds packets from the bytes as they arrive.
 type assembler struct {
-	head    []byte // of a fragment, while it is not whole
-	left    int    // of the fragment's payload
-	goes    bool   // the packet goes on in the next fragment
-	inside  bool   // a head has come, and its payload has not
-	payload []byte // its beginning
-	size    int    // of the whole
+	head    []byte // header of a fragment that is still incomplete
+	left    int    // missing bytes of the fragment's payload
+	goes    bool   // the packet continues in the next fragment
+	inside  bool   // the header is complete, and the payload is not
+	payload []byte // the first bytes of the payload
+	size    int    // full length
 }
 
-// take takes bytes up to the end of a packet. It returns how many, and whether payload and
-// size are those of a whole packet.
+// take consumes bytes up to the end of a packet. It returns how many, and whether payload and size
+// describe a complete packet.
 func (a *assembler) take(b []byte) (n int, whole bool) {
 	for n < len(b) {
 		if !a.inside {
@@ -102,7 +102,7 @@ func (a *assembler) take(b []byte) (n int, whole bool) {
 	return n, false
 }
 
-// A reader takes a payload apart. What is missing is 0, and noted.
+// A reader takes a payload apart. It returns 0 for a missing value and remembers that.
 type reader struct {
 	b     []byte
 	short bool
@@ -118,14 +118,14 @@ func (r *reader) bytes(n uint64) []byte {
 	return b
 }
 
-// number is one of n bytes, the least significant first.
+// number reads a number of n bytes, least significant first.
 func (r *reader) number(n uint64) uint64 {
 	var all [8]byte
 	copy(all[:], r.bytes(n))
 	return binary.LittleEndian.Uint64(all[:])
 }
 
-// length is a number whose own length is in its first byte.
+// length reads a number whose first byte gives its own length.
 func (r *reader) length() uint64 {
 	switch first := r.number(1); first {
 	case 0xfc:
@@ -134,7 +134,7 @@ func (r *reader) length() uint64 {
 		return r.number(3)
 	case 0xfe:
 		return r.number(8)
-	case 0xfb, 0xff: // NULL, and nothing
+	case 0xfb, 0xff: // NULL, or no value
 		r.short = true
 		return 0
 	default:
@@ -142,10 +142,10 @@ func (r *reader) length() uint64 {
 	}
 }
 
-// counted is a string behind its length.
+// counted reads a string with a length in front.
 func (r *reader) counted() []byte { return r.bytes(r.length()) }
 
-// terminated is a string that a zero ends.
+// terminated reads a string that ends with a zero byte.
 func (r *reader) terminated() []byte {
 	end := bytes.IndexByte(r.b, 0)
 	if end < 0 {

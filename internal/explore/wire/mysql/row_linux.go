@@ -33,16 +33,16 @@ const (
 	flagAutoIncrement = 1 << 9
 )
 
-// A column is what a definition says that is of use here.
+// A column is the part of a column definition that is used here.
 type column struct {
 	name     string
 	kind     byte
 	unsigned bool
-	decimals int  // of a time: digits of its fraction
+	decimals int  // digits of a time's fraction
 	counts   bool // AUTO_INCREMENT
 }
 
-// definition reads one (Protocol::ColumnDefinition41). What is missing is 0.
+// definition reads a column definition (Protocol::ColumnDefinition41). Missing values are 0.
 func definition(payload []byte) (c column) {
 	r := reader{b: payload}
 	for range 4 { // catalog, schema, table, table without its alias
@@ -50,7 +50,7 @@ func definition(payload []byte) (c column) {
 	}
 	c.name = string(r.counted())
 	r.counted() // column without its alias
-	r.length()  // of what follows
+	r.length()  // length of the rest
 	r.number(2) // character set
 	r.number(4) // width
 	c.kind = byte(r.number(1))
@@ -60,7 +60,7 @@ func definition(payload []byte) (c column) {
 	return c
 }
 
-// values are those of a row, for people: as many as it has, whole or not.
+// values returns the values of a row for people, as many as it has, even if the row is incomplete.
 func (a *answer) values(payload []byte) []string {
 	if a.binary {
 		return binaryRow(a.columns, payload)
@@ -83,7 +83,7 @@ func (a *answer) values(payload []byte) []string {
 
 const null = "NULL"
 
-// binaryRow is a row of a prepared statement (Binary Protocol Resultset Row).
+// binaryRow reads a row of a prepared statement (Binary Protocol Resultset Row).
 func binaryRow(columns []column, payload []byte) []string {
 	r := reader{b: payload}
 	r.number(1)
@@ -106,8 +106,8 @@ func binaryRow(columns []column, payload []byte) []string {
 	return all
 }
 
-// value is one of the binary protocol (Binary Protocol Value). isText: it is a string of
-// bytes, as it was sent.
+// value reads a value of the binary protocol (Binary Protocol Value). isText reports whether it is a
+// byte string.
 func (r *reader) value(kind byte, unsigned bool, decimals int) (value string, isText bool) {
 	switch kind {
 	case typeNull:
@@ -140,7 +140,7 @@ func integer(v uint64, bits int, unsigned bool) string {
 	return strconv.FormatInt(int64(v<<shift)>>shift, 10)
 }
 
-// date is a date and the time of the day: 0, 4, 7 or 11 bytes.
+// date reads a date with a time of day: 0, 4, 7 or 11 bytes.
 func date(b []byte, kind byte, decimals int) string {
 	r := reader{b: b}
 	text := fmt.Sprintf("%04d-%02d-%02d", r.number(2), r.number(1), r.number(1))
@@ -151,7 +151,7 @@ func date(b []byte, kind byte, decimals int) string {
 	return text + fraction(r.number(4), decimals)
 }
 
-// clock is a time: 0, 8 or 12 bytes.
+// clock reads a time: 0, 8 or 12 bytes.
 func clock(b []byte, decimals int) string {
 	r := reader{b: b}
 	sign := ""
@@ -163,7 +163,7 @@ func clock(b []byte, decimals int) string {
 	return text + fraction(r.number(4), decimals)
 }
 
-// fraction is that of a second, with as many digits as text has: the column's.
+// fraction formats the fraction of a second, with the column's number of digits.
 func fraction(micros uint64, decimals int) string {
 	if decimals < 1 || decimals > 6 {
 		if micros == 0 {
@@ -174,7 +174,7 @@ func fraction(micros uint64, decimals int) string {
 	return fmt.Sprintf(".%06d", micros)[:1+decimals]
 }
 
-// plain is a value as text; what is no text is shown in hexadecimal digits.
+// plain returns a value as text. Bytes that are no text become hexadecimal digits.
 func plain(value []byte) string {
 	const most = 4 * wire.LongestText
 	text, readable := wire.Readable(string(value[:min(len(value), most)]), len(value) > most)
@@ -184,7 +184,7 @@ func plain(value []byte) string {
 	return text
 }
 
-// line is a row for people.
+// line returns a row for people.
 func line(columns []column, values []string) string {
 	var all []string
 	for i, v := range values[:min(len(values), wire.LongestText+1)] {

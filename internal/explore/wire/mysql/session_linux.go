@@ -1,27 +1,25 @@
-// Package mysql is the protocol between MySQL's and MariaDB's clients and servers, as a
-// gate sees it (MySQL Source Code Documentation, "Client/Server Protocol"; MariaDB
-// Knowledge Base, "Clients & Utilities, Client/Server Protocol").
+// Package mysql implements wire.Protocol for MySQL and MariaDB (MySQL Source Code Documentation,
+// "Client/Server Protocol"; MariaDB Knowledge Base, "Clients & Utilities, Client/Server Protocol").
 //
-//	login_linux.go    greeting and authentication; what is struck from them
-//	command_linux.go  what a program sends: what it is called, whether it waits
+//	login_linux.go    greeting and authentication; removes capabilities
+//	command_linux.go  the name and effect of a command, and whether it waits at the gate
 //	execute_linux.go  the values of prepared statements
-//	answer_linux.go   where an answer ends, and what it says
-//	row_linux.go      rows for people, of both encodings
-//	timeout_linux.go  an interrupted statement as a lock wait that took too long
+//	answer_linux.go   the end and the meaning of an answer
+//	row_linux.go      rows for people, in both encodings
+//	timeout_linux.go  turns an interrupted statement into a lock wait that took too long
 //
-// Struck, so that a client does without: compression, TLS, LOAD DATA LOCAL, query
-// attributes, and the newer ways to end or shorten a result (CLIENT_DEPRECATE_EOF,
-// CLIENT_OPTIONAL_RESULTSET_METADATA, MariaDB's extended capabilities). All else reaches
-// the other side byte for byte.
+// The session removes these capabilities, so the client works without them: compression, TLS, LOAD DATA
+// LOCAL, query attributes, and the newer ways to end or shorten a result (CLIENT_DEPRECATE_EOF,
+// CLIENT_OPTIONAL_RESULTSET_METADATA, MariaDB's extended capabilities). Everything else reaches the
+// other side byte for byte.
 //
-// A lock wait must not end by the clock, so each connection gets an
-// innodb_lock_wait_timeout and a lock_wait_timeout of an hour when it has logged in, and
-// again after each command that may have changed them. A program that asks for them is
-// told 3600. Not covered: FOR UPDATE WAIT n and SET STATEMENT of MariaDB, and the
-// time-out of GET_LOCK (Command.Limit), which end by the clock as before.
+// No clock may end a lock wait. So each connection gets an innodb_lock_wait_timeout and a
+// lock_wait_timeout of an hour after its login, and again after each command that may have changed
+// them. A program that reads these variables sees 3600. Three waits still end by the clock: FOR UPDATE
+// WAIT n, MariaDB's SET STATEMENT, and the time-out of GET_LOCK (Command.Limit).
 //
-// The tests speak to MariaDB 10.11. MySQL 8 and its caching_sha2_password are written
-// after the document and have not been run.
+// The tests use MariaDB 10.11. The code for MySQL 8 and its caching_sha2_password follows the
+// documentation and was never run.
 package mysql
 
 import (
@@ -33,7 +31,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is MySQL's and MariaDB's.
+// Protocol is the protocol of MySQL and MariaDB.
 func Protocol() wire.Protocol {
 	return wire.Protocol{Name: "mysql", Open: func(program, server *wire.Socket) wire.Session {
 		return &session{
@@ -43,69 +41,69 @@ func Protocol() wire.Protocol {
 	}}
 }
 
-// A session is a wire.Session.
+// A session implements wire.Session.
 type session struct {
 	program, server *wire.Socket
 
-	// Of the goroutine that calls Receive.
+	// Used only by the goroutine that calls Receive.
 	from assembler
-	own  *answer // to a command of the session's own, which the program does not see
+	own  *answer // answers a command of the session itself, which the program does not see
 	does *request
 
-	mu         sync.Mutex                 // of all below
-	requests   map[*wire.Command]*request // read, and not answered
-	binaryLock bool                       // the last answer to a command for a lock by name had rows of a prepared statement
+	mu         sync.Mutex                 // guards all fields below
+	requests   map[*wire.Command]*request // commands that were read and not answered
+	binaryLock bool                       // the last answer to a GET_LOCK had rows of a prepared statement
 	state
 }
 
-// A state is what a connection is in, as far as it is known. From it and from the text of a
-// command it says what the command does.
+// A state is the known state of a connection. With the text of a command it determines the command's
+// effect.
 type state struct {
-	long map[uint32]map[int][]byte // values that STMT_SEND_LONG_DATA has sent, by statement and place
+	long map[uint32]map[int][]byte // values from STMT_SEND_LONG_DATA, by statement and position
 
 	prepared       map[uint32]*prepared
-	last           *prepared // of MariaDB: statement -1
-	open           bool      // a transaction is, as far as the server has said
-	holds          bool      // it may have locks by name or of tables
-	unsettled      int       // commands without an answer that may open a transaction
+	last           *prepared // MariaDB's statement -1
+	open           bool      // a transaction is open, according to the server
+	holds          bool      // it may hold named locks or table locks
+	unsettled      int       // number of commands without an answer that may open a transaction
 	serializable   bool      // a SELECT may take locks
 	weak           bool      // a write may leave the rows that it reads unlocked
-	authenticating bool      // by CHANGE_USER
+	authenticating bool      // in a CHANGE_USER
 }
 
-// A prepared statement. What it says is set when it is read, its number and the rest
-// when the server has answered.
+// A prepared statement. Its text is known when it is read, its number and the rest when the server has
+// answered.
 type prepared struct {
 	sql     string
 	said    said
 	params  int
-	types   []byte   // two bytes a parameter, as last sent; of the goroutine that calls Next
-	columns []column // of its cursor; of the goroutine that calls Receive
+	types   []byte   // two bytes per parameter, as last sent; used only by the goroutine that calls Next
+	columns []column // of its cursor; used only by the goroutine that calls Receive
 }
 
-// A request is what Receive must know of a command.
+// A request is what Receive must know about a command.
 type request struct {
 	answer   answer
 	settles  bool // it is counted in unsettled
-	setsWait bool // the lock wait may be another one now
-	resets   bool // the connection is as new: CHANGE_USER, RESET_CONNECTION
+	setsWait bool // it may have changed the lock wait
+	resets   bool // the connection is reset: CHANGE_USER, RESET_CONNECTION
 	prepares *prepared
-	executes *prepared // and columns are remembered, for a cursor
+	executes *prepared // its columns are remembered for a cursor
 	fetches  *prepared
 	verb     string
 }
 
-// Next is wire.Session's.
+// Next implements wire.Session.
 //
-// QUIT is no command: it is handed on, and the program has hung up. The server closes its
-// end at once, and which of the two was first would otherwise be chance.
+// QUIT is no command: it is relayed, and the program counts as having hung up. The server closes its
+// end at once, and otherwise chance would decide which end was first.
 func (s *session) Next() (*wire.Command, error) {
 	raw, payload, err := readPacket(s.program.R)
 	if err != nil {
 		return nil, hungUp(err)
 	}
 	if len(payload) == 1 && payload[0] == comQuit {
-		_, _ = s.server.Write(raw) // it may have gone already
+		_, _ = s.server.Write(raw) // the server may have closed the connection already
 		return nil, io.EOF
 	}
 	s.mu.Lock()
@@ -123,7 +121,7 @@ func (s *session) Next() (*wire.Command, error) {
 	return c, nil
 }
 
-// hungUp: a program that is killed ends its connection in several ways.
+// hungUp recognizes the different errors of a connection whose program was killed.
 func hungUp(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return io.EOF
@@ -131,8 +129,8 @@ func hungUp(err error) error {
 	return err
 }
 
-// Receive is wire.Session's. It takes what there is and never waits for the rest of a
-// packet: a server may stop within a row, for a lock on the next one.
+// Receive implements wire.Session. It uses the bytes that are there and never waits for the rest of a
+// packet, since a server may stop in the middle of a row to wait for a lock.
 func (s *session) Receive(current *wire.Command) (m wire.Message, err error) {
 	if current == nil {
 		return s.lastWords()
@@ -170,7 +168,7 @@ func (s *session) Receive(current *wire.Command) (m wire.Message, err error) {
 	return m, err
 }
 
-// packet is one of an answer, whole.
+// packet handles a complete packet of an answer.
 func (s *session) packet(current *wire.Command) (ends bool, err error) {
 	if s.own != nil {
 		if ends, err = s.own.feed(s.from.payload, s.from.size); ends {
@@ -178,7 +176,7 @@ func (s *session) packet(current *wire.Command) (ends bool, err error) {
 			s.own = nil
 		}
 	} else if ends, err = s.does.answer.feed(s.from.payload, s.from.size); ends && s.answered(current, s.does) && !s.program.Timed() {
-		// Nobody else writes now: the program's next command waits for the end of this one.
+		// No other goroutine writes now: the program's next command waits for the end of this one.
 		s.own, ends = &answer{}, false
 		_, err = s.server.Write(query(setWait))
 	}
@@ -188,8 +186,8 @@ func (s *session) packet(current *wire.Command) (ends bool, err error) {
 	return ends, err
 }
 
-// lastWords is a packet that answers nothing: the server says why it hangs up (MariaDB
-// 1927, MySQL 4031).
+// lastWords reports whether a packet answers nothing: the server says why it hangs up (MariaDB 1927,
+// MySQL 4031).
 func (s *session) lastWords() (wire.Message, error) {
 	raw, payload, err := readPacket(s.server.R)
 	if err != nil {
@@ -202,8 +200,8 @@ func (s *session) lastWords() (wire.Message, error) {
 	return wire.Message{Raw: raw, Push: true, Text: a.text("")}, nil
 }
 
-// answered fills the answer in, and reports whether the lock wait must be set again before
-// the program hears of it.
+// answered fills the answer in. It reports whether the lock wait must be set again before the program
+// receives the answer.
 func (s *session) answered(c *wire.Command, q *request) (again bool) {
 	a := &q.answer
 	a.fill(c, q.verb)

@@ -7,9 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TimedOut is wire.Session's. A statement that was interrupted (KILL QUERY: error 1317) is
-// shown as one whose lock wait has lasted too long (1205): both roll the statement back and
-// not the transaction. GET_LOCK then says 0 in place of NULL or an error.
+// TimedOut implements wire.Session. It turns the error of an interrupted statement (KILL QUERY: 1317)
+// into that of a lock wait that has lasted too long (1205). Both roll back the statement and not the
+// transaction. GET_LOCK then returns 0 instead of NULL or an error.
 func (s *session) TimedOut(current *wire.Command, raw []byte) []byte {
 	packets := split(raw)
 	if len(packets) == 0 {
@@ -36,18 +36,18 @@ func (s *session) TimedOut(current *wire.Command, raw []byte) []byte {
 	return out
 }
 
-// clip is a copy of the first n bytes.
+// clip copies the first n bytes.
 func clip(raw []byte, n int) []byte { return append([]byte(nil), raw[:n]...) }
 
-// A packet of an answer that has come whole.
+// A packet of a complete answer.
 type packet struct {
-	at       int // in the answer
+	at       int // offset in the answer
 	sequence byte
 	payload  []byte
 }
 
-// split takes an answer apart. A packet that goes on in the next is of no interest, since it
-// is no error and no lock: its pieces are packets.
+// split splits an answer into packets. It leaves continued packets in pieces, since such a packet is
+// neither an error nor the answer of a lock.
 func split(raw []byte) (all []packet) {
 	for at := 0; at+4 <= len(raw); {
 		n := fragment(raw[at:])
@@ -60,7 +60,7 @@ func split(raw []byte) (all []packet) {
 	return all
 }
 
-// gotNoLock is the answer of a GET_LOCK that waited too long; nil: this one did not.
+// gotNoLock builds the answer of a GET_LOCK that waited too long, or returns nil if this one did not.
 func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, binary bool) []byte {
 	a := answer{binary: binary}
 	rowAt := -1
@@ -80,7 +80,7 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 	name := "GET_LOCK"
 	switch {
 	case !killed && (rowAt < 0 || len(a.columns) != 1 || len(a.firstRow) != 1 || a.firstRow[0] != null):
-		return nil // it has the lock, or it is no such statement
+		return nil // it has the lock, or it is another statement
 	case !killed:
 		row := packets[rowAt]
 		out = appendPacket(clip(raw, row.at), row.sequence, zeroRow(a.columns[0], binary))
@@ -108,19 +108,19 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 	return out
 }
 
-// zeroRow is a row of one column that is 0.
+// zeroRow builds a row with one column of value 0.
 func zeroRow(c column, binary bool) []byte {
 	if !binary {
 		return []byte{1, '0'}
 	}
 	width := map[byte]int{typeTiny: 1, typeShort: 2, typeLong: 4, typeInt24: 4, typeLongLong: 8}[c.kind]
-	if width == 0 { // a text
+	if width == 0 { // the row is text
 		return []byte{0, 0, 1, '0'}
 	}
 	return make([]byte, 2+width)
 }
 
-// lockColumn is the definition of a column that is an integer.
+// lockColumn builds the definition of an integer column.
 func lockColumn(name string) []byte {
 	name = name[:min(len(name), 64)]
 	b := append([]byte("\x03def\x00\x00\x00"), byte(len(name)))

@@ -19,24 +19,24 @@ type field struct {
 	format int16
 }
 
-// A result is what one statement has answered so far.
+// A result is the answer to one statement so far.
 type result struct {
 	says   said
 	fields []field
 	rows   int
-	ids    []string // values of columns named id
-	out    bool     // the rows are those of COPY TO
+	ids    []string // values of the columns named id
+	out    bool     // the rows belong to COPY TO
 }
 
-// An answer is what the statements of a command have come to.
+// An answer is the result of a command's statements.
 type answer struct {
 	shown           wire.Shown
 	changed, failed bool
 	made            []string
 }
 
-// fails takes an ErrorResponse. Within a transaction it gives back what was locked
-// (xact.c, AbortTransaction).
+// fails reads an ErrorResponse. Within a transaction, the server has then released the locks (xact.c,
+// AbortTransaction).
 func (a *answer) fails(f frame, opened bool) {
 	text := errorText(errorOf(f))
 	if a.shown.Full() {
@@ -53,7 +53,7 @@ func (a *answer) fill(out *wire.Answer) {
 	out.Changed, out.Failed, out.Made = a.changed, a.failed, a.made
 }
 
-// describes takes a RowDescription: of a Describe, or before the rows of a Query.
+// describes reads a RowDescription: the answer to a Describe, or the head of the rows of a Query.
 func (c *call) describes(f frame) {
 	var m pgproto3.RowDescription
 	if m.Decode(f.body()) != nil {
@@ -77,7 +77,7 @@ func (c *call) describes(f frame) {
 	c.pop()
 }
 
-// says is what is known of the statement that is answered next.
+// says returns what is known of the statement that is answered next.
 func (c *call) says() said {
 	if e := c.head(); e.statement != nil {
 		return e.statement.says
@@ -87,7 +87,7 @@ func (c *call) says() said {
 	return c.result.says
 }
 
-// columns are those of the rows that come.
+// columns returns the columns of the next rows.
 func (c *call) columns() []field {
 	p := c.head().portal
 	if p == nil || len(c.result.fields) > 0 {
@@ -95,7 +95,7 @@ func (c *call) columns() []field {
 	}
 	fields := p.fields
 	if fields == nil {
-		for i, f := range p.statement.fields { // the program knows them from before
+		for i, f := range p.statement.fields { // the program has described them before
 			f.format = format(p.formats, i)
 			fields = append(fields, f)
 		}
@@ -104,7 +104,7 @@ func (c *call) columns() []field {
 	return fields
 }
 
-// row takes a DataRow. It is read where somebody will see it.
+// row reads a DataRow, if the row will be shown.
 func (c *call) row(f frame) {
 	const mostIDs = 1000
 	c.result.rows++
@@ -136,7 +136,7 @@ func (c *call) row(f frame) {
 	c.answer.shown.Add(strings.Join(cells, " "))
 }
 
-// cell is a value with its column.
+// cell returns a value with its column.
 func (f field) cell(v []byte) string {
 	name := f.name
 	if name == "?column?" {
@@ -153,8 +153,7 @@ func (f field) cell(v []byte) string {
 	return wire.Cell(name, text)
 }
 
-// complete takes the end of a statement: CommandComplete, EmptyQueryResponse or
-// PortalSuspended.
+// complete reads the end of a statement: CommandComplete, EmptyQueryResponse or PortalSuspended.
 func (c *call) complete(f frame) {
 	a, says := &c.answer, c.says()
 	if c.head().kind == 'c' {
@@ -193,7 +192,7 @@ func (c *call) complete(f frame) {
 			a.shown.Add("ok")
 		} else {
 			a.shown.Add("ROLLBACK")
-			a.failed = true // a COMMIT of what had failed
+			a.failed = true // a COMMIT of a failed transaction
 		}
 	case "BEGIN", "START TRANSACTION", "SET", "RESET", "LISTEN", "UNLISTEN", "SAVEPOINT", "RELEASE", "PREPARE", "DEALLOCATE", "DEALLOCATE ALL",
 		"DECLARE CURSOR", "CLOSE CURSOR", "CLOSE CURSOR ALL":
@@ -213,7 +212,7 @@ func rowCount(n int64) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// tagOf is the tag of a CommandComplete without its numbers, and the last of those.
+// tagOf returns the tag of a CommandComplete without its numbers, and the last number.
 func tagOf(f frame) (tag string, n int64) {
 	words := strings.Fields(string(bytes.TrimRight(f.body(), "\x00")))
 	end := len(words)
@@ -222,7 +221,7 @@ func tagOf(f frame) (tag string, n int64) {
 		if err != nil {
 			break
 		}
-		if end == len(words) { // before the count of an INSERT stands 0, once an OID
+		if end == len(words) { // the count of an INSERT follows a 0, which was once an OID
 			n = number
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Errors of the server that mean something here (PostgreSQL 15 manual, appendix A).
+// The server's errors that the gate handles (PostgreSQL 15 manual, appendix A).
 const (
 	errInsufficientPrivilege = "42501"
 	errQueryCanceled         = "57014"
@@ -16,20 +16,20 @@ const (
 	errDeadlockDetected      = "40P01"
 )
 
-// TimedOut is wire.Session's. The statement was ended by pg_cancel_backend, which does what
-// lock_timeout does but for its error.
+// TimedOut implements wire.Session. pg_cancel_backend ended the statement, which differs from
+// lock_timeout only in its error.
 func (s *Session) TimedOut(current *wire.Command, raw []byte) []byte {
 	return inPlace(current, raw, errLockNotAvailable, "canceling statement due to lock timeout")
 }
 
-// Deadlocked is TimedOut for a wait that closed a circle of waits: the answer says so
-// (40P01). It returns raw where the statement was not ended by pg_cancel_backend.
+// Deadlocked does the same for a wait that closed a cycle of waits: the answer becomes a deadlock's
+// error (40P01). It returns raw if pg_cancel_backend did not end the statement.
 func (s *Session) Deadlocked(current *wire.Command, raw []byte) []byte {
 	return inPlace(current, raw, errDeadlockDetected, "deadlock detected")
 }
 
-// inPlace puts another error in the place of the one of pg_cancel_backend. The fields that say
-// where in the statement it waited, and for what, stay.
+// inPlace replaces the error of pg_cancel_backend by another one. It keeps the fields that say where in
+// the statement the server waited, and for what.
 func inPlace(current *wire.Command, raw []byte, code, message string) []byte {
 	var out []byte
 	found := false
@@ -52,17 +52,17 @@ func inPlace(current *wire.Command, raw []byte, code, message string) []byte {
 	return out
 }
 
-// errorOf reads an ErrorResponse or a NoticeResponse; what cannot be read is empty.
+// errorOf reads an ErrorResponse or a NoticeResponse. A field that it cannot read is empty.
 func errorOf(f frame) (e pgproto3.ErrorResponse) {
 	_ = e.Decode(f.body())
 	return e
 }
 
-// errorText is an ErrorResponse for people.
+// errorText returns an ErrorResponse for people.
 func errorText(e pgproto3.ErrorResponse) string { return "error " + e.Code + ": " + e.Message }
 
-// fatal reports whether the server hangs up after the ErrorResponse. Severity is in the
-// server's language, the other is not; it is there since version 9.6.
+// fatal reports whether the server hangs up after the ErrorResponse. The field Severity is in the
+// server's language. The other field is not, and exists since version 9.6.
 func fatal(f frame) bool {
 	severity := cmp.Or(errorOf(f).SeverityUnlocalized, errorOf(f).Severity)
 	return severity == "FATAL" || severity == "PANIC"

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// longestFrame is what the server takes and sends at most (MaxAllocSize, memutils.h), and
-// longestStartup what it takes before a login (MAX_STARTUP_PACKET_LENGTH, pqcomm.h), in bytes.
+// longestFrame is the maximum message size of the server (MaxAllocSize, memutils.h), and longestStartup
+// its maximum before a login (MAX_STARTUP_PACKET_LENGTH, pqcomm.h), both in bytes.
 const (
 	longestFrame   = 1<<30 - 1
 	longestStartup = 10000
@@ -18,13 +18,13 @@ const (
 
 var errFrame = errors.New("these are no messages of PostgreSQL's protocol 3.0")
 
-// A frame is a message as it came: its type, its length with itself, and what it says.
+// A frame is a message: its type, its length including the length field, and its content.
 type frame []byte
 
 func (f frame) kind() byte   { return f[0] }
 func (f frame) body() []byte { return f[5:] }
 
-// readFrame reads one message. The error is io.EOF where there is none.
+// readFrame reads one message. The error is io.EOF if there is none.
 func readFrame(r *bufio.Reader) (frame, error) {
 	head, err := wire.ReadMore(r, nil, 5)
 	if err != nil {
@@ -37,7 +37,7 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	return wire.ReadMore(r, head, int(n)-4)
 }
 
-// readStartup reads a message of those before the login, which have no type.
+// readStartup reads a message before the login, which has no type.
 func readStartup(r *bufio.Reader) (raw []byte, code uint32, err error) {
 	if first, err := r.Peek(1); err != nil {
 		return nil, 0, err
@@ -55,7 +55,7 @@ func readStartup(r *bufio.Reader) (raw []byte, code uint32, err error) {
 	return raw, binary.BigEndian.Uint32(raw[4:]), err
 }
 
-// frames takes an answer apart; nil: it is none.
+// frames splits an answer into frames. It returns nil if that is impossible.
 func frames(raw []byte) (all []frame) {
 	for len(raw) > 0 {
 		if len(raw) < 5 {

@@ -23,14 +23,12 @@ const (
 
 var errTLS = &wire.Refused{Why: "the program asks for TLS at postgres (sslmode=require); use sslmode=disable or prefer for the test"}
 
-// Login is wire.Session's.
+// Login implements wire.Session.
 //
-// A program that hangs up when it is refused TLS fails with a *wire.Refused. It may come
-// again without TLS: sslmode=prefer, which is the default, has some clients (pgx) connect
-// anew, and others (libpq, JDBC) go on.
+// A program that hangs up after TLS was refused fails with a *wire.Refused. It may come again without
+// TLS: with the default sslmode=prefer some clients (pgx) reconnect, and others (libpq, JDBC) continue.
 //
-// A CancelRequest is handed to the server at once, and Login fails with io.EOF when the
-// server has taken it.
+// Login relays a CancelRequest at once, and fails with io.EOF after the server has received it.
 func (s *Session) Login() (id int64, err error) {
 	l := login{s.program, s.server}
 	id, ready, err := l.relay()
@@ -48,10 +46,10 @@ func (s *Session) Login() (id int64, err error) {
 	return id, err
 }
 
-// A login is what is said before the program's first command.
+// A login is the exchange before the program's first command.
 type login struct{ program, server *wire.Socket }
 
-// relay hands the login on. It keeps the server's ReadyForQuery.
+// relay relays the login. It keeps the server's ReadyForQuery.
 func (l login) relay() (id int64, ready frame, err error) {
 	startup, err := l.startup()
 	if err != nil {
@@ -87,7 +85,7 @@ func (l login) relay() (id int64, ready frame, err error) {
 	}
 }
 
-// startup reads what comes before the login, and the StartupMessage.
+// startup reads the messages before the login, and the StartupMessage.
 func (l login) startup() ([]byte, error) {
 	asked := false
 	for {
@@ -116,8 +114,8 @@ func (l login) startup() ([]byte, error) {
 	}
 }
 
-// cancel hands a CancelRequest on. The server hangs up when it has sent the signal, which
-// the program may wait for.
+// cancel relays a CancelRequest. The server hangs up after it has sent the signal, and the program may
+// wait for that.
 func (l login) cancel(raw []byte) error {
 	if _, err := l.server.Write(raw); err != nil {
 		return err
@@ -126,7 +124,7 @@ func (l login) cancel(raw []byte) error {
 	return io.EOF
 }
 
-// refuse tells the program why, in the protocol's words.
+// refuse tells the program the reason, in the protocol's own words.
 func (l login) refuse(why string) error {
 	raw, err := (&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "0A000", Message: why}).Encode(nil)
 	if err == nil {
@@ -135,8 +133,8 @@ func (l login) refuse(why string) error {
 	return errors.Join(&wire.Refused{Why: why}, err)
 }
 
-// replicates reports whether a StartupMessage asks for replication (PostgreSQL 15 manual,
-// 55.4). The server itself refuses one that cannot be read.
+// replicates reports whether a StartupMessage asks for replication (PostgreSQL 15 manual, 55.4). The
+// server itself refuses an unreadable one.
 func replicates(raw []byte) bool {
 	var m pgproto3.StartupMessage
 	_ = m.Decode(append(binary.BigEndian.AppendUint32(nil, pgproto3.ProtocolVersion30), raw[8:]...))
@@ -151,7 +149,7 @@ func replicates(raw []byte) bool {
 	return true
 }
 
-// authenticate relays what the program answers to a request, if it does.
+// authenticate relays the program's answer to a request, if there is one.
 func (l login) authenticate(request frame) error {
 	if len(request.body()) < 4 {
 		return errFrame
@@ -170,24 +168,24 @@ func (l login) authenticate(request frame) error {
 	return err
 }
 
-// noTimeouts has waits end by the schedule alone, and says whose connection it is. A version
-// has not all of the settings.
+// noTimeouts lets only the schedule end waits, and returns the connection's process id. Some versions
+// lack some of the settings.
 const noTimeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.count(pg_catalog.set_config(name, '0', false)) FROM pg_catalog.pg_settings
 	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 
-// timeouts has them as they are.
+// timeouts returns the same without a change of settings.
 const timeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), 0`
 
-// noDeadlocks has the explorer find them, before the server does.
+// noDeadlocks lets the explorer find deadlocks before the server does.
 const noDeadlocks = `SET deadlock_timeout = '1h'`
 
-// noGhosts has the server notice soon that this process has died: without it two who wait for
-// each other, whom noDeadlocks leaves to the explorer, would hold their locks for that hour. The
-// setting is there since PostgreSQL 14, and not on every system.
+// noGhosts makes the server notice soon that this process has died. Without it, two connections in a
+// deadlock would hold their locks for an hour, since noDeadlocks leaves deadlocks to the explorer. The
+// setting exists since PostgreSQL 14, and not on every system.
 const noGhosts = `SET client_connection_check_interval = '1s'`
 
-// setUp asks the server for the settings, and swallows the answers. A notice or a parameter
-// that comes in between is the program's. isolation is the default level of transactions.
+// setUp sends the settings to the server and keeps their answers from the program. It relays notices
+// and parameters that come in between. isolation is the default level of transactions.
 func (l login) setUp(id int64) (isolation string, err error) {
 	timed, question := l.program.Timed(), noTimeouts
 	if timed {
@@ -220,12 +218,12 @@ func (l login) setUp(id int64) (isolation string, err error) {
 	return isolation, nil
 }
 
-// A refusal is what the server has refused the session itself.
+// A refusal is the server's error to a statement of the session itself.
 type refusal struct{ pgproto3.ErrorResponse }
 
 func (e *refusal) Error() string { return errorText(e.ErrorResponse) }
 
-// ask sends a statement of the session's own. It returns the last row.
+// ask sends a statement of the session itself, and returns the last row.
 func (l login) ask(sql string) (row [][]byte, err error) {
 	raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// longestText is what people are shown of a command of several statements, in bytes.
+// longestText is the shown length of a command with several statements, in bytes.
 const longestText = 2000
 
 // A batch is what a program has sent since its last command.
@@ -23,23 +23,23 @@ type batch struct {
 	call
 	raw      []byte
 	data     int64    // bytes for COPY
-	copied   bool     // there are such
-	ended    bool     // they have ended
-	lines    []string // of the statements that are executed
-	length   int      // of lines
-	others   []string // the messages besides
-	says     []said   // of the statements that are executed
-	parses   []said   // of those that are prepared, or bound
+	copied   bool     // there are bytes for COPY
+	ended    bool     // the bytes for COPY have ended
+	lines    []string // of the executed statements
+	length   int      // total length of lines
+	others   []string // all other messages
+	says     []said   // of the executed statements
+	parses   []said   // of the prepared or bound statements
 	executes int
 }
 
-// Next is wire.Session's. It ends with what makes the server answer.
+// Next implements wire.Session. It ends with the message that makes the server answer.
 func (s *Session) Next() (*wire.Command, error) {
 	b := &batch{call: call{command: &wire.Command{}}}
 	for {
 		f, err := readFrame(s.program.R)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.EOF // it has hung up within a message: the server would not have acted on it
+			err = io.EOF // the program hung up within a message, which the server would ignore
 		}
 		if err != nil {
 			return nil, err
@@ -57,14 +57,14 @@ func (s *Session) Next() (*wire.Command, error) {
 	}
 }
 
-// take adds a message to a batch. It reports whether the batch ends with it.
+// take adds a message to a batch. It reports whether that message ends the batch.
 func (s *state) take(b *batch, f frame) (ends bool) {
 	data := f.kind() == 'd' || f.kind() == 'c' || f.kind() == 'f'
 	switch {
 	case b.ended:
 	case b.copied, s.copying != noCopy, data && (len(s.calls) > 0 || len(b.expects) > 0):
 		return s.takeCopy(b, f)
-	case data: // the server throws away what still comes for a COPY that has failed
+	case data: // the server discards the remaining data of a COPY that has failed
 		b.command.Silent = true
 		b.others = append(b.others, "COPY data too late")
 		return true
@@ -99,9 +99,8 @@ func (s *state) take(b *batch, f frame) (ends bool) {
 	return true
 }
 
-// takeCopy is take of the data of a COPY, while which the server passes over Sync and Flush
-// (PostgreSQL 15 manual, 55.2.6). Some programs (pgx) send it before they know whether the
-// server wants it.
+// takeCopy handles the data of a COPY, during which the server ignores Sync and Flush (PostgreSQL 15
+// manual, 55.2.6). Some programs (pgx) send it before they know whether the server wants it.
 func (s *state) takeCopy(b *batch, f frame) (ends bool) {
 	if !b.copied {
 		b.copied = true
@@ -129,11 +128,11 @@ func (s *state) takeCopy(b *batch, f frame) (ends bool) {
 		b.ended, b.extended = true, false
 		return s.take(b, f)
 	}
-	b.synced, b.extended = true, false // which the server refuses
+	b.synced, b.extended = true, false // the server refuses it
 	return true
 }
 
-// finishCopy settles for whom the data of a COPY is.
+// finishCopy decides which COPY the data belongs to.
 func (s *state) finishCopy(b *batch) {
 	switch {
 	case s.copying != noCopy:
@@ -146,7 +145,7 @@ func (s *state) finishCopy(b *batch) {
 	}
 }
 
-// orphaned: the COPY has failed, and the server throws its data away.
+// orphaned handles the data of a COPY that has failed, which the server discards.
 func (c *call) orphaned() {
 	c.awaits = false
 	c.expects = slices.DeleteFunc(c.expects, func(e expected) bool { return e.kind == 'c' })
@@ -162,8 +161,7 @@ func (s *state) takeQuery(b *batch, f frame) {
 	b.result.says = what
 }
 
-// takeExtended is take of a message of the extended protocol. What cannot be read the
-// server refuses.
+// takeExtended handles a message of the extended protocol. The server refuses an unreadable one.
 func (s *state) takeExtended(b *batch, f frame) {
 	e := expected{kind: f.kind()}
 	switch f.kind() {
@@ -213,7 +211,7 @@ func (s *state) takeExtended(b *batch, f frame) {
 				e.statement = e.portal.statement
 				what, line = e.statement.says, e.portal.line
 			} else {
-				line = strings.TrimSpace("FETCH FROM " + m.Portal) // a cursor that SQL has declared
+				line = strings.TrimSpace("FETCH FROM " + m.Portal) // a cursor that was declared in SQL
 			}
 		}
 		b.executed(what, line)
@@ -232,7 +230,7 @@ func (s *state) takeExtended(b *batch, f frame) {
 	b.expects = append(b.expects, e)
 }
 
-// executed adds a statement that is executed.
+// executed adds an executed statement.
 func (b *batch) executed(what said, line string) {
 	b.executes++
 	b.says = append(b.says, what)
@@ -242,7 +240,7 @@ func (b *batch) executed(what said, line string) {
 	}
 }
 
-// finish makes a command of a batch.
+// finish makes a command from a batch.
 func (s *state) finish(b *batch) {
 	c := b.command
 	c.Raw = b.raw
@@ -268,7 +266,7 @@ func (s *state) finish(b *batch) {
 			c.Gated = c.Gated || s.snapshots && !one.utility() && s.inTransaction()
 		}
 	case b.copied:
-		c.Effect = schedule.Writes // when it is let go was decided with the COPY
+		c.Effect = schedule.Writes // the COPY has decided when it may be sent
 	case len(b.expects) > 0 && !(syncs && len(b.expects) == 1):
 		c.Effect = schedule.Reads
 	}
@@ -287,7 +285,7 @@ func (s *state) finish(b *batch) {
 	}
 }
 
-// text is the command for people.
+// text returns the command for people.
 func (b *batch) text() string {
 	lines := b.lines
 	if b.copied {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Receive is wire.Session's. Where the server throws away what comes up to a Sync, it makes
-// Silent the commands that are read already and will not be answered: before they are sent.
+// Receive implements wire.Session. If the server discards everything up to a Sync, Receive marks the
+// commands Silent that were read and will not be answered, before they are sent.
 func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 	f, err := readFrame(s.server.R)
 	if err != nil {
@@ -35,7 +35,8 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 	return m, nil
 }
 
-// hasCopy: the data that was sent before the server asked for it has come to a COPY, or not.
+// hasCopy handles data that was sent before the server asked for it. It reports whether a COPY takes
+// it.
 func (s *state) hasCopy(wanted bool) {
 	for len(s.calls) > 0 && s.calls[0].awaits {
 		next := s.calls[0]
@@ -50,7 +51,7 @@ func (s *state) hasCopy(wanted bool) {
 	}
 }
 
-// pushed is a message that answers nothing, for people.
+// pushed returns a message that answers nothing, for people.
 func pushed(f frame) (push bool, shown string) {
 	switch f.kind() {
 	case 'A':
@@ -63,14 +64,14 @@ func pushed(f frame) (push bool, shown string) {
 		return true, wire.Shorten(m.Name + "=" + m.Value)
 	case 'N':
 		return true, wire.Shorten("notice: " + errorOf(f).Message)
-	case 'E': // the last words of a server that hangs up
+	case 'E': // the last message of a server that hangs up
 		return true, wire.Shorten(errorText(errorOf(f)))
 	}
 	return false, ""
 }
 
-// skip: the server has answered with an error to what ended with a Flush, and goes on at the
-// next Sync (PostgreSQL 15 manual, 55.2.3).
+// skip handles an error in a batch that ended with a Flush: the server continues at the next Sync
+// (PostgreSQL 15 manual, 55.2.3).
 func (s *state) skip() {
 	s.skips = true
 	s.implicit = false
@@ -85,7 +86,7 @@ func (s *state) skip() {
 	})
 }
 
-// settle takes the status of a ReadyForQuery. What belongs to a transaction ends with it,
+// settle applies the status of a ReadyForQuery. The state of a transaction ends with the transaction,
 // unless the program has already sent more.
 func (s *state) settle(f frame) {
 	if len(f.body()) > 0 {
@@ -97,7 +98,7 @@ func (s *state) settle(f frame) {
 	}
 }
 
-// feed takes a message of an answer. It reports whether the answer ends with it.
+// feed adds a message to an answer and reports whether it ends the answer.
 func (s *state) feed(c *call, f frame) (ends bool) {
 	if !c.begun {
 		c.begun = true
@@ -115,7 +116,7 @@ func (s *state) feed(c *call, f frame) (ends bool) {
 	case 'G':
 		c.pop()
 		if len(c.expects) > 0 && c.expects[0].kind != 'S' {
-			break // the server refuses what follows
+			break // the server refuses the rest
 		}
 		s.copying = simpleCopy
 		if c.extended {
@@ -142,7 +143,7 @@ func (s *state) feed(c *call, f frame) (ends bool) {
 	return c.extended && !c.synced && len(c.expects) == 0
 }
 
-// head is what the server answers next.
+// head returns the message that the server answers next.
 func (c *call) head() (e expected) {
 	if len(c.expects) > 0 {
 		e = c.expects[0]
@@ -150,7 +151,7 @@ func (c *call) head() (e expected) {
 	return e
 }
 
-// pop: that was answered.
+// pop removes the message that was answered.
 func (c *call) pop() {
 	if len(c.expects) > 0 && c.expects[0].kind != 'S' {
 		c.expects = c.expects[1:]
@@ -158,7 +159,7 @@ func (c *call) pop() {
 	c.result = result{says: c.result.says}
 }
 
-// undo: what was not answered has not been prepared.
+// undo forgets the statements that were to be prepared and got no answer.
 func (s *state) undo(c *call) {
 	for _, e := range c.expects {
 		if e.kind != 'P' || e.statement == nil || s.statements[e.name] != e.statement {
@@ -172,7 +173,7 @@ func (s *state) undo(c *call) {
 	}
 }
 
-// described fills in the types of parameters that the program has left to the server.
+// described fills in the types of parameters that the program left to the server.
 func described(types []uint32, f frame) []uint32 {
 	var m pgproto3.ParameterDescription
 	if m.Decode(f.body()) != nil {

@@ -1,10 +1,10 @@
-// Package postgres has PostgreSQL's frontend/backend protocol 3.0 at the gate (PostgreSQL 15
-// manual, chapter 55), so that the statements of a program in any language wait there.
+// Package postgres implements wire.Protocol for PostgreSQL's frontend/backend protocol 3.0 (PostgreSQL
+// 15 manual, chapter 55).
 //
-// A command is what makes the server answer as a whole: a Query, or an extended batch up to
-// its Sync or Flush. Bytes are passed on as they came, but for three things: a request for
-// TLS or GSSAPI encryption is refused, the settings that end waits are switched off before
-// the program's first command, and an interrupted wait can be given another error.
+// A command is one unit that the server answers as a whole: a Query, or an extended batch up to its
+// Sync or Flush. The session relays bytes unchanged, with three exceptions. It refuses a request for
+// TLS or GSSAPI encryption. It switches off the settings that end waits before the program's first
+// command. It can give an interrupted wait another error.
 //
 //	Query                        gated      answered up to ReadyForQuery, or to CopyInResponse
 //	Parse ... Execute Sync       gated      the same
@@ -16,9 +16,9 @@
 //	Terminate                    passes     not answered
 //	CancelRequest                passes     on a connection of its own; see Login
 //
-// What it does not see: a program that sets statement_timeout, lock_timeout or
-// deadlock_timeout itself, or resets them by RESET ALL or DISCARD ALL where its role or its
-// database has them, has them from then on, and real time decides.
+// A program can set statement_timeout, lock_timeout or deadlock_timeout itself. It can also restore
+// those of its role or database by RESET ALL or DISCARD ALL. The session does not see that, and from
+// then on real time decides.
 package postgres
 
 import (
@@ -40,28 +40,28 @@ func Protocol() wire.Protocol {
 type Session struct {
 	program, server *wire.Socket
 
-	mu    sync.Mutex // of state
-	state            // which both directions know of
+	mu    sync.Mutex // guards state
+	state            // common to both directions
 }
 
-// A state is what a connection is in, as far as it follows from the messages of both sides:
-// which statements are prepared, which commands wait for an answer, whether a transaction is
-// open. It says what a command does, and where its answer ends.
+// A state is the known state of a connection, from the messages of both sides: the prepared statements,
+// the commands that wait for an answer, and whether a transaction is open. It determines the effect of
+// a command and the end of its answer.
 type state struct {
-	statements map[string]*prepared // by the names that the program gave them
+	statements map[string]*prepared // by their names
 	portals    map[string]*portal
-	calls      []*call // sent by the program, and not answered
-	status     byte    // of the transaction, in the last ReadyForQuery: I, T or E
-	copying    copying // what COPY FROM STDIN the server is in
-	skips      bool    // the server throws away what comes up to a Sync
-	implicit   bool    // a batch without a Sync has written: the next Sync commits it
-	snapshots  bool    // the transaction may be above READ COMMITTED: its first statement says what it sees
-	isolated   bool    // each transaction may be
+	calls      []*call // sent by the program and not answered
+	status     byte    // transaction status in the last ReadyForQuery: I, T or E
+	copying    copying // the server's state in COPY FROM STDIN
+	skips      bool    // the server discards everything up to a Sync
+	implicit   bool    // a batch without a Sync has written, so the next Sync commits it
+	snapshots  bool    // the transaction may be above READ COMMITTED, so its first statement decides what it sees
+	isolated   bool    // each new transaction may be above READ COMMITTED
 	serial     bool    // the transaction is SERIALIZABLE
-	serialized bool    // each new transaction is
+	serialized bool    // each new transaction is SERIALIZABLE
 }
 
-// A copying is in what protocol the server waits for the data of a COPY.
+// A copying says in which protocol the server waits for the data of a COPY.
 type copying byte
 
 const (
@@ -74,32 +74,32 @@ const (
 type prepared struct {
 	sql    string
 	says   said
-	types  []uint32 // of its parameters, by OID; 0: unknown
-	fields []field  // of its rows, once the server has described it
+	types  []uint32 // types of its parameters, by OID; 0: unknown
+	fields []field  // fields of its rows, after the server has described it
 }
 
 // A portal is a prepared statement with its values.
 type portal struct {
 	statement *prepared
 	line      string  // the statement with the values in it
-	formats   []int16 // of the columns: none, one for all, or one each
-	fields    []field // once the server has described it
+	formats   []int16 // formats of the columns: none, one for all, or one each
+	fields    []field // set after the server has described it
 }
 
-// A call is a command of which the session expects an answer.
+// A call is a command that the session expects an answer to.
 type call struct {
 	command  *wire.Command
-	expects  []expected // of the extended protocol, in order
+	expects  []expected // messages of the extended protocol, in order
 	extended bool
-	synced   bool // it ends with a Sync, or is a Query or a FunctionCall: with ReadyForQuery
-	awaits   bool // it is data for a COPY that was not answered
-	onlyData bool // and nothing else
-	opened   bool // a transaction was open when it was answered first
+	synced   bool // it ends with ReadyForQuery: it has a Sync, or is a Query or a FunctionCall
+	awaits   bool // it has data for a COPY that was not answered
+	onlyData bool // it has only such data
+	opened   bool // a transaction was open at its first answer
 	begun    bool // opened is known
 
 	result  result
 	answer  answer
-	refused bool // an error has come
+	refused bool // the server has answered with an error
 }
 
 // An expected is a message of the extended protocol that the server answers.
@@ -108,11 +108,11 @@ type expected struct {
 	name      string
 	statement *prepared // P, D of a statement, E
 	portal    *portal   // D of a portal, E
-	before    *prepared // P: what had the name
+	before    *prepared // for P: the statement that had the name before
 }
 
-// inTransaction reports whether a transaction may be open once all that was sent is
-// answered. With mu held.
+// inTransaction reports whether a transaction may be open once everything that was sent is answered. mu
+// must be held.
 func (s *state) inTransaction() bool {
 	if s.status != 'I' || s.implicit {
 		return true
@@ -125,7 +125,7 @@ func (s *state) inTransaction() bool {
 	return false
 }
 
-// gate says what a command does, from its statements in their order. With mu held.
+// gate determines the effect of a command from its statements, in order. mu must be held.
 func (s *state) gate(c *wire.Command, all []said) {
 	c.Effect = schedule.Local
 	has := map[schedule.Effect]bool{}

@@ -7,12 +7,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// A said is what is known of a statement from its text. The zero said Writes, and is gated.
+// A said is what the text of a statement shows. The zero said Writes, and is gated.
 type said struct {
 	effect.Statement
 	upper    string // the text in capitals
-	isolates bool   // a transaction may be above READ COMMITTED from here on
-	lasting  bool   // not this one alone
+	isolates bool   // from here on a transaction may be above READ COMMITTED
+	lasting  bool   // not only this transaction
 
 	serializes bool // from here on a transaction is SERIALIZABLE
 	relaxes    bool // from here on a transaction has another level
@@ -34,7 +34,7 @@ func says(sql string) said {
 	return s
 }
 
-// utility reports whether the statement is prepared without a look at the tables.
+// utility reports whether preparing the statement reads no table.
 func (s said) utility() bool {
 	switch s.Verb {
 	case "SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "EXPLAIN", "CALL", "DECLARE", "":

@@ -14,12 +14,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// longestValue is how many bytes of a value are looked at.
+// longestValue is the number of bytes of a value that are used.
 const longestValue = 1000
 
 const null = "NULL"
 
-// inlined are the values of a Bind as they would stand in the statement.
+// inlined returns the values of a Bind as they would appear in the statement.
 func inlined(bind *pgproto3.Bind, types []uint32) (values []string) {
 	const most = 1000
 	for i, v := range bind.Parameters[:min(len(bind.Parameters), most)] {
@@ -32,7 +32,7 @@ func inlined(bind *pgproto3.Bind, types []uint32) (values []string) {
 	return values
 }
 
-// format is the one of the value i: there is none given (text), one for all, or one each.
+// format returns the format of value i: text if none is given, one for all, or one each.
 func format(formats []int16, i int) int16 {
 	switch {
 	case len(formats) == 1:
@@ -43,7 +43,7 @@ func format(formats []int16, i int) int16 {
 	return pgproto3.TextFormat
 }
 
-// literal is a parameter as SQL has it. nil is NULL.
+// literal returns a parameter as SQL writes it; nil is NULL.
 func literal(v []byte, oid uint32, format int16) string {
 	if v == nil {
 		return null
@@ -68,14 +68,14 @@ var characters = map[uint32]bool{
 	pgtype.UnknownOID: true, pgtype.XMLOID: true, pgtype.QCharOID: true,
 }
 
-// Types whose values stand without quotes.
+// Types whose values are written without quotes.
 var numbers = map[uint32]bool{
 	pgtype.Int2OID: true, pgtype.Int4OID: true, pgtype.Int8OID: true, pgtype.OIDOID: true,
 	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.NumericOID: true,
 }
 
-// show is a value for people. bare: it is a number, or stands for what is not shown, and
-// has no quotes. A time is another in each run, and the same for people.
+// show returns a value for people. bare reports that it needs no quotes: it is a number, or a
+// placeholder for a value that is not shown. A time differs in each run, and gets the same placeholder.
 func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	switch oid {
 	case pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TimeOID, pgtype.TimetzOID:
@@ -99,7 +99,7 @@ func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 			return n, true
 		}
 	case oid == pgtype.JSONBOID && len(v) > 0:
-		return string(v[1:min(len(v), longestValue)]), false // behind its version
+		return string(v[1:min(len(v), longestValue)]), false // the first byte is a version
 	case arrays[oid]:
 		if a, ok := array(v); ok {
 			return a, false
@@ -108,7 +108,7 @@ func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	return fmt.Sprintf("<%d bytes>", len(v)), true
 }
 
-// fixed is a value whose type has a length.
+// fixed returns a value whose type has a fixed length.
 func fixed(v []byte, oid uint32) (shown string, bare, ok bool) {
 	m := pgtype.NewMap()
 	of, known := m.TypeForOID(oid)
@@ -135,8 +135,8 @@ var fixedTypes = map[uint32]bool{
 	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.DateOID: true, pgtype.UUIDOID: true,
 }
 
-// numeric is the binary form of a number: how many digits to the base of 10,000, the weight
-// of the first, a sign, how many decimals are shown, and the digits (numeric.c, numeric_send).
+// numeric returns a number from its binary form: the number of digits to the base of 10,000, the weight
+// of the first, a sign, the number of shown decimals, and the digits (numeric.c, numeric_send).
 func numeric(v []byte) (string, bool) {
 	const negative = 0x4000
 	if len(v) < 8 {
@@ -176,8 +176,8 @@ var arrays = map[uint32]bool{
 	pgtype.VarcharArrayOID: true, pgtype.UUIDArrayOID: true, pgtype.NumericArrayOID: true, pgtype.Float8ArrayOID: true,
 }
 
-// array is the binary form of an array of one dimension: how many dimensions, whether it has
-// NULLs, the type, the length and the first index, and each with its length (arrayfuncs.c,
+// array returns an array of one dimension from its binary form: the number of dimensions, whether it
+// has NULLs, the type, the length, the first index, and each value with its length (arrayfuncs.c,
 // array_send).
 func array(v []byte) (string, bool) {
 	const most = 20

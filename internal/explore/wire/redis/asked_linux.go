@@ -9,25 +9,25 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An asked is a command that has no whole answer yet, as far as its answer needs it.
+// An asked is a command without a complete answer yet, with what is needed to read its answer.
 type asked struct {
 	effect.Redis
 	text   string
 	gated  bool
 	effect schedule.Effect
 	hello  int          // the protocol that it asks for; 0: none
-	db     int          // that it selects; -1: none
-	begins *transaction // of MULTI
-	runs   *transaction // of EXEC
+	db     int          // the database that it selects; -1: none
+	begins *transaction // for MULTI
+	runs   *transaction // for EXEC
 	before int          // the database before it
-	after  int          // and after it, unless it is refused
-	mute   bool         // the program has renounced its answer
+	after  int          // the database after it, unless it is refused
+	mute   bool         // the program does not want its answer
 
-	listens string // the word that its confirmations begin with: "subscribe"; "": there are none
-	left    int    // confirmations to come; 0: one for each channel that there is, or one
+	listens string // the word at the start of its confirmations, such as "subscribe"; "" if it has none
+	left    int    // number of confirmations to come; 0: one for each current channel, or one
 }
 
-// A transaction is MULTI and what was queued since.
+// A transaction is a MULTI with the commands queued since.
 type transaction struct{ queue []*asked }
 
 func newAsked(args [][]byte) *asked {
@@ -46,8 +46,8 @@ func newAsked(args [][]byte) *asked {
 	return a
 }
 
-// judge says what an answer tells of what the command has done. In doubt it has changed
-// something: that only makes others ask once more.
+// judge decides from the answer what the command has done. In doubt it has changed something, which
+// only makes others ask once more.
 func (a *asked) judge(v *value) (changed, failed bool) {
 	switch {
 	case a.runs != nil && v.kind == '*' && !v.null:
@@ -60,7 +60,7 @@ func (a *asked) judge(v *value) (changed, failed bool) {
 	return a.Outcome(v.tells())
 }
 
-// tells is what the value says as an answer.
+// tells interprets the value as an answer.
 func (v *value) tells() effect.RedisAnswer {
 	switch {
 	case v.isError() && bytes.HasPrefix(v.text, []byte("NOSCRIPT ")):
@@ -77,11 +77,11 @@ func (v *value) tells() effect.RedisAnswer {
 	return effect.Value
 }
 
-// judge: EXEC has changed what one of the commands has, and it has failed where one of them
-// has and nothing was changed.
+// judge: EXEC has changed something if one of its commands has. It has failed if one of them has failed
+// and nothing was changed.
 func (t *transaction) judge(v *value) (changed, failed bool) {
 	if v.left || len(v.items) != len(t.queue) {
-		return true, false // there is more than was looked at
+		return true, false // the answer has more values than were read
 	}
 	for i, a := range t.queue {
 		c, f := a.judge(&v.items[i])
@@ -90,7 +90,7 @@ func (t *transaction) judge(v *value) (changed, failed bool) {
 	return changed, failed && !changed
 }
 
-// effect is Reads where nothing queued writes.
+// effect returns Reads if no queued command writes.
 func (t *transaction) effect() schedule.Effect {
 	for _, a := range t.queue {
 		if a.effect == schedule.Writes {

@@ -9,9 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// limit is how long a command may wait, as wire.Command.Limit has it, and the same command
-// with a timeout that no clock reaches. One that cannot wait, or that Redis will refuse, has
-// neither.
+// limit returns how long a command may wait, for wire.Command.Limit, and the same command with an
+// unreachable timeout. A command that cannot wait, or that Redis will refuse, has neither.
 func limit(q *request) (limit time.Duration, unlimited []byte) {
 	i, seconds, blocks := effect.RedisTimeout(q.args)
 	if !blocks || i >= len(q.args) {

@@ -2,15 +2,15 @@ package redis
 
 import "strings"
 
-// channels are those that a connection has subscribed to, by the word that begins a
-// confirmation: "subscribe", "psubscribe", "ssubscribe".
+// channels are the subscriptions of a connection, by the first word of their confirmation: "subscribe",
+// "psubscribe", "ssubscribe".
 type channels map[string]map[string]struct{}
 
 func newChannels() channels {
 	return channels{"subscribe": {}, "psubscribe": {}, "ssubscribe": {}}
 }
 
-// none: no message can come.
+// none reports whether no message can come.
 func (c channels) none() bool {
 	for _, names := range c {
 		if len(names) > 0 {
@@ -20,13 +20,13 @@ func (c channels) none() bool {
 	return true
 }
 
-// confirmations is how many UNSUBSCRIBE without arguments gets: one for each channel, and
-// one where there is none.
+// confirmations returns the number of answers to an UNSUBSCRIBE without arguments: one for each
+// channel, or one if there is none.
 func (c channels) confirmations(listens string) int {
 	return max(1, len(c[entering(listens)]))
 }
 
-// confirmed notes what the confirmation v, which begins with word, says.
+// confirmed records the confirmation v, which begins with word.
 func (c channels) confirmed(word string, v *value) {
 	if len(v.items) < 2 || v.items[1].null {
 		return
@@ -39,10 +39,10 @@ func (c channels) confirmed(word string, v *value) {
 	}
 }
 
-// entering is "psubscribe" of "punsubscribe".
+// entering returns "psubscribe" for "punsubscribe".
 func entering(word string) string { return strings.Replace(word, "unsub", "sub", 1) }
 
-// heading is the word by which a message or a confirmation is known, "" of other values.
+// heading returns the first word of a message or a confirmation, and "" for other values.
 func heading(v *value) string {
 	if v.kind != '*' && v.kind != '>' || len(v.items) == 0 {
 		return ""

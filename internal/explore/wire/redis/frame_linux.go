@@ -10,17 +10,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Limits of what is read. Nothing is allocated because it was announced: memory follows the
-// bytes that have come.
+// Limits on input. Memory is allocated as bytes arrive, not as lengths announce.
 const (
-	maxBulk    = 512 << 20 // bytes of one string: proto-max-bulk-len as Redis ships it
+	maxBulk    = 512 << 20 // bytes of one string: Redis' default of proto-max-bulk-len
 	maxMessage = 1 << 30   // bytes of a command or an answer: client-query-buffer-limit
 	maxLine    = 64 << 10  // bytes of a line from a program: PROTO_INLINE_MAX_SIZE
-	maxDepth   = 32        // aggregates in aggregates
-	maxKept    = 8 << 10   // values of an answer that are looked at; of others only the bytes are kept
+	maxDepth   = 32        // nesting of aggregates
+	maxKept    = 8 << 10   // values of an answer that are kept; of further values only the bytes
 )
 
-// A malformed is what breaks the protocol, and not the connection.
+// A malformed is an error in the protocol, not in the connection.
 type malformed string
 
 func (e malformed) Error() string { return string(e) }
@@ -33,25 +32,25 @@ const (
 	errLine    = malformed("a line does not end in CR LF")
 )
 
-// A value is one of RESP2 or RESP3.
+// A value is a value of RESP2 or RESP3.
 type value struct {
 	kind  byte    // the first byte: '+', '-', ':', '$', '*', '_', '#', ',', '(', '!', '=', '%', '~', '>'
-	null  bool    // of any kind
-	text  []byte  // of one that has no items
-	items []value // of a map, its keys and values by turns
-	left  bool    // it has more items than these
+	null  bool    // null of any kind
+	text  []byte  // of a value without items
+	items []value // for a map: keys and values alternate
+	left  bool    // there are more items than these
 
-	start, end int // text's place in the raw bytes
+	start, end int // position of text in the raw bytes
 }
 
-// A reader reads from one side of a connection. raw is what it has read of the message.
+// A reader reads one side of a connection. raw holds the bytes of the current message.
 type reader struct {
 	from *bufio.Reader
 	raw  []byte
 	kept int
 }
 
-// message reads one value, with the attributes that precede it. raw is the caller's.
+// message reads one value with its attributes. raw belongs to the caller.
 func (r *reader) message() (v value, raw []byte, err error) {
 	r.raw, r.kept = nil, 0
 	v, err = r.value(0)
@@ -65,7 +64,7 @@ func (r *reader) message() (v value, raw []byte, err error) {
 	return v, r.raw, nil
 }
 
-// fill sets the texts, now that the raw bytes move no more.
+// fill sets the texts when the raw bytes no longer move.
 func (v *value) fill(raw []byte) {
 	v.text = raw[v.start:v.end]
 	for i := range v.items {
@@ -73,10 +72,10 @@ func (v *value) fill(raw []byte) {
 	}
 }
 
-// isError: the server has refused.
+// isError reports whether the server has refused.
 func (v *value) isError() bool { return v.kind == '-' || v.kind == '!' }
 
-// isZero: 0, or false.
+// isZero reports whether the value is 0 or false.
 func (v *value) isZero() bool {
 	return v.kind == ':' && string(v.text) == "0" || v.kind == '#' && string(v.text) == "f"
 }
@@ -107,12 +106,12 @@ func (r *reader) value(depth int) (v value, err error) {
 		if err := r.aggregate(&v, depth); err != nil {
 			return v, err
 		}
-		return r.value(depth + 1) // which the attribute belongs to
+		return r.value(depth + 1) // the value that the attribute belongs to
 	}
 	return v, malformedf("a value that begins with the byte 0x%02x", v.kind)
 }
 
-// bulk reads a string whose first line is v's text.
+// bulk reads a string after its first line, which is v's text.
 func (r *reader) bulk(v *value) error {
 	if string(r.raw[v.start:v.end]) == "?" {
 		return r.streamed(v)
@@ -127,13 +126,12 @@ func (r *reader) bulk(v *value) error {
 	}
 	v.start, v.end, err = r.bytes(n)
 	if v.kind == '=' && n >= 4 {
-		v.start += 4 // "txt:"
+		v.start += 4 // skips "txt:"
 	}
 	return err
 }
 
-// streamed reads chunks, up to an empty one (RESP3, "Streamed strings"). The text is the
-// first of them.
+// streamed reads chunks up to an empty one (RESP3, "Streamed strings"). The text is the first chunk.
 func (r *reader) streamed(v *value) error {
 	v.start = v.end
 	for first := true; ; first = false {
@@ -204,7 +202,7 @@ func (r *reader) aggregate(v *value, depth int) error {
 	return nil
 }
 
-// length is that of a string or an aggregate, -1 for null.
+// length parses the length of a string or an aggregate; null is -1.
 func length(text []byte, most int) (int, error) {
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < -1 || n > most {
@@ -213,7 +211,7 @@ func length(text []byte, most int) (int, error) {
 	return n, nil
 }
 
-// line reads up to CR LF, which is not between start and end.
+// line reads up to CR LF. The text between start and end excludes CR LF.
 func (r *reader) line(most int) (start, end int, err error) {
 	start = len(r.raw)
 	for {
@@ -236,7 +234,7 @@ func (r *reader) line(most int) (start, end int, err error) {
 	return start, end, nil
 }
 
-// bytes reads n bytes, and CR LF after them.
+// bytes reads n bytes and the CR LF after them.
 func (r *reader) bytes(n int) (start, end int, err error) {
 	start, end = len(r.raw), len(r.raw)+n
 	if end+2 > maxMessage {

@@ -7,10 +7,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Receive is wire.Session's. In RESP3 what answers nothing is a push by its type, but for the
-// confirmations of SUBSCRIBE, which are pushes that answer it. In RESP2 it is an array that
-// begins with "message", "pmessage" or "smessage", on a connection that has subscribed: there
-// Redis takes no command that could answer with such an array.
+// Receive implements wire.Session. In RESP3 the type tells a push from an answer, except that the
+// confirmations of SUBSCRIBE are pushes that answer it. In RESP2 a push is an array that begins with
+// "message", "pmessage" or "smessage", on a connection that has subscribed. There Redis accepts no
+// command with such an answer.
 func (s *session) Receive(current *wire.Command) (wire.Message, error) {
 	v, raw, err := s.answers.message()
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *session) Receive(current *wire.Command) (wire.Message, error) {
 	return m, nil
 }
 
-// end: v is the last of the answer to a.
+// end handles v, the last value of the answer to a.
 func (s *session) end(o *wire.Command, a *asked, v *value) {
 	delete(s.asked, o)
 	o.Answer.Text = answerText(v)
@@ -60,7 +60,7 @@ func (s *session) end(o *wire.Command, a *asked, v *value) {
 	s.settle(a, v)
 }
 
-// settle has the state of the connection follow an answer.
+// settle updates the state of the connection after an answer.
 func (s *session) settle(a *asked, v *value) {
 	if a.runs != nil && v.kind == '*' && !v.null {
 		for i, b := range a.runs.queue[:min(len(a.runs.queue), len(v.items))] {
@@ -82,11 +82,11 @@ func (s *session) settle(a *asked, v *value) {
 	}
 }
 
-// TimedOut is wire.Session's. CLIENT UNBLOCK id TIMEOUT has the server itself answer as after
-// the command's own timeout, so there is nothing to turn.
+// TimedOut implements wire.Session. After CLIENT UNBLOCK id TIMEOUT the server itself answers as after
+// the command's own timeout, so nothing has to change.
 func (s *session) TimedOut(_ *wire.Command, raw []byte) []byte { return raw }
 
-// pushText is a message for people: "message news hello".
+// pushText returns a message for people: "message news hello".
 func pushText(v *value) string {
 	text := answerText(v)
 	return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// maxArguments of a command, as Redis has it before version 7.
+// maxArguments is the maximum number of arguments in Redis before version 7.
 const maxArguments = 1 << 20
 
 // A request is a command as the program sent it.
 type request struct {
-	raw  []byte   // with the empty commands before it, which no server answers
-	args [][]byte // in raw, but for those of an inline command
-	at   []int    // where each begins in raw, with the line of its length; nil: inline
+	raw  []byte   // includes the empty commands before it, which no server answers
+	args [][]byte // slices of raw, except for an inline command
+	at   []int    // where each argument begins in raw, including the line with its length; nil for an inline command
 }
 
-// request reads the next command that has a name. io.EOF: there is none.
+// request reads the next command that has a name. The error is io.EOF if there is none.
 func (r *reader) request() (request, error) {
 	r.raw = nil
 	for {
@@ -39,7 +39,7 @@ func (r *reader) request() (request, error) {
 			return q, err
 		}
 		if len(r.raw) > maxLine {
-			return request{}, errTooLong // of empty commands
+			return request{}, errTooLong // too many empty commands
 		}
 	}
 }
@@ -80,10 +80,10 @@ func (r *reader) multibulk() (q request, err error) {
 	return q, nil
 }
 
-// inline reads a line of words, as people type them.
+// inline reads a line of words, as people type it.
 func (r *reader) inline() (q request, err error) {
 	start, end, err := r.line(maxLine)
-	if errors.Is(err, errLine) { // LF alone will do
+	if errors.Is(err, errLine) { // LF alone is accepted
 		end, err = len(r.raw)-1, nil
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *reader) inline() (q request, err error) {
 	return q, nil
 }
 
-// with returns the raw bytes with another argument i.
+// with returns the raw bytes with argument i replaced.
 func (q *request) with(i int, argument string) []byte {
 	if q.at == nil {
 		args := append([][]byte(nil), q.args...)
@@ -113,7 +113,7 @@ func (q *request) with(i int, argument string) []byte {
 	return append(raw, q.raw[end:]...)
 }
 
-// encode is a command as an array of strings.
+// encode returns a command as an array of strings.
 func encode(args [][]byte) []byte {
 	raw := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
@@ -127,8 +127,8 @@ func appendBulk(raw, text []byte) []byte {
 	return append(append(raw, text...), "\r\n"...)
 }
 
-// split takes an inline command apart as sdssplitargs of Redis does: "a\x01\n" and 'a\'b'
-// are words. It reports whether the quotes are balanced.
+// split splits an inline command as sdssplitargs of Redis does: "a\x01\n" and 'a\'b' are words. It
+// reports whether the quotes are balanced.
 func split(line []byte) (words [][]byte, ok bool) {
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
@@ -152,7 +152,7 @@ func split(line []byte) (words [][]byte, ok bool) {
 	}
 }
 
-// quoted reads from the quote at i to past its pair, which nothing but a space may follow.
+// quoted reads from the quote at i to the end of the quotation, which only a space may follow.
 func quoted(word, line []byte, i int) (_ []byte, after int, ok bool) {
 	quote := line[i]
 	for i++; i < len(line); i++ {
@@ -193,5 +193,5 @@ func unescaped(c byte) byte {
 	return c
 }
 
-// isSpace is isspace of C.
+// isSpace is C's isspace.
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is that of Redis, RESP2 and RESP3, without TLS.
+// Protocol is the protocol of Redis, RESP2 and RESP3, without TLS.
 func Protocol() wire.Protocol {
 	return wire.Protocol{Name: "redis", Open: func(program, server *wire.Socket) wire.Session {
 		return newSession(program, server)
@@ -24,18 +24,18 @@ func Protocol() wire.Protocol {
 // A session is one connection.
 type session struct {
 	program, server *wire.Socket
-	refusals        io.Writer // to the program
-	requests        reader    // of Next
-	answers         reader    // of Receive
-	begun           bool      // Next: the program has sent something
+	refusals        io.Writer // writes to the program
+	requests        reader    // used by Next
+	answers         reader    // used by Receive
+	begun           bool      // used by Next: the program has sent something
 
 	mu       sync.Mutex
 	asked    map[*wire.Command]*asked
-	open     *transaction // nil: no MULTI
-	database int          // by SELECT
+	open     *transaction // nil if no MULTI is open
+	database int          // selected by SELECT
 	resp3    bool
 	off      bool // CLIENT REPLY OFF
-	skip     bool // CLIENT REPLY SKIP: the next one
+	skip     bool // CLIENT REPLY SKIP applies to the next command
 	heard    channels
 }
 
@@ -47,12 +47,11 @@ func newSession(program, server *wire.Socket) *session {
 	}
 }
 
-// Login asks for the client id, and keeps the answer. A server with no password answers at
-// once, so nothing waits for the program, which may be silent for ever. One that wants a
-// password tells the id only to who has given it: then what the program sends is relayed,
-// ungated, until AUTH or HELLO has succeeded. Before that the server does nothing else for it,
-// and a program that stays silent is waited for as at any other time, without being counted.
-// The id is 0 where the user may not ask for it (ACL).
+// Login asks for the client id and keeps the answer. A server without a password answers at once, so a
+// silent program delays nothing. A server with a password tells the id only after the password. Then
+// Login relays the program's commands ungated until AUTH or HELLO has succeeded; until then the server
+// does nothing else for it. A program that stays silent is waited for as usual, without being counted.
+// The id is 0 if the user may not ask for it (ACL).
 func (s *session) Login() (int64, error) {
 	for {
 		id, locked, err := s.ask()
@@ -65,7 +64,7 @@ func (s *session) Login() (int64, error) {
 	}
 }
 
-// ask sends CLIENT ID. locked: the server wants a password first.
+// ask sends CLIENT ID. locked reports that the server wants a password first.
 func (s *session) ask() (id int64, locked bool, err error) {
 	if _, err := s.server.Write(encode([][]byte{[]byte("CLIENT"), []byte("ID")})); err != nil {
 		return 0, false, err
@@ -87,8 +86,8 @@ func (s *session) ask() (id int64, locked bool, err error) {
 	return 0, v.isError() && bytes.HasPrefix(v.text, []byte("NOAUTH")), nil
 }
 
-// authenticate relays up to an answer that says that the password was right. The server's
-// socket rests while the program's is waited for.
+// authenticate relays until an answer says that the password was right. The server's socket rests while
+// it waits for the program.
 func (s *session) authenticate() error {
 	for {
 		s.server.Rest()
@@ -122,7 +121,7 @@ func (s *session) authenticate() error {
 	}
 }
 
-// Next is wire.Session's.
+// Next implements wire.Session.
 func (s *session) Next() (*wire.Command, error) {
 	if !s.begun {
 		first, err := s.requests.from.Peek(1)
@@ -147,13 +146,13 @@ func (s *session) Next() (*wire.Command, error) {
 	return s.command(&q)
 }
 
-// refuse tells the program why.
+// refuse tells the program the reason.
 func (s *session) refuse(why string) error {
 	_, _ = s.refusals.Write([]byte("-ERR " + why + "\r\n"))
 	return &wire.Refused{Why: why}
 }
 
-// command decides what becomes of a request.
+// command decides how a request is handled.
 func (s *session) command(q *request) (*wire.Command, error) {
 	a := newAsked(q.args)
 	sub := a.Sub
@@ -176,7 +175,7 @@ func (s *session) command(q *request) (*wire.Command, error) {
 		if a.Name == "RESET" {
 			s.off = false
 		}
-		// Redis confirms subscriptions nevertheless (CLIENT_PUSHING).
+		// Redis confirms subscriptions even then (CLIENT_PUSHING).
 		a.mute = (s.off || s.skip) && a.listens == ""
 		s.skip = false
 	}
@@ -189,7 +188,7 @@ func (s *session) command(q *request) (*wire.Command, error) {
 	return o, nil
 }
 
-// unframed says why a command is refused; "": it is not.
+// unframed returns why a command is refused; "" if it is not.
 func unframed(name, sub, word string) string {
 	switch name {
 	case "MONITOR", "SYNC", "PSYNC":
@@ -202,7 +201,7 @@ func unframed(name, sub, word string) string {
 	return ""
 }
 
-// reply has CLIENT REPLY answered in any case.
+// reply makes the server answer a CLIENT REPLY in any case.
 func (s *session) reply(a *asked, q *request, mode string) []byte {
 	switch mode {
 	case "ON":
@@ -220,7 +219,7 @@ func (s *session) reply(a *asked, q *request, mode string) []byte {
 	return encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("ON")})
 }
 
-// transact sees to MULTI and what ends it. It returns what is to be expected instead of a.
+// transact handles MULTI and the commands that end it. It returns what to expect instead of a.
 func (s *session) transact(a *asked) *asked {
 	switch {
 	case a.Name == "RESET":
@@ -250,7 +249,7 @@ func (s *session) transact(a *asked) *asked {
 	return a
 }
 
-// use remembers the database, before the answer: more commands may have been sent behind.
+// use records the database before the answer, since further commands may already have been sent.
 func (s *session) use(a *asked) {
 	if a.db >= 0 {
 		s.database = a.db

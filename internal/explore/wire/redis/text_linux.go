@@ -11,15 +11,15 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// What people read is cut.
+// Limits of what people are shown.
 const (
 	maxWord    = 60   // bytes of an argument
 	maxCommand = 1000 // bytes of a command
 	maxAnswer  = 80   // characters of an answer
 )
 
-// commandText is a command in one line. Of a script it has the digits that EVAL and EVALSHA
-// have in common, of a password nothing.
+// commandText returns a command in one line. A script appears as digits that EVAL and EVALSHA have in
+// common. A password does not appear.
 func commandText(args [][]byte) string {
 	name := strings.ToUpper(string(args[0]))
 	words := []string{strings.ToUpper(word(args[0]))}
@@ -29,7 +29,7 @@ func commandText(args [][]byte) string {
 		words[0] = strings.Replace(name, "EVALSHA", "EVAL", 1)
 		words = append(words, script(name, rest[0]))
 		if rest = rest[1:]; len(rest) > 0 {
-			rest = rest[1:] // how many keys there are
+			rest = rest[1:] // the number of keys
 		}
 	case len(rest) > 0 && name == "AUTH":
 		words, rest = append(words, "***"), nil
@@ -51,7 +51,7 @@ func commandText(args [][]byte) string {
 	return strings.Join(words, " ")
 }
 
-// script names one by the first six digits of its SHA-1, a function by its name.
+// script names a script by the first six digits of its SHA-1, and a function by its name.
 func script(name string, text []byte) string {
 	switch {
 	case strings.HasPrefix(name, "EVALSHA"):
@@ -72,7 +72,7 @@ func hasSubcommands(name string) bool {
 	return false
 }
 
-// word is an argument, in quotes where it would not be one word.
+// word returns an argument, in quotes if it would not be one word.
 func word(b []byte) string {
 	end := len(b)
 	if end > maxWord {
@@ -93,7 +93,7 @@ func word(b []byte) string {
 	return s
 }
 
-// escape writes what cannot be printed as Go does.
+// escape writes unprintable characters as Go does.
 func escape(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -109,7 +109,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// answerText is an answer in one line.
+// answerText returns an answer in one line.
 func answerText(v *value) string {
 	var b strings.Builder
 	v.write(&b, true)
@@ -124,7 +124,7 @@ func cut(s string) string {
 	return string(runes[:maxAnswer-1]) + "…"
 }
 
-// write stops when there is enough for cut.
+// write stops when there is enough text for cut.
 func (v *value) write(b *strings.Builder, outermost bool) {
 	text := string(v.text[:min(len(v.text), 4*maxAnswer)])
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Tap stands before a server and keeps what goes over it, in the order of the connections.
+// A Tap relays to a server and records the bytes of each connection, in the order of the connections.
 type Tap struct {
 	Address string
 
@@ -20,7 +20,7 @@ type Tap struct {
 	heard []*heard
 }
 
-// heard is one connection: what went to the server, and what went to the program.
+// heard is one connection: the bytes to the server, and those to the program.
 type heard struct {
 	up, down bytes.Buffer
 	ended    chan struct{}
@@ -39,9 +39,9 @@ func NewTap(t testing.TB, server string) *Tap {
 		for {
 			program, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
-			up, err := net.Dial("tcp", server) // here, so that connections come in their order
+			up, err := net.Dial("tcp", server) // dial here, so that connections come in their order
 			if err != nil {
 				_ = program.Close()
 				return
@@ -56,7 +56,7 @@ func NewTap(t testing.TB, server string) *Tap {
 	return tap
 }
 
-// relay hands on what the two sides say, until both have hung up.
+// relay relays between the two sides until both have hung up.
 func (h *heard) relay(program, server net.Conn) {
 	defer close(h.ended)
 	defer program.Close()
@@ -72,8 +72,8 @@ func (*heard) copy(to, from net.Conn, kept *bytes.Buffer) {
 	_ = to.(*net.TCPConn).CloseWrite()
 }
 
-// Said waits for the end of all connections, and returns what was said on each: to the
-// server, and to the program.
+// Said waits for the end of all connections. It returns the bytes of each: to the server, and to the
+// program.
 func (tap *Tap) Said(t testing.TB) (said [][2][]byte) {
 	t.Helper()
 	tap.mu.Lock()
@@ -100,8 +100,8 @@ func Through(t testing.TB, gate wire.Gate, p wire.Protocol, server string) *Both
 	return b
 }
 
-// Said waits for the end of all connections, and returns what was said on each side of the
-// gate. There must be as many on each, and at least one.
+// Said waits for the end of all connections, and returns the bytes on each side of the gate. There must
+// be equally many on each side, and at least one.
 func (b *Both) Said(t testing.TB) (program, server [][2][]byte) {
 	t.Helper()
 	program, server = b.Program.Said(t), b.Server.Said(t)
@@ -111,7 +111,7 @@ func (b *Both) Said(t testing.TB) (program, server [][2][]byte) {
 	return program, server
 }
 
-// Difference says where bytes differ; "": nowhere.
+// Difference describes where bytes differ; "" if nowhere.
 func Difference(got, want []byte) string {
 	if bytes.Equal(got, want) {
 		return ""

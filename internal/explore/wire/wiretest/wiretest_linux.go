@@ -1,5 +1,5 @@
-// Package wiretest puts a gate that is never shut in front of a real server: what a
-// client and the server say to each other through it must be what they say without.
+// Package wiretest puts an open gate in front of a real server. Client and server must exchange the
+// same bytes through it as without it.
 package wiretest
 
 import (
@@ -10,29 +10,28 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Recorder is a Gate that is never shut and notes each command, as Arrived has it.
+// A Recorder is an open Gate that records each command as Arrived receives it.
 type Recorder struct {
 	wire.Open
 	mu       sync.Mutex
 	commands []*wire.Command
 }
 
-// Arrived is wire.Gate's.
+// Arrived implements wire.Gate.
 func (r *Recorder) Arrived(o *wire.Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.commands = append(r.commands, o)
 }
 
-// Commands are those that have come, in their order. Their answers may be under way.
+// Commands returns the commands so far, in order. Their answers may be on the way.
 func (r *Recorder) Commands() []*wire.Command {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]*wire.Command(nil), r.commands...)
 }
 
-// Proxy listens on a free port of loopback in front of server, until the test ends, and
-// returns where.
+// Proxy listens on a free loopback port in front of server until the test ends. It returns the address.
 func Proxy(t testing.TB, gate wire.Gate, p wire.Protocol, server string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,6 +22,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 //go:embed [0-9]*-* python node
@@ -140,7 +142,11 @@ func Find(which string) (Exercise, error) {
 	n, _ := strconv.Atoi(which)
 	i := slices.IndexFunc(all, func(e Exercise) bool { return e.Number == n || e.Folder == which || e.Name() == which })
 	if i < 0 {
-		return Exercise{}, fmt.Errorf("there is no exercise %q; give 1 to %d, as shop exercise list shows them", which, len(all))
+		var names []string
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return Exercise{}, nearest.Unknown("exercise", which, names, "shop exercise list")
 	}
 	return all[i], nil
 }

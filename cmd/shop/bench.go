@@ -25,37 +25,32 @@ type benchOptions struct {
 	shops      shopFlags
 	output     output
 
-	few bool // no --strategy
+	few bool // --strategy is not given
 }
 
 func benchCommand() *cobra.Command {
 	var o benchOptions
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure what strategies sell a second, over the number of clients",
-		Long: `Measure what strategies sell a second, and how long buyers wait, over the number
-of clients. All ask for one product, each again as soon as it is answered, and
-the stock has no end. The rounds of all strategies and clients go in turn, so a
-machine that is slow for a while is slow to all; medians are shown. Unless strategies are named,
-the first of each family is measured that holds in a crowd and under a crash.
-
-With --report FILE.html there is a picture of it. Servers, shops and clients share
-the machine: compare the strategies of one run, and not two runs.`,
-		Example: `  shop bench
-  shop bench --engine local --strategy for-update,redis-lua,coalesced --report bench.html
-  shop bench --engine local --local-db postgres --clients 64,640 --admission off`,
+		Short: "Measure the throughput of strategies for several numbers of clients",
+		Long: `Measure sales per second and waiting times for several numbers of clients. All clients buy one
+product without end. The medians of interleaved rounds are shown. Default strategies: the first of each
+family that holds under two conditions, rush and crash. Compare strategies of one run, not of two runs.`,
+		Example: `  shop bench --strategy for-update,redis-lua --clients 1,16
+  shop bench --engine local --local-db postgres --report bench.html`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", nil, "strategies by name, a,b,...; or all; unless given, one of each family")
-	flags.IntSliceVar(&o.clients, "clients", []int{1, 4, 16, 64, 256}, "numbers of clients, rising")
-	flags.IntVar(&o.processes, "processes", 1, "shop processes, among which the clients are divided")
-	flags.IntVar(&o.rounds, "rounds", 3, "rounds of each strategy with each number of clients")
-	flags.DurationVar(&o.round, "round", 2*time.Second, "how long a round lasts, of which a third is not counted")
+	flags.StringSliceVar(&o.strategies, "strategy", nil, strategyUsage+" (default: one per family)")
+	flags.IntSliceVar(&o.clients, "clients", []int{1, 4, 16, 64, 256}, "numbers of clients, ascending")
+	flags.IntVar(&o.processes, "processes", 1, "number of shop processes")
+	flags.IntVar(&o.rounds, "rounds", 3, "rounds per strategy and number of clients")
+	flags.DurationVar(&o.round, "round", 2*time.Second, roundUsage)
 	o.engines.registerOwn(c)
 	o.shops.register(c, true)
 	o.output.register(c)
+	setHelp(c, "docs/reference/benchmarks.md", "strategy", "clients", "engine", "local-db", "report")
 	return c
 }
 
@@ -95,29 +90,26 @@ func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error)
 			o.strategies[i] = lockstrategy.Resolve(name)
 		}
 	}
-	if o.strategies, err = choose("--strategy", o.strategies, lockstrategy.Names()); err != nil {
+	if o.strategies, err = choose("strategy", o.strategies, lockstrategy.Names(), "shop strategies"); err != nil {
 		return config, err
 	}
 	if len(o.clients) == 0 {
-		return config, errors.New("--clients is empty; give numbers such as 1,16,256")
+		return config, errors.New("--clients needs numbers, for example 1,16,256")
 	}
 	for i, n := range o.clients {
-		if n < 1 || n > 20_000 {
-			return config, fmt.Errorf("--clients has %d; 1 to 20000 are allowed", n)
+		if err := checkRange("clients", n, 1, 20_000); err != nil {
+			return config, err
 		}
 		if i > 0 && n <= o.clients[i-1] {
-			return config, fmt.Errorf("--clients has %d after %d; give rising numbers", n, o.clients[i-1])
+			return config, fmt.Errorf("--clients must ascend (got %d after %d)", n, o.clients[i-1])
 		}
 	}
-	switch {
-	case o.processes < 1 || o.processes > 64:
-		return config, fmt.Errorf("--processes is %d; 1 to 64 are allowed", o.processes)
-	case o.rounds < 1 || o.rounds > 100:
-		return config, fmt.Errorf("--rounds is %d; 1 to 100 are allowed", o.rounds)
-	case o.round < 300*time.Millisecond || o.round > time.Minute:
-		return config, fmt.Errorf("--round is %s; 300ms to 1m are allowed", o.round)
-	}
-	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
+	if err := cmp.Or(
+		checkRange("processes", o.processes, 1, 64),
+		checkRange("rounds", o.rounds, 1, 100),
+		checkRange("round", o.round, 300*time.Millisecond, time.Minute),
+		o.engines.checkOwn(), o.shops.validate(),
+	); err != nil {
 		return config, err
 	}
 	return o.engines.config(c, o.shops.Settings)

@@ -36,20 +36,20 @@ func TestBench(t *testing.T) {
 func TestBenchBadInput(t *testing.T) {
 	t.Parallel()
 	wantOneLine(t, "bench", map[string]string{
-		"--strategy nosuch":    `--strategy "nosuch" is not known`,
-		"--strategy=":          "--strategy is empty",
+		"--strategy nosuch":    `unknown strategy "nosuch"`,
+		"--strategy=":          "--strategy needs names, or all",
 		"--strategy unit-rows": "nothing of this can run here: unit-rows: ",
-		"--clients 4,1":        "--clients has 1 after 4; give rising numbers",
-		"--clients 0":          "--clients has 0; 1 to 20000 are allowed",
+		"--clients 4,1":        "--clients must ascend (got 1 after 4)",
+		"--clients 0":          "--clients must be between 1 and 20000 (got 0)",
 		"--clients=":           "--clients",
-		"--processes 0":        "--processes is 0",
-		"--rounds 0":           "--rounds is 0",
-		"--round 1ms":          "--round is 1ms; 300ms to 1m are allowed",
-		"--engine url":         `--engine is "url"; this command starts its servers: embedded or local`,
-		"--local-db postgres":  "--local-db is for --engine local",
-		"--admission maybe":    `--admission is "maybe"`,
-		"--db-conns 1":         "--db-conns is 1",
+		"--processes 0":        "--processes must be between 1 and 64 (got 0)",
+		"--rounds 0":           "--rounds must be between 1 and 100 (got 0)",
+		"--round 1ms":          "--round must be between 300ms and 1m (got 1ms)",
+		"--engine url":         `unknown engine "url"; choose from: `,
+		"--local-db postgres":  "--local-db requires --engine local",
+		"--admission maybe":    `unknown admission "maybe"`,
+		"--db-conns 1":         "--db-conns must be at least 2 (got 1)",
 		"--report x.svg":       "unknown ending",
-		"64":                   `bench takes no arguments, and "64" is one`,
+		"64":                   `bench takes no arguments (got "64")`,
 	})
 }

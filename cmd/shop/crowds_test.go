@@ -130,11 +130,11 @@ func TestRushStrikeBadInput(t *testing.T) {
 	t.Parallel()
 	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // of SQL alone
 	for _, c := range []struct{ name, says string }{
-		{"nosuch", `--strike "nosuch" is not known; there are crash, `},
-		{string(promise.DBFailover), "--strike db-failover is of shop verify --fault alone"},
-		{string(promise.LeaseRevoked), "lease-revoked cannot be struck on this engine: the engine has started neither ZooKeeper nor etcd; there are crash, "},
+		{"nosuch", `unknown fault "nosuch"; list them with: shop help faults`},
+		{string(promise.DBFailover), "--strike cannot inject db-failover: "},
+		{string(promise.LeaseRevoked), "cannot inject lease-revoked on this engine: the engine has started neither ZooKeeper nor etcd; choose from: crash, "},
 		{string(promise.Partition), "it takes 2 processes or more"},
-		{string(promise.Latency), "nothing would be struck: " + spared + ": latency strikes only what uses redis or "},
+		{string(promise.Latency), "the fault affects none of the strategies: " + spared + ": latency strikes only what uses redis or "},
 	} {
 		code, stdout, stderr := exitCode(t, "rush", "--strategy", spared, "--strike", c.name)
 		if code != exitHarness || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {

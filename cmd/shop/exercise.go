@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,46 +23,42 @@ import (
 
 func exerciseCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "exercise",
-		Short: "Write the locks yourself: a task, a check that says what goes wrong, hints",
-		Long: `Exercises on your own files. They start with a sale that one statement repairs,
-and end with a lock over two stores. start copies a small module. check holds
-your code to every order of a few buyers' commands, among them those in which a
-lease runs out or a buyer crashes, and to a crowd; with --engine local also to
-real faults on private servers. It says in which step what went wrong.
-
-docs/reference/exercises.md has more.`,
-		Example: `  shop exercise list
-  shop exercise start 1 first
-  shop exercise check first
-  shop exercise hint 1 1
-  shop exercise solution 1
-  shop exercise start 1 first-py --language python`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("exercise has no %q; there are list, start, check, hint, solution", args[0])
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:   "exercise COMMAND",
+		Short: "Write the locks yourself, with a check and hints",
+		Long: `Write the locks yourself. Each exercise is a small folder with a task and your file. The check runs
+your code alone, in every interleaving of a few buyers, and in bursts, and names the step that fails.`,
+		Example: `  shop exercise start 1 first
+  shop exercise check first`,
+		DisableFlagsInUseLine: true,
 	}
+	onlySubcommands(c)
+	setHelp(c, "docs/reference/exercises.md")
 	c.AddCommand(exerciseListCommand(), exerciseStartCommand(), exerciseCheckCommand(), exerciseHintCommand(), exerciseSolutionCommand())
 	return c
 }
 
-// exactly refuses other than so many arguments, by the usage.
+// exactly requires n arguments. usage describes them, with an example.
 func exactly(n int, usage string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return errors.New("give " + usage)
+			return fmt.Errorf("%s needs %s (got %d arguments)", c.Name(), usage, len(args))
 		}
 		return nil
 	}
 }
 
+// exerciseNumbers returns the numbers that a shell completes.
+func exerciseNumbers() (numbers []string) {
+	all, _ := exercises.All() // without the exercises, nothing to complete
+	for _, e := range all {
+		numbers = append(numbers, strconv.Itoa(e.Number))
+	}
+	return numbers
+}
+
 func exerciseListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "The exercises, and which you have solved", Example: "  shop exercise list", Args: noArguments,
+		Use: "list", Short: "List the exercises and your progress", Example: "  shop exercise list", Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := exercises.All()
 			if err != nil {
@@ -90,18 +87,18 @@ func exerciseStartCommand() *cobra.Command {
 	var language string
 	c := &cobra.Command{
 		Use: "start N DIR", Short: "Copy an exercise into a new folder",
-		Long: `Copy an exercise into a new folder: the task, your file, and a module that is
-built from the module cache, offline.`,
+		Long: `Copy an exercise into a new folder: the task, your file, and a module that builds offline.`,
 		Example: `  shop exercise start 1 first
   shop exercise start 2 second --language node`,
-		Args: exactly(2, "an exercise and a new folder: shop exercise start 1 first"),
+		ValidArgsFunction: completeFirst(exerciseNumbers),
+		Args:              exactly(2, "an exercise and a new folder, for example: shop exercise start 1 first"),
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := exercises.Find(args[0])
 			if err != nil {
 				return err
 			}
 			if args[1] == "" {
-				return errors.New("the folder's name is empty; give a new folder: shop exercise start 1 first")
+				return errors.New("start needs the name of a new folder, for example: shop exercise start 1 first")
 			}
 			written, err := exercise.Start(c.Context(), e, args[1], language)
 			if err != nil {
@@ -112,7 +109,7 @@ built from the module cache, offline.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&language, "language", "go", "go; of the first exercises also node or python, which need Linux, MariaDB and Redis to be checked")
+	c.Flags().StringVar(&language, "language", "go", "`language` of your file: go, or for the first exercises node, python")
 	return c
 }
 
@@ -120,35 +117,29 @@ func exerciseCheckCommand() *cobra.Command {
 	var engineName string
 	var o output
 	c := &cobra.Command{
-		Use: "check [DIR]", Short: "Hold your code to its exercise",
-		Long: `Compile the code of a folder that start has made, and hold it to its exercise:
-buyers one after the other, every order of a few buyers' commands, a crowd in two
-processes and, with --engine local, faults on private servers. It ends at the
-first thing that goes wrong. The code runs in processes of its own.
+		Use: "check [DIR]", Short: "Check your code",
+		Long: `Compile your code and check it: buyers one by one, every interleaving of a few buyers, a burst in two
+processes and, with --engine local, real faults. The check ends at the first failure. Your code runs in
+child processes.
 
-Exit code: 0 when it passes, 1 when something goes wrong, 2 when it does not
-compile or something is missing, 3 when not enough was seen; 130 after Ctrl-C.`,
+Exit codes: 0 passed, 1 failed, 2 not compiled or a server unavailable, 3 nothing proved,
+130 interrupted.`,
 		Example: `  shop exercise check first
-  cd first && shop exercise check
-  shop exercise check first --engine local
-  shop exercise check first --report what-went-wrong.html`,
+  shop exercise check first --engine local`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return errors.New("give one folder, or none for this one")
+				return fmt.Errorf("check takes one folder (got %d); without one, it checks the current folder", len(args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if engineName != engine.Embedded && engineName != engine.Local {
-				return fmt.Errorf("--engine is %q; give %s or %s", engineName, engine.Embedded, engine.Local)
-			}
-			if err := o.check(nil); err != nil {
+			if err := cmp.Or(checkEngine(engineName), o.check(nil)); err != nil {
 				return err
 			}
 			return checkExercise(c, append(args, ".")[0], engineName == engine.Local, &o)
 		},
 	}
-	c.Flags().StringVar(&engineName, "engine", engine.Embedded, "embedded, or local: also the exercise's faults, on private servers")
+	c.Flags().StringVar(&engineName, "engine", engine.Embedded, "embedded, or local for real faults on private servers")
 	o.register(c)
 	return c
 }
@@ -181,7 +172,7 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 		fmt.Fprintf(out, "%d. %s\n", e.Number, e.Title)
 		r.Print(out)
 		if r.Passed() && language == "" && !faults {
-			fmt.Fprintf(out, "\nfaults: those that the searches name; --engine local strikes real ones on private servers: %s\n", strings.Join(e.Faults, ", "))
+			fmt.Fprintf(out, "\nfaults so far: the events of the searches; --engine local injects real ones on private servers: %s\n", strings.Join(e.Faults, ", "))
 		}
 		return nil
 	})
@@ -192,7 +183,7 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	case judge.Wrong:
 		return &exitError{exitBroken, ""}
 	case judge.Unsure:
-		return &exitError{exitInconclusive, "nothing is wrong as far as was seen, and that was not enough"}
+		return &exitError{exitInconclusive, "the check found no failure, but its runs prove too little"}
 	case judge.Broken:
 		return &exitError{exitHarness, "the check itself failed: " + r.Last().Why}
 	}
@@ -201,8 +192,9 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 
 func exerciseHintCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "hint N K", Short: "The first, second or third hint; the last says what to write",
-		Example: "  shop exercise hint 1 1", Args: exactly(2, "an exercise and 1, 2 or 3: shop exercise hint 1 1"),
+		Use: "hint N K", Short: "Show a hint, 1 to 3; the last one says what to write",
+		Example: "  shop exercise hint 1 1", Args: exactly(2, "an exercise and a hint from 1 to 3, for example: shop exercise hint 1 1"),
+		ValidArgsFunction: completeFirst(exerciseNumbers),
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := exercises.Find(args[0])
 			if err != nil {
@@ -210,7 +202,7 @@ func exerciseHintCommand() *cobra.Command {
 			}
 			k, err := strconv.Atoi(args[1])
 			if err != nil || k < 1 || k > len(e.Hints) {
-				return fmt.Errorf("there is no hint %q; give 1 to %d", args[1], len(e.Hints))
+				return fmt.Errorf("the hint must be between 1 and %d (got %q)", len(e.Hints), args[1])
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), e.Hints[k-1])
 			return err
@@ -221,8 +213,9 @@ func exerciseHintCommand() *cobra.Command {
 func exerciseSolutionCommand() *cobra.Command {
 	var language string
 	c := &cobra.Command{
-		Use: "solution N", Short: "The reference solution, and why it is right",
-		Example: "  shop exercise solution 1", Args: exactly(1, "one exercise: shop exercise solution 1"),
+		Use: "solution N", Short: "Show the reference solution and why it holds",
+		Example: "  shop exercise solution 1", Args: exactly(1, "one exercise, for example: shop exercise solution 1"),
+		ValidArgsFunction: completeFirst(exerciseNumbers),
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := exercises.Find(args[0])
 			if err != nil {
@@ -246,6 +239,6 @@ func exerciseSolutionCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&language, "language", "go", "go, node or python")
+	c.Flags().StringVar(&language, "language", "go", "`language`: go, node or python")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,14 +14,12 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
-
-// exitBudget: the search ended before it was complete.
-const exitBudget = exitInconclusive
 
 type exploreOptions struct {
 	strategy  string
@@ -40,57 +39,40 @@ type exploreOptions struct {
 	budget    time.Duration
 	schedules int
 	format    string
-	output    output // its json is the same as --format json
+	output    output // its --json means --format json
 	replay    string
 	first     bool
 
 	engines engineFlags
-	app     appFlags // of a program that is not ours
+	app     appFlags
 }
 
 func exploreCommand() *cobra.Command {
 	var o exploreOptions
 	c := &cobra.Command{
 		Use:   "explore STRATEGY | --app FILE",
-		Short: "Run every order of a few buyers' commands; show the shortest that breaks",
-		Long: `Run a strategy's own code through every order in which the SQL and Redis
-commands of a few buyers can reach the servers, one command at a time, each
-order from the same restored state. The first to break is shown as a table, with
-a line that runs it again.
+		Short: "Run every interleaving of a few buyers and show the shortest violation",
+		Long: `Run a strategy, or your own program with --app, through every interleaving of a few buyers' SQL and
+Redis commands. The shortest schedule that breaks a promise is shown as a table, with a replay string.
+--app takes a program in any language (Linux); --app-example prints its description file.
 
-With --app the code is a program of your own, in any language, as it is: gates
-stand where it looks for MySQL, PostgreSQL and Redis. docs/guides/test-your-shop.md is the
-way from your shop to a witness; --app-example prints the file to begin with.
-
-Each buyer is a process of its own, unless --instances shared puts all into one.
-docs/design/explorer.md has the method, and what it cannot find.
-
-Exit code: 0 when no order breaks; 1 when one does, or when a buyer deletes the
-lock of another and the catalogue says that it never does; 2 when something is missing
-or down; 3 when nothing was found and the budget is spent, or none of
-the events had anything to strike, or, with --app, when runs were void or there was one order alone; 130 after Ctrl-C.`,
-		Example: `  shop explore none
-  shop explore redis --events expire
-  shop explore setnx --events crash --report witness.md
-  shop explore transaction --engine local
-  shop explore transaction --engine local --local-db postgres-repeatable-read
-  shop explore redlock --events forget --bound 2
-  shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3
-  shop explore --app-example > oversell.yaml
-  shop explore --app oversell.yaml --app-check
-  shop explore --app oversell.yaml --events expire --save witness.json`,
+Exit codes: 0 no violation, 1 a violation or a released lock of another holder, 2 error, 3 the search
+was incomplete or proved nothing, 130 interrupted.`,
+		Example: `  shop explore redis --events expire
+  shop explore --app oversell.yaml --report witness.html`,
+		ValidArgsFunction: completeFirst(lockstrategy.Names),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 && isReport(args[1]) {
 				return fmt.Errorf("explore takes one strategy; to write a file use --report %s", args[1])
 			}
 			if o.app.file != "" || o.app.example {
 				if len(args) > 0 {
-					return fmt.Errorf("--app names the program; %q is one word too many", args[0])
+					return fmt.Errorf("explore takes a strategy or --app, not both (got %q)", args[0])
 				}
 				return nil
 			}
 			if len(args) != 1 {
-				return fmt.Errorf("give one strategy; there are %s", strings.Join(lockstrategy.Names(), ", "))
+				return fmt.Errorf("explore needs one strategy (got %d); list them with: shop strategies", len(args))
 			}
 			return nil
 		},
@@ -107,37 +89,30 @@ the events had anything to strike, or, with --app, when runs were void or there 
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.buyers, "buyers", 2, "buyers; 2 to 8")
+	flags.IntVar(&o.buyers, "buyers", 2, "number of buyers, 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
-	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units per order, for the buyers in turn: 1,2; each 1 to 8")
-	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part among which the stock lies when an order begins, for strategies that divide it; 0: it is in the product's own row")
-	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
-	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: "+explore.EventNames()+"; or all")
-	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
-	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for any number; unless it is given, 3 buyers and more have 2")
-	flags.BoolVar(&o.full, "full", false, "run each order to its end, also after a state that another has come to (on a server always, but MariaDB and PostgreSQL of --engine local)")
-	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
-	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
+	flags.Int64SliceVar(&o.units, "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
+	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part with the initial stock; 0: the product's row")
+	flags.StringVar(&o.product, "product", "explored", "`name` of the product; each run deletes its records")
+	flags.StringSliceVar(&o.events, "events", nil, "`events`, once each: "+explore.EventNames()+", or all")
+	flags.IntVar(&o.maxEvents, "max-events", 0, "maximum events per schedule; 0: all")
+	flags.IntVar(&o.bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
+	showDefault(flags, "bound", "-1; with 3 or more buyers: 2")
+	flags.BoolVar(&o.full, "full", false, "every schedule to its end, without state merging")
+	flags.BoolVar(&o.overlap, "overlap", false, "concurrent commands of two buyers at one server, too")
+	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
 	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for all orders, each from another buyer")
-	flags.StringVar(&o.before, "before", "", "check before the strategy: sold-out-check, failing-read (the check's reads fail) or admission")
-	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
+	flags.StringVar(&o.before, "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))
+	flags.BoolVar(&o.first, "first", false, "end at the first violation, not necessarily the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
-	flags.IntVar(&o.schedules, "max-schedules", 0, "a budget that no machine's speed changes: at most so many runs; 0 for any number")
-	flags.StringVar(&o.format, "format", "text", "what is printed: "+formatNames())
+	flags.IntVar(&o.schedules, "max-schedules", 0, "maximum schedules; 0: unlimited")
+	flags.StringVar(&o.format, "format", "text", "printed format: "+strings.Join(witness.FormatNames(), ", "))
 	o.output.register(c)
-	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
+	flags.StringVar(&o.replay, "replay", "", "replay `string`, or file of --save, to run again")
 	o.engines.register(c)
 	o.app.registerExplore(c)
+	setHelp(c, "docs/guides/test-your-shop.md", "events", "buyers", "app", "replay", "report")
 	return c
-}
-
-// formatNames are those of --format, for a help text.
-func formatNames() string {
-	var names []string
-	for _, f := range witness.Formats() {
-		names = append(names, f.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 func (o *exploreOptions) run(c *cobra.Command) (err error) {
@@ -156,7 +131,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	if server, err := localserver.DatabaseNamed(o.engines.localDB); err == nil && dialect.WhyUnexplored(server.Database) != "" {
-		return errors.New("--local-db: " + dialect.WhyUnexplored(server.Database)) // before a server is started
+		return errors.New("--local-db: " + dialect.WhyUnexplored(server.Database))
 	}
 	if !config.Overlap {
 		defer explore.OneProcessor(engines.Name == engine.Local)()
@@ -188,20 +163,20 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // what there is was printed
+		return ctx.Err()
 	}
 	return o.exit(report, config.Strategy.Lock)
 }
 
-// exit is the command's exit code: a break first, then a search that was no proof.
+// exit returns the exit code: first for a violation, then for a search that proved nothing.
 func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) error {
 	switch {
 	case r.Violations > 0:
 		return &exitError{exitBroken, ""}
 	case r.Foreign > 0 && !lock.FreesAnothers:
-		return &exitError{exitBroken, o.strategy + ": a buyer deletes the lock of another, and the catalogue promises that only its holder frees it"}
+		return &exitError{exitBroken, o.strategy + ": a buyer released another holder's lock, which the catalogue rules out"}
 	case !r.Complete:
-		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", o.strategy)}
+		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", o.strategy)}
 	case r.Empty():
 		return &exitError{exitInconclusive, fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", o.strategy, strings.Join(o.events, ", "))}
 	}
@@ -212,8 +187,8 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err error) {
 	name := lockstrategy.Resolve(o.strategy)
 	entry, ok := lockstrategy.ByName(name)
-	if !ok || o.strategy == "" { // "" is none in a URL, and here a slip
-		return config, fmt.Errorf("strategy %q is not known; there are %s", o.strategy, strings.Join(lockstrategy.Names(), ", "))
+	if !ok || o.strategy == "" { // in a URL, "" means none
+		return config, unknownStrategy(o.strategy)
 	}
 	events, err := explore.ParseEvents(o.events)
 	if err != nil {
@@ -222,13 +197,11 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if err := o.checkSearch(c, o.buyers, events); err != nil {
 		return config, err
 	}
-	switch {
-	case o.app.check || o.app.save != "" || o.app.allowed != "" || c.Flags().Changed("tries"):
-		return config, errors.New("--app-check, --save, --tries and --" + wipeFlag + " are for a program of your own; give --app FILE")
-	case c.Flags().Changed("before") && o.before == "":
-		return config, errors.New("--before is empty; give sold-out-check, failing-read or admission, or leave it out")
-	case o.instances != "own" && o.instances != "shared":
-		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
+	if err := cmp.Or(rejectFlags(c, needsApp, "app-check", "save", "tries", wipeFlag), checkChoice("instances", o.instances, "own", "shared")); err != nil {
+		return config, err
+	}
+	if c.Flags().Changed("before") && o.before == "" {
+		return config, fmt.Errorf("--before needs a check; choose from: %s", strings.Join(texts(own.Fronts()), ", "))
 	}
 	if err := product.CheckName(o.product); err != nil {
 		return config, fmt.Errorf("--product %w", err)
@@ -237,7 +210,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
 		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", OneKey: o.oneKey, Before: explore.Front(o.before), Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
-	// Not where it says "N of N", nor where a server's own choices count.
+	// Symmetry reduction would change "N of N" of a complete search, and a server's own choices are not symmetric.
 	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
@@ -247,19 +220,19 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--replay: %w", err)
 	}
 	if s.Strategy != name {
-		return config, fmt.Errorf("--replay is of the strategy %q, not of %s", s.Strategy, name)
+		return config, fmt.Errorf("--replay is a string for strategy %s, not for %s; use: shop explore %[1]s --replay ...", s.Strategy, name)
 	}
 	if err := o.agrees(c, s); err != nil {
 		return config, err
 	}
-	// The line says the rest.
+	// The replay string sets the rest.
 	config.Buyers, config.Stock, config.Units, config.Parts = s.Buyers, s.Stock, s.Units, s.Parts
 	config.Shared, config.OneKey, config.Events = s.Shared, s.OneKey, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
 }
 
-// agrees refuses a flag that contradicts the replay string: the string has these values already.
+// agrees rejects a flag that contradicts the replay string.
 func (o *exploreOptions) agrees(c *cobra.Command, s explore.Schedule) error {
 	for _, f := range []struct {
 		name string
@@ -273,31 +246,31 @@ func (o *exploreOptions) agrees(c *cobra.Command, s explore.Schedule) error {
 		{"one-key", o.oneKey == s.OneKey},
 	} {
 		if flag := c.Flags().Lookup(f.name); flag.Changed && !f.same {
-			return fmt.Errorf("--%s is %s, and the replay string has another value; leave the flag out", f.name, strings.Trim(flag.Value.String(), "[]"))
+			return fmt.Errorf("--%s %s contradicts the replay string; leave out the flag", f.name, strings.Trim(flag.Value.String(), "[]"))
 		}
 	}
 	return nil
 }
 
-// checkSearch reads the flags of any search, and sets what follows from others.
+// checkSearch checks the flags of every search, and sets the values that depend on other flags.
 func (o *exploreOptions) checkSearch(c *cobra.Command, buyers int, events []explore.Event) error {
 	if o.output.json {
 		o.format = "json"
 	}
-	if _, known := witness.FormatNamed(o.format); !known {
-		return fmt.Errorf("--format is %q; there are %s", o.format, formatNames())
+	if err := checkChoice("format", o.format, witness.FormatNames()...); err != nil {
+		return err
 	}
 	switch {
 	case o.budget <= 0:
-		return fmt.Errorf("--budget is %s; give some time", o.budget)
+		return fmt.Errorf("--budget must be more than 0s (got %s)", o.budget)
 	case o.schedules < 0:
-		return fmt.Errorf("--max-schedules is %d; give 1 or more, or 0 for any number", o.schedules)
+		return fmt.Errorf("--max-schedules must be 1 or more, or 0 for unlimited (got %d)", o.schedules)
 	case o.maxEvents < 0:
-		return fmt.Errorf("--max-events is %d; give 1 or more, or 0 for all", o.maxEvents)
+		return fmt.Errorf("--max-events must be 1 or more, or 0 for all (got %d)", o.maxEvents)
 	case o.maxEvents > 0 && len(events) == 0:
-		return errors.New("--max-events is for --events, and there are none")
+		return errors.New("--max-events requires --events")
 	case o.bound < -1:
-		return fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
+		return fmt.Errorf("--bound must be 0 or more, or -1 for unlimited (got %d)", o.bound)
 	}
 	if buyers > 2 && !c.Flags().Changed("bound") {
 		o.bound = 2

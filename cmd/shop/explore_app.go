@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
@@ -19,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/trial"
 )
 
-// appFlags are those of a program that is not ours.
+// appFlags are the flags for a program of the user's.
 type appFlags struct {
 	file    string
 	example bool
@@ -29,34 +31,37 @@ type appFlags struct {
 	allowed string
 }
 
-// wipeFlag names the server whose data may go.
+// wipeFlag names a remote server whose data may be deleted.
 const wipeFlag = "yes-this-database-may-be-wiped"
 
-func (a *appFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&a.file, "app", "", "a `file` that describes a program in any language, as shop explore --app-example prints one")
-	flags.IntVar(&a.tries, "tries", target.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
-	flags.StringVar(&a.allowed, wipeFlag, "", "with --app: the `host:port` of a server that is not on this machine and may be reset again and again")
+// needsApp is the error for a flag that works only with --app.
+const needsApp = "requires --app FILE"
+
+func (a *appFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&a.file, "app", "", "`file` that describes your program; see shop explore --app-example")
+	flags.IntVar(&a.tries, "tries", target.DefaultTries, "maximum futile retries in a row while another buyer can run")
+	flags.StringVar(&a.allowed, wipeFlag, "", "`host:port` of a remote server that the search can reset")
 }
 
 func (a *appFlags) registerExplore(c *cobra.Command) {
-	a.register(c)
-	flags := c.Flags()
-	flags.BoolVar(&a.example, "app-example", false, "print such a file, with comments")
-	flags.BoolVar(&a.check, "app-check", false, "with --app: start everything, run each buyer once alone, and say what was seen")
-	flags.StringVar(&a.save, "save", "", "with --app: a `file` for the witness; --replay FILE runs it again after a change of the program")
+	addFlags(c, underProgram, func(flags *pflag.FlagSet) {
+		a.register(flags)
+		flags.BoolVar(&a.example, "app-example", false, "example file for --app, with comments")
+		flags.BoolVar(&a.check, "app-check", false, "one run of each buyer and a summary, without a search")
+		flags.StringVar(&a.save, "save", "", "`file` for the witness, which --replay can run again")
+	})
 }
 
-// notForPrograms are flags of explore and of verify that say nothing of a program.
+// notForPrograms lists the flags of explore and verify that do not apply to --app.
 var notForPrograms = []string{
 	"stock", "units", "parts", "product", "overlap", "instances", "one-key", "before", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
 	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "sold-out-check", "admission",
 }
 
-// command is the one that explores the program.
+// command returns the command that explores the program.
 func (a *appFlags) command() string { return "shop explore" + a.given() }
 
-// given are the flags that name the program, and how it is searched.
+// given returns the flags that name the program and change its search.
 func (a *appFlags) given() string {
 	line := " --app " + trial.ShellWord(a.file)
 	if a.allowed != "" {
@@ -68,12 +73,10 @@ func (a *appFlags) given() string {
 	return line
 }
 
-// load reads the file, and refuses servers that are not on this machine.
+// load reads the file, and rejects servers on other machines.
 func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
-	for _, name := range notForPrograms {
-		if f := c.Flags().Lookup(name); f != nil && f.Changed {
-			return nil, fmt.Errorf("--%s says nothing of a program; %s has its servers and its buyers", name, a.file)
-		}
+	if err := rejectFlags(c, "cannot be combined with --app: the file describes the program's servers and buyers", notForPrograms...); err != nil {
+		return nil, err
 	}
 	p, err := app.Load(a.file)
 	if err != nil {
@@ -82,13 +85,13 @@ func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 	return p, p.Guard(a.allowed)
 }
 
-// runApp is explore of a program.
+// runApp explores a program.
 func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	p, err := o.app.load(c)
 	if err != nil {
 		return err
 	}
-	var again *program.Replay // nil: --replay is not given
+	var again *program.Replay // nil without --replay
 	if c.Flags().Changed("replay") {
 		if again, err = program.ReadReplay(o.replay); err != nil {
 			return err
@@ -99,7 +102,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 			return err
 		}
 	} else if again != nil {
-		_ = p.SetBuyers(again.Buyers) // else it does not fit
+		_ = p.SetBuyers(again.Buyers) // Fits reports a number that does not fit
 	}
 	config, err := o.checkApp(c, p)
 	if err != nil {
@@ -177,7 +180,7 @@ func (o *exploreOptions) save(out io.Writer, x *explore.Explorer, w *explore.Wit
 	return nil
 }
 
-// exitApp is the exit code: a break first, then a search that was no proof.
+// exitApp returns the exit code: first for a violation, then for a search that proved nothing.
 func exitApp(r explore.Report, events []string) error {
 	if r.Violations > 0 {
 		return &exitError{exitBroken, ""}
@@ -188,7 +191,7 @@ func exitApp(r explore.Report, events []string) error {
 	return nil
 }
 
-// checkApp reads the flags before anything is started.
+// checkApp checks the flags before anything starts.
 func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.Config, err error) {
 	events, err := program.Events(o.events)
 	if err != nil {
@@ -197,10 +200,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := o.checkSearch(c, len(p.Buyers), events); err != nil {
 		return config, err
 	}
-	if o.app.tries < 1 || o.app.tries > target.MaxTries {
-		return config, fmt.Errorf("--tries is %d; 1 to %d are allowed", o.app.tries, target.MaxTries)
-	}
-	if err := o.checkFiles(); err != nil {
+	if err := cmp.Or(checkRange("tries", o.app.tries, 1, target.MaxTries), o.checkFiles()); err != nil {
 		return config, err
 	}
 	config = explore.Config{
@@ -211,7 +211,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	return config, nil
 }
 
-// checkFiles finds out whether what is found can be written.
+// checkFiles returns an error if a file cannot be written.
 func (o *exploreOptions) checkFiles() error {
 	if o.app.save != "" {
 		if err := report.Check([]report.File{{Flag: "save", Path: o.app.save}}, nil); err != nil {
@@ -221,7 +221,7 @@ func (o *exploreOptions) checkFiles() error {
 	return o.output.check(map[string]string{"save": o.app.save})
 }
 
-// compare runs a saved order again. done: it has said all.
+// compare runs a saved schedule again. done reports that no search needs to follow.
 func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.Explorer, saved *explore.Saved) (done bool, _ error) {
 	result, err := x.Again(ctx, saved)
 	if err != nil {
@@ -229,7 +229,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 	}
 	switch {
 	case result.Other != nil:
-		fmt.Fprintf(out, "%s; the search is run anew\n", result)
+		fmt.Fprintf(out, "%s; the search starts again\n", result)
 		return false, nil
 	case result.StillBreaks():
 		fmt.Fprintln(out, result)
@@ -237,7 +237,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 		if err != nil {
 			return true, err
 		}
-		page := witness.Document{Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved order, run again.", Buyers: len(result.Witness.Outcomes), Broken: witness.Found{Witness: result.Witness}, Data: result.Witness}
+		page := witness.Document{Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes), Broken: witness.Found{Witness: result.Witness}, Data: result.Witness}
 		if err := firstOf(report.Save(o.output.files, d, out), printAs(o.format, out, page)); err != nil {
 			return true, err
 		}

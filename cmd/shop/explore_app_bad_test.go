@@ -191,7 +191,7 @@ func (c badCase) check(t *testing.T, s ownServers) {
 func (s ownServers) badFiles() []badCase {
 	const see = "--app-example prints a file to begin with"
 	return []badCase{
-		{name: "an unknown key", old: "reset:", by: "rest:", says: []string{`oversell.yaml:7: unknown key "rest"; did you mean reset?`}},
+		{name: "an unknown key", old: "reset:", by: "rest:", says: []string{`oversell.yaml:7: unknown key "rest" (did you mean "reset"?)`}},
 		{name: "not YAML", file: "run: [ node\n", says: []string{"oversell.yaml:1: ", see}},
 		{name: "no map", file: "hello\n", says: []string{"oversell.yaml:1: ", see}},
 		{name: "an empty file", file: "\n", says: []string{"oversell.yaml: the file is empty", see}},
@@ -213,12 +213,12 @@ func (s ownServers) badFiles() []badCase {
 // badFlags come with a file that nothing is wrong with.
 func (s ownServers) badFlags() []badCase {
 	return []badCase{
-		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock says nothing of a program; oversell.yaml has"}},
-		{name: "--one-key", args: []string{"--one-key"}, says: []string{"--one-key says nothing of a program; oversell.yaml has"}},
-		{name: "--before", args: []string{"--before", "sold-out-check"}, says: []string{"--before says nothing of a program; oversell.yaml has"}},
-		{name: "--engine", args: []string{"--engine", "local"}, says: []string{"--engine says nothing of a program; oversell.yaml has"}},
-		{name: "an event that is none", args: []string{"--events", "nonsense"}, says: []string{`no event "nonsense"; there are expire, crash, forget, timeout and all`}},
-		{name: "an event of our strategies", args: []string{"--events", "renew"}, says: []string{`no event "renew"; there are expire,`}},
+		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock cannot be combined with --app"}},
+		{name: "--one-key", args: []string{"--one-key"}, says: []string{"--one-key cannot be combined with --app"}},
+		{name: "--before", args: []string{"--before", "sold-out-check"}, says: []string{"--before cannot be combined with --app"}},
+		{name: "--engine", args: []string{"--engine", "local"}, says: []string{"--engine cannot be combined with --app"}},
+		{name: "an event that is none", args: []string{"--events", "nonsense"}, says: []string{`unknown event of a program "nonsense"; choose from: expire, crash, forget, timeout, all`}},
+		{name: "an event of our strategies", args: []string{"--events", "renew"}, says: []string{`unknown event of a program "renew"; choose from: expire,`}},
 		{name: "a crash of one of one", old: "run:", by: "shared:", args: []string{"--events", "crash"}, says: []string{"all buyers share one instance", "give `run:`"}},
 		{name: "--buyers", args: []string{"--buyers", "9"}, says: []string{"9 buyers; 2 to 8 are allowed"}},
 		{name: "--save in no folder", args: []string{"--save", "none/w.json"}, says: []string{"--save: create none/w.json: no such file or directory"}},
@@ -227,7 +227,7 @@ func (s ownServers) badFlags() []badCase {
 		{name: "--report without an ending", args: []string{"--report", "r.txt"}, says: []string{"--report: unknown ending", "use .json"}},
 		{name: "--save and --report", args: []string{"--report", "w.json", "--save", "w.json"}, says: []string{"give each a path"}},
 		{name: "--replay of another file", args: []string{"--replay", "oversell.yaml"}, says: []string{"--replay: oversell.yaml is no saved order", "--save writes one"}},
-		{name: "--replay of no file", args: []string{"--replay", "none.json"}, says: []string{"--replay none.json is no replay line and no file that --save has written"}},
+		{name: "--replay of no file", args: []string{"--replay", "none.json"}, says: []string{"--replay needs a replay string or a file of --save (got \"none.json\")"}},
 		{name: "--replay of another program's file", args: []string{"--replay", "saved.json"}, says: []string{"the saved order is of other with 2 buyers, not of bad with 2 buyers"}},
 		{name: "--replay of another program's line", args: []string{"--replay", "v1:other:b2:s1:1*3.2*3"}, says: []string{"the replay line is of other with 2 buyers", "not of bad"}},
 		{name: "--replay of a torn line", args: []string{"--replay", "v1:bad:b2:s1:1*3.x*3"}, says: []string{`"x*3" is no step`}},

@@ -24,7 +24,7 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 		Title: "shop explore " + o.subject(), Summary: "One schedule, run again.", Buyers: len(found.Outcomes),
 		Broken: witness.Found{Witness: found}, Data: found,
 	}
-	if o.format == "html" { // a page is read apart from the command
+	if o.format == "html" { // a reader of the page does not see the command
 		d.Broken.Replay = o.again(found)
 	}
 	page, err := o.origin().Replayed(found)
@@ -43,7 +43,7 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	return &exitError{exitBroken, ""}
 }
 
-// printAs writes in the format that was asked for.
+// printAs writes a document in a format of --format.
 func printAs(format string, w io.Writer, d witness.Document) error {
 	to, _ := witness.FormatNamed(format)
 	return to.Write(w, d)
@@ -62,7 +62,7 @@ func (o *exploreOptions) origin() findings.Origin {
 	return findings.Origin{Subject: o.subject(), Again: o.again, Events: o.events}
 }
 
-// subject is what the command line names.
+// subject returns the name of the strategy or the program.
 func (o *exploreOptions) subject() string {
 	if o.app.file != "" {
 		return "--app " + o.app.file
@@ -70,7 +70,7 @@ func (o *exploreOptions) subject() string {
 	return o.strategy
 }
 
-// again is the command that replays a schedule.
+// again returns the command that replays a schedule.
 func (o *exploreOptions) again(w *explore.Witness) string {
 	if o.app.file != "" {
 		return fmt.Sprintf("%s --replay %s", o.app.command(), w.Schedule)

@@ -1,18 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web"
 )
@@ -34,66 +38,52 @@ type engineFlags struct {
 	etcd      []string
 }
 
-// defaultConns is the size of the pool to the database. On two cores more
-// connections only lengthen the line inside the database.
+// defaultConns is the size of the pool to the database. On two cores, more connections only lengthen the queue
+// inside the database.
 const defaultConns = 64
 
+// register adds the flags of a command that works on servers of its own or on running ones.
 func (f *engineFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL, PostgreSQL or Galera, Redis and, where installed, ZooKeeper and etcd)")
-	registerLocalDB(c, &f.localDB)
-	registerLocalRedis(c, &f.localRedis)
-	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database (several nodes of a cluster: host:3306,host:3306; ?writers=one for all processes at the first that lives), postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
-	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379, redis+sentinel://host:26379,host,host/mymaster or redis+cluster://host:6379,host,host [SHOP_REDIS_URL]")
-	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
-	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")
-	flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: an etcd cluster, host:2379,... [SHOP_ETCD_HOSTS]")
-	flags.IntVar(&f.process, "process", 0, "the number of this process, from 0: with several hosts in --db it begins at host number modulo hosts ["+engine.ProcessVariable+"]")
-	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
+	f.registerOwn(c)
+	addFlags(c, underServers, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "`URL` of a running database: mysql://, postgres:// or sqlite:// [SHOP_DB_URL]")
+		flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: Redis `URL`: redis://, redis+sentinel:// or redis+cluster:// [SHOP_REDIS_URL]")
+		flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: `URLs` of independent Redis servers [SHOP_REDLOCK_URLS]")
+		flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: ZooKeeper `hosts`, for example zk1:2181,zk2:2181 [SHOP_ZOOKEEPER_HOSTS]")
+		flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: etcd `hosts`, for example etcd1:2379,etcd2:2379 [SHOP_ETCD_HOSTS]")
+		flags.IntVar(&f.process, "process", 0, "index of this process from 0, for its first database host ["+engine.ProcessVariable+"]")
+	})
 }
 
-// registerOwn adds the flags of a command that starts its servers.
+// registerOwn adds the flags of a command that starts its servers itself.
 func (f *engineFlags) registerOwn(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private servers)")
-	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections of each process to the database")
-	registerLocalDB(c, &f.localDB)
-	registerLocalRedis(c, &f.localRedis)
+	addFlags(c, underServers, func(flags *pflag.FlagSet) {
+		flags.IntVar(&f.conns, "db-conns", defaultConns, "maximum database connections per process")
+		registerEngine(flags, &f.name, &f.localDB, &f.localRedis)
+	})
 }
 
-// checkOwn says what is wrong with --engine of such a command.
-func (f *engineFlags) checkOwn() error {
-	if f.name != engine.Embedded && f.name != engine.Local {
-		return fmt.Errorf("--engine is %q; this command starts its servers: %s or %s", f.name, engine.Embedded, engine.Local)
-	}
-	return nil
+// registerEngine adds the flags that choose which servers a command starts.
+func registerEngine(flags *pflag.FlagSet, name, localDB, localRedis *string) {
+	flags.StringVar(name, "engine", engine.Embedded, "servers: embedded (in this process) or local (child processes)")
+	flags.StringVar(localDB, "local-db", "", "with --engine local: "+strings.Join(localserver.DatabaseNames(), ", ")+" (default: mariadb, else mysql)")
+	flags.StringVar(localRedis, "local-redis", "", "with --engine local: "+strings.Join(localserver.RedisNames(), ", ")+" (default: single)")
 }
 
-// registerLocalDB adds --local-db.
-func registerLocalDB(c *cobra.Command, to *string) {
-	var names []string
-	for _, d := range localserver.DatabaseServers() {
-		names = append(names, d.Name)
-	}
-	c.Flags().StringVar(to, "local-db", "", "with --engine local: "+strings.Join(names, ", ")+"; unless given, MariaDB, or MySQL where the machine has only that")
-}
+// checkOwn checks --engine of a command that starts its servers itself.
+func (f *engineFlags) checkOwn() error { return checkEngine(f.name) }
 
-// registerLocalRedis adds --local-redis.
-func registerLocalRedis(c *cobra.Command, to *string) {
-	var names []string
-	for _, r := range localserver.RedisServers() {
-		names = append(names, r.Name+" ("+r.About+")")
-	}
-	c.Flags().StringVar(to, "local-redis", "", "with --engine local: "+strings.Join(names, ", ")+"; unless given, single")
+func checkEngine(name string) error {
+	return checkChoice("engine", name, engine.Embedded, engine.Local)
 }
 
 // checkLocalRedis checks --local-redis against --engine.
 func checkLocalRedis(name, engineName string) error {
 	if name != "" && engineName != engine.Local {
-		return errors.New("--local-redis is for --engine local")
+		return errors.New("--local-redis requires --engine local")
 	}
 	if _, err := localserver.RedisNamed(name); err != nil {
-		return fmt.Errorf("--local-redis %w", err)
+		return fmt.Errorf("--local-redis: %w", err)
 	}
 	return nil
 }
@@ -101,10 +91,10 @@ func checkLocalRedis(name, engineName string) error {
 // checkLocalDB checks --local-db against --engine.
 func checkLocalDB(name, engineName string) error {
 	if name != "" && engineName != engine.Local {
-		return errors.New("--local-db is for --engine local")
+		return errors.New("--local-db requires --engine local")
 	}
 	if _, err := localserver.DatabaseNamed(name); err != nil {
-		return fmt.Errorf("--local-db %w", err)
+		return fmt.Errorf("--local-db: %w", err)
 	}
 	return nil
 }
@@ -132,10 +122,8 @@ func lockServersOf(strategies ...string) []string {
 // config checks the flags against each other.
 func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
 	if c.Flags().Changed("engine") {
-		for _, flag := range []string{"db", "redis", "redlock", "zookeeper", "etcd"} {
-			if c.Flags().Changed(flag) {
-				return engine.Config{}, fmt.Errorf("--engine starts servers and --%s names running ones: give one of them", flag)
-			}
+		if err := rejectFlags(c, "cannot be combined with --engine: --db and its companions name running servers, --engine starts servers", "db", "redis", "redlock", "zookeeper", "etcd"); err != nil {
+			return engine.Config{}, err
 		}
 		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // the command line wins over the environment
 	}
@@ -149,7 +137,7 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 		return engine.Config{}, err
 	}
 	if f.conns < 2 {
-		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
+		return engine.Config{}, fmt.Errorf("--db-conns must be at least 2 (got %d)", f.conns)
 	}
 	detours, err := engine.ParseDetours(os.Getenv(engine.DetoursVariable))
 	if err != nil {
@@ -165,25 +153,25 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
 	if text := os.Getenv(engine.ProcessVariable); text != "" && !c.Flags().Changed("process") {
 		if f.process, err = strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%s is %q; give a number from 0", engine.ProcessVariable, text)
+			return fmt.Errorf("%s must be a whole number from 0 (got %q)", engine.ProcessVariable, text)
 		}
 	}
 	switch {
 	case f.process < 0:
-		return fmt.Errorf("--process is %d; give a number from 0", f.process)
+		return fmt.Errorf("--process must be 0 or more (got %d)", f.process)
 	case c.Flags().Changed("process") && f.localDB == "" && !strings.Contains(f.db, ","):
-		return errors.New("--process chooses among the hosts of a cluster, and there is one; give --db mysql://...@host,host,host/database, or --local-db galera")
+		return errors.New("--process selects a database host, but there is only one; name several with --db mysql://user@host1,host2,host3/database, or use --local-db galera")
 	}
 	return nil
 }
 
-// shopFlags are those of a shop that serves, behind a rush or by itself.
+// shopFlags are the flags of a shop that serves, either alone or under a rush.
 type shopFlags struct {
 	web.Config
 	admission string // adaptive or off
 }
 
-// Flags of a shop, and what --admission may be.
+// Names of flags, and the values of --admission.
 const (
 	soldOutCheck = "sold-out-check"
 
@@ -192,72 +180,100 @@ const (
 	noAdmission = "off"
 )
 
-// register adds the flags. open is whether the shop is open to everybody: then the sold-out
-// check and the admission are on unless told otherwise. Where strategies are judged they
-// would answer for them.
+// register adds the flags. open reports whether the shop serves buyers of its own. Then the sold-out check and the
+// admission control are on by default. In front of a strategy under test they would answer in its place.
 func (f *shopFlags) register(c *cobra.Command, open bool) {
 	admit := noAdmission
 	if open {
 		admit = adaptive
 	}
 	preset := lockstrategy.DefaultSettings()
-	flags := c.Flags()
-	flags.DurationVar(&f.Settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
-	flags.DurationVar(&f.Settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
-	flags.DurationVar(&f.Settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
-	registerRedisWait(c, &f.Settings.Replicas)
-	flags.BoolVar(&f.SoldOutCheck, soldOutCheck, open, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
-	flags.StringVar(&f.admission, admission, admit, "adaptive tells buyers of a product busy at once where they could not be served in time; off lets all in")
-	flags.IntVar(&f.MaxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
+	addFlags(c, underShop, func(flags *pflag.FlagSet) {
+		flags.DurationVar(&f.Settings.Wait, "wait", preset.Wait, "maximum wait of a buyer before the answer busy")
+		flags.DurationVar(&f.Settings.LeaseTTL, "lease", preset.LeaseTTL, "lifetime of a lock without a renewal")
+		flags.DurationVar(&f.Settings.Poll, "poll", preset.Poll, "mean pause between two attempts to take a lock")
+		registerFronts(flags, &f.SoldOutCheck, open, &f.admission, admit, &f.Settings.Replicas)
+		flags.IntVar(&f.MaxInflight, "max-inflight", 2_000, "maximum concurrent purchases; further buyers get busy")
+	})
 }
 
-// registerRedisWait adds --redis-wait.
-func registerRedisWait(c *cobra.Command, to *int) {
-	c.Flags().IntVar(to, "redis-wait", 0, "a lock counts when so many replicas of Redis have it (WAIT); else it is given back: of "+strings.Join(web.Confirming(), ", "))
+// registerFronts adds the flags of what a shop does before and after a strategy.
+func registerFronts(flags *pflag.FlagSet, check *bool, checkByDefault bool, admit *string, admitByDefault string, replicas *int) {
+	flags.BoolVar(check, soldOutCheck, checkByDefault, "one shared stock read for later buyers after a product sells out")
+	flags.StringVar(admit, admission, admitByDefault, "admission control: adaptive or off")
+	flags.IntVar(replicas, "redis-wait", 0, "replicas that must confirm a Redis lock (command WAIT)")
 }
 
-// checkReplicas: where this command starts a Redis without a replica, no lock would ever
-// count.
+// checkReplicas rejects --redis-wait if this command starts a Redis without a replica, since no lock would be
+// confirmed there.
 func (f *engineFlags) checkReplicas(wait int) error {
 	if wait > 0 && f.db == "" && (f.name != engine.Local || f.localRedis == "" || f.localRedis == topology.Single) {
-		return fmt.Errorf("--redis-wait is %d, and this Redis has no replica; give --engine local --local-redis %s or %s, or --db and --redis", wait, topology.Sentinel, topology.Cluster)
+		return fmt.Errorf("--redis-wait %d needs a Redis with replicas; add --engine local --local-redis %s (or %s), or --db and --redis", wait, topology.Sentinel, topology.Cluster)
 	}
 	return nil
 }
 
-func checkRedisWait(n int) error {
-	if n < 0 || n > 16 {
-		return fmt.Errorf("--redis-wait is %d; 0 to 16 replicas are allowed", n)
-	}
-	return nil
-}
+func checkRedisWait(n int) error { return checkRange("redis-wait", n, 0, 16) }
 
 func (f *shopFlags) validate() error {
 	f.Admission = f.admission == adaptive
-	if err := checkRedisWait(f.Settings.Replicas); err != nil {
-		return err
-	}
-	switch {
-	case f.Settings.Wait < time.Millisecond || f.Settings.Wait > time.Minute:
-		return fmt.Errorf("--wait is %s; 1ms to 1m are allowed", f.Settings.Wait)
-	case f.Settings.LeaseTTL < 10*time.Millisecond || f.Settings.LeaseTTL > time.Hour:
-		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.Settings.LeaseTTL)
-	case f.Settings.Poll < 100*time.Microsecond || f.Settings.Poll > time.Second:
-		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.Settings.Poll)
-	case f.MaxInflight < 1 || f.MaxInflight > 100_000:
-		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.MaxInflight)
-	}
-	return checkAdmission(f.admission)
+	return cmp.Or(
+		checkRedisWait(f.Settings.Replicas),
+		checkRange("wait", f.Settings.Wait, time.Millisecond, time.Minute),
+		checkRange("lease", f.Settings.LeaseTTL, 10*time.Millisecond, time.Hour),
+		checkRange("poll", f.Settings.Poll, 100*time.Microsecond, time.Second),
+		checkRange("max-inflight", f.MaxInflight, 1, 100_000),
+		checkAdmission(f.admission),
+	)
 }
 
-func checkAdmission(value string) error {
-	if value != adaptive && value != noAdmission {
-		return fmt.Errorf("--%s is %q; give %s or %s", admission, value, adaptive, noAdmission)
+func checkAdmission(value string) error { return checkChoice(admission, value, adaptive, noAdmission) }
+
+// checkRange returns an error unless the value of a flag is between least and most. A NaN is not.
+func checkRange[V int | int64 | float64 | time.Duration](flag string, got, least, most V) error {
+	if got >= least && got <= most {
+		return nil
+	}
+	return fmt.Errorf("--%s must be between %s and %s (got %s)", flag, shown(least), shown(most), shown(got))
+}
+
+// shown writes a number as a user gives it: 1m, not 1m0s, and 1000000000, not 1e+09.
+func shown(value any) string {
+	switch v := value.(type) {
+	case time.Duration:
+		text := v.String()
+		if strings.HasSuffix(text, "m0s") {
+			text = strings.TrimSuffix(text, "0s")
+		}
+		if strings.HasSuffix(text, "h0m") {
+			text = strings.TrimSuffix(text, "0m")
+		}
+		return text
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
+}
+
+// checkChoice returns an error unless the value of a flag is one of the choices.
+func checkChoice(flag, got string, choices ...string) error {
+	if slices.Contains(choices, got) {
+		return nil
+	}
+	return nearest.Unknown(flag, got, choices, "")
+}
+
+// rejectFlags returns an error if one of the flags is given. why follows the name of the flag.
+func rejectFlags(c *cobra.Command, why string, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed {
+			return fmt.Errorf("--%s %s", name, why)
+		}
 	}
 	return nil
 }
 
-// splitList splits "a,b"; "" is no element.
+// splitList splits "a,b". It returns nil for "".
 func splitList(s string) []string {
 	if s == "" {
 		return nil

@@ -1,6 +1,5 @@
-// Command shop sells a product over HTTP under a lock strategy of the caller's
-// choice, and shows by a rush which strategies hold. `shop help` lists what it
-// can do.
+// Command shop sells a product over HTTP under a lock strategy of the caller's choice, and tests which strategies
+// hold. `shop help` lists the commands.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 )
 
 func main() {
-	process.Keep() // where this is the keeper of an explored program, it ends here
+	process.Keep() // does not return if this process is the keeper of an explored program
 	silenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once

@@ -17,10 +17,10 @@ func migrateCommand() *cobra.Command {
 	var out output
 	c := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the schema of --db up to date",
-		Long: `Bring the schema of --db up to date and say which version it has. The other
-commands do so as well when they start; this one is for a user with more rights
-than the shop's own. Several may run at once.`,
+		Short: "Bring the schema of a database up to date",
+		Long: `Bring the schema of --db up to date and print its version. Other commands also do this when they
+start. Use this one with a database user that has more privileges than the shop's own. Several
+processes may run it at the same time.`,
 		Example: `  shop migrate --db mysql://root:secret@db:3306/shop
   shop migrate --db postgres://owner:secret@db:5432/shop`,
 		Args: noArguments,
@@ -33,7 +33,7 @@ than the shop's own. Several may run at once.`,
 				return err
 			}
 			if config.DB == "" {
-				return errors.New("--db is missing: the other engines migrate by themselves; give mysql://user:password@host:3306/database or postgres://user:password@host:5432/database")
+				return errors.New("--db is missing; name a database, for example mysql://user:password@host:3306/database")
 			}
 			e, err := engine.Open(c.Context(), config) // it migrates
 			if err != nil {
@@ -55,5 +55,6 @@ than the shop's own. Several may run at once.`,
 	}
 	engines.register(c)
 	out.register(c)
+	setHelp(c, "docs/reference/commands/migrate.md", "db", "json", "report")
 	return c
 }

@@ -8,37 +8,34 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// output is where a command's result goes. Its flags are the same on every
-// command that has one.
+// output writes a command's result. Every command with a result has its flags.
 type output struct {
-	json  bool          // on standard output, instead of the text
-	paths []string      // of --report
-	files []report.File // what the flags come to
+	json  bool          // JSON on standard output instead of the text
+	paths []string      // values of --report, until check reads them
+	files []report.File // the files of all flags
 }
 
 func (o *output) register(c *cobra.Command) {
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	o.registerReport(c)
+	addFlags(c, underOutput, func(flags *pflag.FlagSet) {
+		flags.BoolVar(&o.json, "json", false, "JSON on standard output")
+		o.registerReport(flags)
+	})
 }
 
-func (o *output) registerReport(c *cobra.Command) {
-	var forms []string
-	for _, f := range report.Formats() {
-		forms = append(forms, f.Ending+" ("+f.What+")")
-	}
-	c.Flags().StringArrayVar(&o.paths, "report", nil, "a `file` for the result, in the format of its ending: "+strings.Join(forms, ", ")+"; may be given again")
+func (o *output) registerReport(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.paths, "report", nil, "`file` for the result, with ending "+report.Endings()+"; repeatable")
 }
 
-// check reads the endings, and finds out before anything runs whether the files
-// can be written. others are paths that are taken, by their flags.
+// check returns an error if a file cannot be written, before anything runs. others are paths in use, by their flags.
 func (o *output) check(others map[string]string) error {
 	for _, path := range o.paths {
 		if strings.TrimSuffix(path, filepath.Ext(path)) == "-" {
-			return fmt.Errorf("--report: %q is no file; --json prints to stdout", path)
+			return fmt.Errorf("--report needs a file name (got %q); --json prints to standard output", path)
 		}
 		format, err := report.ByEnding(path)
 		if err != nil {
@@ -46,12 +43,11 @@ func (o *output) check(others map[string]string) error {
 		}
 		o.files = append(o.files, report.File{Flag: "report", Path: path, Format: format})
 	}
-	o.paths = nil // they are read
+	o.paths = nil
 	return report.Check(o.files, others)
 }
 
-// write prints the result, as text unless something else is asked for on
-// standard output, and writes every file.
+// write prints the result and writes every file. It prints text unless a flag sends another format to standard output.
 func (o *output) write(c *cobra.Command, d report.Document, text func(w io.Writer, colour bool) error) error {
 	out := c.OutOrStdout()
 	err := report.Save(o.files, d, out)
@@ -64,10 +60,10 @@ func (o *output) write(c *cobra.Command, d report.Document, text func(w io.Write
 	return firstOf(err, text(out, isTerminal(out) && os.Getenv("NO_COLOR") == ""))
 }
 
-// printsText tells whether standard output is the text's.
+// printsText reports whether standard output shows the text.
 func (o *output) printsText() bool { return !o.json && !o.toStdout() }
 
-// toStdout tells whether a report goes there.
+// toStdout reports whether a report goes to standard output.
 func (o *output) toStdout() bool {
 	for _, f := range o.files {
 		if f.Path == "-" {
@@ -86,7 +82,7 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// noArguments refuses them, and says what a path among them was meant for.
+// noArguments rejects arguments. For a file name it suggests --report.
 func noArguments(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -94,10 +90,10 @@ func noArguments(c *cobra.Command, args []string) error {
 	case c.Flags().Lookup("report") != nil && isReport(args[0]):
 		return fmt.Errorf("%s takes no arguments; to write a file use --report %s", c.Name(), args[0])
 	}
-	return fmt.Errorf("%s takes no arguments, and %q is one", c.Name(), args[0])
+	return fmt.Errorf("%s takes no arguments (got %q)", c.Name(), args[0])
 }
 
-// isReport tells whether a path has the ending of a report.
+// isReport reports whether a path has the ending of a report.
 func isReport(path string) bool {
 	_, err := report.ByEnding(path)
 	return err == nil

@@ -122,11 +122,11 @@ func TestStrayArguments(t *testing.T) {
 		"rush --json out.json":         "rush takes no arguments; to write a file use --report out.json",
 		"strategies --json out.json":   "strategies takes no arguments; to write a file use --report out.json",
 		"explore none --json out.json": "explore takes one strategy; to write a file use --report out.json",
-		"rush magic":                   `rush takes no arguments, and "magic" is one`,
-		"serve out.json":               `serve takes no arguments, and "out.json" is one`,
-		"help frob":                    `unknown command "frob" for "shop"; shop help lists the commands`,
-		"frob":                         `unknown command "frob" for "shop"; shop help lists the commands`,
-		"rush --frob":                  `unknown flag: --frob; shop rush --help lists the flags`,
+		"rush magic":                   `rush takes no arguments (got "magic")`,
+		"serve out.json":               `serve takes no arguments (got "out.json")`,
+		"help frob":                    `unknown command "frob"; list them with: shop --help`,
+		"frob":                         `unknown command "frob"; list them with: shop --help`,
+		"rush --frob":                  `unknown flag "--frob"; list them with: shop rush --help-all`,
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &stdout, &stderr); code != exitHarness || stderr.String() != "shop: "+want+"\n" {

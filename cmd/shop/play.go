@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -14,13 +13,14 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/teach/play/results"
 	"github.com/oversell/oversell/internal/teach/play/terminal"
 )
 
-// progressEnv names the progress file, as --progress does.
+// progressEnv is the environment variable for --progress.
 const progressEnv = "SHOP_PROGRESS"
 
 type playOptions struct {
@@ -29,7 +29,7 @@ type playOptions struct {
 	instances string
 	level     string
 	list      bool
-	json      bool // of the list
+	json      bool // with list
 	plain     bool
 	progress  string
 }
@@ -38,28 +38,17 @@ func playCommand() *cobra.Command {
 	var o playOptions
 	c := &cobra.Command{
 		Use:   "play STRATEGY | --level NAME | --levels",
-		Short: "Be the scheduler: choose whose command goes next, and break a lock",
-		Long: `Two buyers stand before the database and Redis with their next commands, and you
-choose who goes: the strategy's own code, on the embedded engine, held at the
-explorer's gates. At the end stand the verdict, the order as a table, and the
-line that runs it again.
+		Short: "Be the scheduler: choose which buyer runs its next command, and break a lock",
+		Long: `Two buyers run a strategy's own code, each stopped before its next command. You choose who goes next.
+A level asks for a certain result, or for the claim that no schedule breaks the code. Keys: 1 and 2 run a
+buyer's command, e picks an event, u undoes a step, h gives a hint, p makes the claim, ? lists all keys.
+Without a terminal, or with --plain, play reads words: the choices, undo, hint, prove and quit.
 
-A level asks for an end, or for the claim that nobody can break the code, which
-the explorer answers by running every order. Its par is the explorer's, too.
-
-In a terminal: 1 and 2 let a buyer's command go, the arrows and Enter choose
-among all, e an event, u takes a step back, h is a hint, p the claim, ? lists the
-keys. Where input or output is no terminal, and with --plain, words are read line
-by line: those of the choices, and ` + "`undo`, `hint`, `prove`, `quit`" + `.
-
-Exit code: 0; 2 when something is missing or wrong; 3 when the level was not won
-and the words came from a file or a pipe; 130 after Ctrl-C there.`,
-		Example: `  shop play none
-  shop play redis --events expire
-  shop play --levels
-  shop play --level sell-twice
+Exit codes: 0 done, 2 error, 3 a level was not won from a file or pipe, 130 interrupted there.`,
+		Example: `  shop play redis --events expire
   echo "1 1 2 2 2 2 2 1 1 1" | shop play --level sell-twice`,
-		Args: func(_ *cobra.Command, args []string) error { return o.args(args) },
+		ValidArgsFunction: completeFirst(lockstrategy.Names),
+		Args:              func(_ *cobra.Command, args []string) error { return o.args(args) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.list {
 				return o.printLevels(c)
@@ -68,37 +57,38 @@ and the words came from a file or a pipe; 130 after Ctrl-C there.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.level, "level", "", "play a level; --levels lists them")
-	flags.BoolVar(&o.list, "levels", false, "list the levels, with par and your best")
-	flags.BoolVar(&o.json, "json", false, "with --levels: print JSON")
-	flags.IntVar(&o.config.Buyers, "buyers", 2, fmt.Sprintf("buyers; %d to %d", explore.MinBuyers, play.MostBuyers))
+	flags.StringVar(&o.level, "level", "", "`name` of a level; list: shop play --levels")
+	flags.BoolVar(&o.list, "levels", false, "list of the levels with par and your best result")
+	flags.BoolVar(&o.json, "json", false, "with --levels: JSON")
+	flags.IntVar(&o.config.Buyers, "buyers", 2, fmt.Sprintf("number of buyers, %d to %d", explore.MinBuyers, play.MostBuyers))
 	flags.Int64Var(&o.config.Stock, "stock", 1, "units on sale")
-	flags.Int64Var(&o.config.Units, "units", 1, "units that each buyer asks for")
-	flags.StringSliceVar(&o.events, "events", nil, "what you may have happen, once each: "+explore.EventNames()+"; or all")
-	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
-	flags.BoolVar(&o.plain, "plain", false, "read words line by line, and print text")
-	flags.StringVar(&o.progress, "progress", os.Getenv(progressEnv), "file of your results; unless given, oversell/progress.json in your folder for configurations ($"+progressEnv+")")
+	flags.Int64Var(&o.config.Units, "units", 1, "units per order")
+	flags.StringSliceVar(&o.events, "events", nil, "`events`, once each: "+explore.EventNames()+", or all")
+	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
+	flags.BoolVar(&o.plain, "plain", false, "line-by-line text input and output")
+	flags.StringVar(&o.progress, "progress", os.Getenv(progressEnv), "`file` for your results (default: in your configuration folder) ["+progressEnv+"]")
+	setHelp(c, "docs/guides/run-a-workshop.md", "level", "levels", "events", "buyers", "plain")
 	return c
 }
 
-// levelHasThem are flags that a level sets by itself.
-var levelHasThem = []string{"buyers", "stock", "units", "events", "instances"}
+// flagsOfLevel lists the flags that a level sets.
+var flagsOfLevel = []string{"buyers", "stock", "units", "events", "instances"}
 
 func (o *playOptions) args(args []string) error {
 	switch {
 	case o.list && (o.level != "" || len(args) > 0):
-		return errors.New("--levels lists all of them; give it alone")
+		return errors.New("--levels cannot be combined with a strategy or --level")
 	case o.json && !o.list:
-		return errors.New("--json is for --levels; a game at its end has a line that shop explore runs again, as JSON with --json")
+		return errors.New("--json requires --levels; for a game's JSON, run its last line: shop explore ... --json")
 	case o.level != "" && len(args) > 0:
-		return fmt.Errorf("--level has a strategy of its own; %q is one word too many", args[0])
+		return fmt.Errorf("--level sets the strategy; leave out %q", args[0])
 	case !o.list && o.level == "" && len(args) != 1:
-		return fmt.Errorf("give one strategy, or --level, see --levels; the strategies are %s", strings.Join(lockstrategy.Names(), ", "))
+		return fmt.Errorf("play needs one strategy (got %d) or --level; list them with: shop strategies, shop play --levels", len(args))
 	}
 	return nil
 }
 
-// printLevels lists them.
+// printLevels prints the list of the levels.
 func (o *playOptions) printLevels(c *cobra.Command) error {
 	file, err := o.file()
 	if err != nil {
@@ -121,38 +111,36 @@ func (o *playOptions) file() (f results.File, err error) {
 	return f, err
 }
 
-// session checks what was given, before anything is opened. Its game is still to come.
+// session checks the flags before anything opens. It returns a session without a game.
 func (o *playOptions) session(c *cobra.Command, args []string) (s *terminal.Session, err error) {
 	s = &terminal.Session{Now: time.Now, Keep: func(results.Result) error { return nil }}
 	if o.level == "" {
 		if _, known := level.Named(args[0]); known {
-			return nil, fmt.Errorf("%s is a level; shop play --level %s plays it", args[0], args[0])
+			return nil, fmt.Errorf("%s is a level, not a strategy; use: shop play --level %[1]s", args[0])
 		}
 		o.config.Strategy, o.config.Shared = args[0], o.instances == "shared"
 		if o.config.Events, err = explore.ParseEvents(o.events); err != nil {
 			return nil, fmt.Errorf("--events: %w", err)
 		}
-		if o.instances != "own" && o.instances != "shared" {
-			return nil, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
+		if err := checkChoice("instances", o.instances, "own", "shared"); err != nil {
+			return nil, err
 		}
 		for _, f := range []struct {
 			name  string
 			given int64
 		}{{"buyers", int64(o.config.Buyers)}, {"stock", o.config.Stock}, {"units", o.config.Units}} {
-			if f.given < 1 { // 0 would be the default
-				return nil, fmt.Errorf("--%s is %d; give 1 or more", f.name, f.given)
+			if f.given < 1 { // Filled would replace 0 by the default
+				return nil, fmt.Errorf("--%s must be 1 or more (got %d)", f.name, f.given)
 			}
 		}
 		return s, o.config.Filled().Check()
 	}
-	for _, name := range levelHasThem {
-		if c.Flags().Changed(name) {
-			return nil, fmt.Errorf("--%s is the level's; give a strategy instead of --level", name)
-		}
+	if err := rejectFlags(c, "cannot be combined with --level, which sets it", flagsOfLevel...); err != nil {
+		return nil, err
 	}
 	l, known := level.Named(o.level)
 	if !known {
-		return nil, fmt.Errorf("level %q is not known; there are %s", o.level, strings.Join(level.Names(), ", "))
+		return nil, nearest.Unknown("level", o.level, level.Names(), "shop play --levels")
 	}
 	file, err := o.file()
 	if err != nil {
@@ -176,7 +164,7 @@ func (o *playOptions) run(c *cobra.Command, args []string) (err error) {
 	defer explore.OneProcessor(false)()
 	s.Game, err = play.Open(ctx, o.config)
 	if errors.Is(err, play.ErrMissing) {
-		return fmt.Errorf("%w (with shop explore: play has the embedded engine alone)", err)
+		return fmt.Errorf("%w (try shop explore; play runs only on the embedded engine)", err)
 	}
 	if err != nil {
 		return err
@@ -195,7 +183,7 @@ func (o *playOptions) run(c *cobra.Command, args []string) (err error) {
 		return err
 	}
 	if s.Level != nil && !s.Won() && !keyboard {
-		return &exitError{exitInconclusive, fmt.Sprintf("level %s is not won", s.Level.Name)}
+		return &exitError{exitInconclusive, fmt.Sprintf("level %s was not won", s.Level.Name)}
 	}
 	return nil
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/host"
 )
 
-// playChild is the command of a child that is one game.
+// playChild is the hidden command of a child process that runs one game.
 const playChild = "play-child"
 
-// playChildCommand is what shop serve starts for a game.
+// playChildCommand returns the command that shop serve starts for a game.
 func playChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: playChild, Hidden: true, Args: noArguments,
-		Short: "Be one game, told by JSON on stdin what to do: for shop serve",
+		Short: "Run one game for shop serve, controlled by JSON on standard input",
 		RunE: func(c *cobra.Command, _ []string) error {
 			answers := c.OutOrStdout()
-			os.Stdout = os.Stderr // a line that a strategy prints is no answer
+			os.Stdout = os.Stderr // standard output carries only answers, not what a strategy prints
 			defer explore.OneProcessor(false)()
 			return child.Serve(c.Context(), c.InOrStdin(), answers)
 		},
 	}
 }
 
-// newGames are the games of a shop, each in a child of this very program.
+// newGames returns a host that runs each game in a child process of this program.
 func newGames() *host.Host {
 	return &host.Host{Command: func() (*exec.Cmd, error) {
 		self, err := os.Executable()
@@ -36,7 +36,7 @@ func newGames() *host.Host {
 			return nil, err
 		}
 		cmd := exec.Command(self, playChild)
-		cmd.Env = append(os.Environ(), "GOGC=100") // thirty of them, and each has little to do
+		cmd.Env = append(os.Environ(), "GOGC=100") // up to 30 children with little work each
 		return cmd, nil
 	}}
 }

@@ -27,7 +27,7 @@ func TestPlayLevel(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	code, _, stderr := played(t, file, "1 1\n", "--level", "dead-holder")
-	if code != exitInconclusive || stderr != "shop: level dead-holder is not won\n" {
+	if code != exitInconclusive || stderr != "shop: level dead-holder was not won\n" {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	code, out, _ = played(t, file, "prove", "--level", "one-process")
@@ -91,22 +91,22 @@ func TestPlayDamaged(t *testing.T) {
 // TestPlayBad: what cannot be played is one line that says what can.
 func TestPlayBad(t *testing.T) {
 	wantOneLine(t, "play", map[string]string{
-		"":                             "give one strategy, or --level",
-		"none mutex":                   "give one strategy",
-		"nope":                         `strategy "nope" is not known; there are none`,
+		"":                             "play needs one strategy",
+		"none mutex":                   "play needs one strategy",
+		"nope":                         `unknown strategy "nope" (did you mean "none"?)`,
 		"etcd":                         "not for etcd",
-		"unit-rows":                    "play has the embedded engine alone",
-		"--level nope":                 `level "nope" is not known; there are sell-twice`,
-		"none --level sell-twice":      "one word too many",
-		"--level sell-twice --json":    "--json is for --levels",
-		"--levels none":                "give it alone",
-		"--level sell-twice --stock 2": "--stock is the level's",
-		"none --buyers 5":              "give 2 to 4",
-		"none --stock 0":               "give 1 or more",
-		"none --stock 99":              "give 1 to 8",
-		"none --units 2":               "give 1 to the stock",
-		"none --events flood":          `event "flood" is not known`,
-		"none --instances two":         "there are own and shared",
-		"mutex --instances shared --events crash": `event "crash" is not there`,
+		"unit-rows":                    "play runs only on the embedded engine",
+		"--level nope":                 `unknown level "nope"; list them with: shop play --levels`,
+		"none --level sell-twice":      "leave out \"none\"",
+		"--level sell-twice --json":    "--json requires --levels",
+		"--levels none":                "--levels cannot be combined",
+		"--level sell-twice --stock 2": "--stock cannot be combined with --level",
+		"none --buyers 5":              "between 2 and 4",
+		"none --stock 0":               "must be 1 or more",
+		"none --stock 99":              "between 1 and 8",
+		"none --units 2":               "units must be between 1 and the stock",
+		"none --events flood":          `unknown event "flood"`,
+		"none --instances two":         "choose from: own, shared",
+		"mutex --instances shared --events crash": `unknown event "crash"`,
 	})
 }

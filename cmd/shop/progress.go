@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// progress is one line that is written again and again, on a terminal only.
+// progress rewrites one line on a terminal. Elsewhere it prints nothing.
 type progress struct {
 	w    io.Writer
 	last time.Time

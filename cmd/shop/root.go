@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/web"
 )
@@ -18,13 +19,12 @@ import (
 // Exit codes of every command.
 const (
 	exitBroken       = 1   // a verdict breaks its promise
-	exitHarness      = 2   // wrong flags, a server missing or down
+	exitHarness      = 2   // a flag is wrong, or a server is unavailable
 	exitInconclusive = 3   // the run proved nothing
-	exitInterrupted  = 130 // Ctrl-C, as a shell has it
+	exitInterrupted  = 130 // Ctrl-C: 128 + SIGINT, as in a shell
 )
 
-// exitError ends the command with a code; its text, if any, is the one line
-// that the user reads.
+// exitError ends the command with a code. Its text, if any, is the one line that the user reads.
 type exitError struct {
 	code int
 	text string
@@ -32,48 +32,56 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// silenceLibraries turns off what libraries print by themselves. Their switches
-// are of the whole process: it is called once, before anything runs.
+// silenceLibraries turns off the libraries' own output. Their switches apply to the whole process, so it must run
+// once, before everything else.
 func silenceLibraries() {
 	gin.SetMode(gin.ReleaseMode)
-	logging.Disable() // go-redis returns what it would log
+	logging.Disable() // go-redis also returns the errors that it would log
 }
 
-// run is the whole program: tests call it as main does.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// newRoot returns the command shop with all its subcommands.
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "shop",
+		Use:   "shop COMMAND",
 		Short: "A flash-sale shop that you can break on purpose",
-		Long: `A flash-sale shop that you can break on purpose, and what shows which lock
-strategies hold: a crowd, every order of two buyers' commands, and real faults.
+		Long: `A flash-sale shop that you can break on purpose, with instruments that show which lock strategies
+hold: request bursts, every interleaving of a few buyers' commands, and real faults.
 
-  shop rush                                 every strategy, nothing to install
-  shop rush --strategy none,redis --buyers 1000
-  shop explore none                         the shortest way to sell a unit twice
-  shop verify --engine local                every strategy under every fault
-  shop serve                                then open http://127.0.0.1:8080/`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+Exit codes: 0 success, 1 a promise is broken, 2 wrong usage or a server unavailable,
+3 nothing proved, 130 interrupted. Completion: shop completion bash --help.`,
+		Example: `  shop rush --strategy none,redis --buyers 1000
+  shop explore none`,
+		SilenceUsage:          true,
+		SilenceErrors:         true,
+		DisableFlagsInUseLine: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.DisableSuggestions = true // they take more than a line
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		text, _, _ := strings.Cut(err.Error(), ": strconv.") // Go's own words for it
-		return fmt.Errorf("%s; %s --help lists the flags", text, c.CommandPath())
+	onlySubcommands(root)
+	root.SetFlagErrorFunc(flagError)
+	all := false
+	root.PersistentFlags().BoolFunc(helpAll, "help with all flags", func(string) error {
+		all = true
+		return pflag.ErrHelp
 	})
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c.OutOrStdout(), c, all) })
 	if build, ok := debug.ReadBuildInfo(); ok {
 		root.Version = build.Main.Version
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand())
+	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), faultsTopic())
+	setHelp(root, "docs/README.md")
+	completeFlags(root)
+	return root
+}
+
+// run runs the program and returns its exit code. Tests call it as main does.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
 	root.SetArgs(joinJSON(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err != nil && strings.HasPrefix(err.Error(), "unknown command") { // cobra's, that it has no type for
-		err = fmt.Errorf("%w; shop help lists the commands", err)
-	}
 	var exit *exitError
 	switch {
 	case err == nil:
@@ -91,23 +99,7 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 	return exitHarness
 }
 
-// helpCommand is cobra's, but an unknown command is an error.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about any command",
-		RunE: func(c *cobra.Command, args []string) error {
-			about, _, err := c.Root().Find(args)
-			if err != nil {
-				return err
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		},
-	}
-}
-
-// unfinished says in a report why it is not whole.
+// unfinished returns the reason why a report is incomplete.
 func unfinished(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "it was interrupted"
@@ -115,7 +107,7 @@ func unfinished(ctx context.Context, err error) string {
 	return oneLine(err)
 }
 
-// oneLine is an error as one line, however many it joins.
+// oneLine returns the text of an error in one line, also for joined errors.
 func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -27,53 +26,46 @@ type rushOptions struct {
 	shops   shopFlags
 }
 
+// Help texts and errors that several commands share.
+const (
+	strategyUsage = "strategy `names`, comma-separated, or all"
+	targetUsage   = "`URL` of a running service to test [admin token: SHOP_ADMIN_TOKEN]"
+	roundUsage    = "length of a round, including an uncounted third"
+	notWithTarget = "cannot be combined with --target, which names a running service"
+)
+
 func rushCommand() *cobra.Command {
 	var o rushOptions
 	c := &cobra.Command{
 		Use:   "rush",
-		Short: "Send a crowd at once; show what is left and what was recorded",
-		Long: `Send a crowd of buyers at once, over HTTP, for each strategy in turn, and
-compare what they were told with what the database holds.
+		Short: "Send many buyers at once and compare the answers with the database",
+		Long: `Send many buyers at once over HTTP, for each strategy in turn, and compare their answers with the
+database. Each run restocks the product, which deletes its records: choose --product with --db or
+--target. --strike injects a fault while a buyer is about to write.
 
-Before each strategy the product is restocked, which clears its records. With
---db or --target that is a product of yours: --product says which. A strategy that
-holds is restocked once more and sold out again by a small crowd (--restocks).
-
-With --strike something breaks in the middle of each crowd, while one of its
-buyers is about to write. The shops are processes of their own then, with the
-short leases of shop verify, and what holds without a proof that it was struck
-is inconclusive. A strategy that uses nothing of what breaks is left out.
-
-Exit code: 0; with --expect 1 when a verdict breaks its promise; 2 when
-something is missing or down; 3 when a result is inconclusive.`,
-		Example: `  shop rush
-  shop rush --engine local --strategy none,for-update,redis --buyers 1000
-  shop rush --engine local --local-db postgres --expect
-  shop rush --engine local --local-db galera --processes 2
-  shop rush --processes 2 --expect
-  shop rush --strategy redis --processes 2 --strike pause --expect
-  shop rush --units 1,2,3 --second-product pear
-  shop rush --strategy conditional --stock 5000 --duration 10s
-  shop rush --target http://127.0.0.1:8080 --strategy none,redis`,
+Exit codes: 0 done, 1 a promise is broken (with --expect), 2 error, 3 a result is inconclusive.`,
+		Example: `  shop rush --strategy none,redis --buyers 1000 --engine local
+  shop rush --strategy redis --processes 2 --strike pause --expect`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.Strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
-	flags.StringVar(&o.Product, "product", purchase.DefaultProduct, "what is sold; its records are cleared")
-	flags.Int64Var(&o.Stock, "stock", 100, "units put on sale before each strategy")
-	flags.IntVar(&o.Buyers, "buyers", 200, "buyers, all at once")
-	flags.IntVar(&o.Processes, "processes", 1, "shop processes behind the rush; buyers are spread over them")
-	flags.StringVar(&o.Target, "target", "", "a service that runs already: http://host:port; admin token from SHOP_ADMIN_TOKEN")
-	flags.DurationVar(&o.Duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered; give less --stock than is sold meanwhile")
-	flags.Int64SliceVar(&o.Units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2,3; none above the stock of a product")
-	flags.StringVar(&o.Second, "second-product", "", "sold in the same crowd: the buyers ask for the two in turn, and each has half of --stock")
-	flags.IntVar(&o.Restocks, "restocks", 1, "after a rush that holds, restock and send a small crowd to the same processes, so often")
-	flags.StringVar((*string)(&o.Fault), "strike", "", "break this in the middle of each crowd: "+strings.Join(trial.FaultNames(fault.OfRush()), ", ")+", as far as the engine has it")
-	flags.BoolVar(&o.Expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
+	flags.StringSliceVar(&o.Strategies, "strategy", []string{"all"}, strategyUsage)
+	flags.StringVar(&o.Product, "product", purchase.DefaultProduct, "`name` of the product; each run deletes its records")
+	flags.Int64Var(&o.Stock, "stock", 100, "units on sale before each strategy")
+	flags.IntVar(&o.Buyers, "buyers", 200, "number of buyers, all at once")
+	flags.IntVar(&o.Processes, "processes", 1, "number of shop processes")
+	flags.StringVar(&o.Target, "target", "", targetUsage)
+	flags.DurationVar(&o.Duration, "duration", 0, "length of a steady load instead of one burst")
+	flags.Int64SliceVar(&o.Units, "units", []int64{1}, "`units` per order, for the buyers in turn: 1,2,3")
+	flags.StringVar(&o.Second, "second-product", "", "`name` of a second product, with half of --stock")
+	flags.IntVar(&o.Restocks, "restocks", 1, "restocks, each with a small burst, after a rush that holds")
+	flags.StringVar((*string)(&o.Fault), "strike", "", "`fault` during each burst; list: shop help faults")
+	flags.BoolVar(&o.Expect, "expect", false, "exit code 1 when a verdict breaks its promise")
 	o.output.register(c)
 	o.engines.register(c)
-	o.shops.register(c, false) // it would answer in place of the strategies that are judged
+	o.shops.register(c, false)
+	setHelp(c, "docs/tutorial/first-hour.md", "strategy", "buyers", "engine", "expect", "report")
 	return c
 }
 
@@ -92,7 +84,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		if config, err = o.engines.config(c, o.Shops.Settings); err != nil {
 			return err
 		}
-		if o.Fault == "" { // else a server that is not there is an answer
+		if o.Fault == "" { // a fault may need a server that the strategies do not
 			config.Needs = lockServersOf(o.Strategies...)
 		}
 	}
@@ -104,7 +96,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	reopen := func() error {
 		left := front
 		front = &trial.Storefront{}
-		_ = left.Close() // a leftover lock or Buy may make the shop's shutdown fail
+		_ = left.Close() // fails if a lock or a purchase was left behind
 		opened, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
 		if err == nil {
 			front = opened
@@ -125,7 +117,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 			err = fmt.Errorf("%s: %w", name, err)
 			if len(report.Results) > 0 {
 				report.Unfinished = unfinished(c.Context(), err)
-				err = errors.Join(err, o.output.write(c, report.Document(started), report.Table)) // what there is
+				err = errors.Join(err, o.output.write(c, report.Document(started), report.Table))
 			}
 			return err
 		}
@@ -142,12 +134,12 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	return o.exit(report)
 }
 
-// warnTo prints warnings.
+// warnTo returns a function that prints warnings to w.
 func warnTo(w io.Writer) func(string) {
 	return func(warning string) { fmt.Fprintln(w, "shop: warning: "+warning) }
 }
 
-// check checks the flags, of which some have no meaning at a target or with a fault.
+// check checks the flags, among them those that exclude --target or --strike.
 func (o *rushOptions) check(c *cobra.Command) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -158,12 +150,10 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		}
 		return cmp.Or(o.CheckNames(), o.shops.validate())
 	}
-	for _, flag := range []string{
+	if err := rejectFlags(c, notWithTarget,
 		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission, "strike",
-	} {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
-		}
+	); err != nil {
+		return err
 	}
 	var err error
 	o.Target, err = targetURL(o.Target)
@@ -176,26 +166,14 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 		return nil
 	}
 	if o.Fault == "" {
-		return fmt.Errorf("--strike %q is not known; there are %s", o.Fault, strings.Join(trial.FaultNames(fault.OfRush()), ", "))
+		return errors.New("--strike needs a fault; list them with: shop help faults")
 	}
-	if err := o.CheckFault(); err != nil {
-		return err
-	}
-	for _, flag := range []string{"duration", "units", "second-product"} {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--strike breaks a crowd of one product and one unit a buyer: --%s has no meaning there", flag)
-		}
-	}
-	for _, flag := range []string{"wait", "lease"} {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--strike sets the times that its promises are made for: --%s has no meaning there", flag)
-		}
-	}
-	return nil
+	return cmp.Or(o.CheckFault(),
+		rejectFlags(c, "cannot be combined with --strike: the burst has one product, and each buyer asks for one unit", "duration", "units", "second-product"),
+		rejectFlags(c, "cannot be combined with --strike, which sets the times that its promises apply to", "wait", "lease"))
 }
 
-// exit is the command's exit code: a broken promise first, then a proof that
-// was none.
+// exit returns the exit code: first for a broken promise, then for an inconclusive result.
 func (o *rushOptions) exit(r rush.Report) error {
 	var broken, void []string
 	for _, result := range r.Results {
@@ -203,7 +181,7 @@ func (o *rushOptions) exit(r rush.Report) error {
 		case result.Verdict == verdict.Inconclusive:
 			void = append(void, result.Strategy)
 		case o.Expect && result.Promise != "" && !result.Promise.Keeps(result.Verdict):
-			broken = append(broken, fmt.Sprintf("%s was promised as %s and is %s", result.Strategy, result.Promise, result.Verdict))
+			broken = append(broken, fmt.Sprintf("%s: promised %s, got %s", result.Strategy, result.Promise, result.Verdict))
 		}
 	}
 	if len(broken) > 0 {

@@ -157,13 +157,13 @@ func TestRushExits(t *testing.T) {
 		{"demand not above stock", []string{"--strategy", "conditional", "--stock", "10", "--buyers", "10"}, 3, "inconclusive: conditional"},
 		{"one buyer", []string{"--strategy", "mutex", "--stock", "1", "--buyers", "1"}, 3, "inconclusive: mutex"},
 		{"a broken strategy alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
-		{"unknown strategy", []string{"--strategy", "magic"}, 2, "conditional"},
-		{"unknown strike", []string{"--strike", "flood"}, 2, "there are crash, pause"},
-		{"an empty strike", []string{"--strike", ""}, 2, "there are crash, pause"},
-		{"a strike that the engine lacks", []string{"--strike", "db-kill"}, 2, "there are crash, pause"},
-		{"strike and lease", []string{"--strike", "crash", "--lease", "5s"}, 2, "--lease has no meaning"},
-		{"strike and duration", []string{"--strike", "crash", "--duration", "5s"}, 2, "--duration has no meaning"},
-		{"target and strike", []string{"--target", "http://127.0.0.1:1", "--strike", "crash"}, 2, "--strike has no meaning"},
+		{"unknown strategy", []string{"--strategy", "magic"}, 2, `unknown strategy "magic"`},
+		{"unknown strike", []string{"--strike", "flood"}, 2, `unknown fault "flood"`},
+		{"an empty strike", []string{"--strike", ""}, 2, "--strike needs a fault"},
+		{"a strike that the engine lacks", []string{"--strike", "db-kill"}, 2, "choose from: crash, pause"},
+		{"strike and lease", []string{"--strike", "crash", "--lease", "5s"}, 2, "--lease cannot be combined with"},
+		{"strike and duration", []string{"--strike", "crash", "--duration", "5s"}, 2, "--duration cannot be combined with"},
+		{"target and strike", []string{"--target", "http://127.0.0.1:1", "--strike", "crash"}, 2, "--strike cannot be combined with"},
 		{"an empty name", []string{"--strategy", "mutex,"}, 2, "--strategy"},
 		{"a strategy twice", []string{"--strategy", "none,N"}, 2, "twice"},
 		{"all and more", []string{"--strategy", "all,none"}, 2, "--strategy"},
@@ -176,8 +176,8 @@ func TestRushExits(t *testing.T) {
 		{"no buyers", []string{"--buyers", "0"}, 2, "--buyers"},
 		{"no units", []string{"--units", "0"}, 2, "--units"},
 		{"units no number", []string{"--units", "1,many"}, 2, "--units"},
-		{"units above the stock", []string{"--units", "1,101"}, 2, "--units has 101, and --stock is 100"},
-		{"units above half of the stock", []string{"--units", "51", "--second-product", "pear"}, 2, "half of --stock 100"},
+		{"units above the stock", []string{"--units", "1,101"}, 2, "--units must be at most --stock, 100 (got 101)"},
+		{"units above half of the stock", []string{"--units", "51", "--second-product", "pear"}, 2, "at most half of --stock, 50"},
 		{"the same product twice", []string{"--product", "pear", "--second-product", "pear"}, 2, "--second-product"},
 		{"a bad second product", []string{"--second-product", " pear"}, 2, "--second-product"},
 		{"one unit of two products", []string{"--second-product", "pear", "--stock", "1"}, 2, "--stock"},
@@ -193,8 +193,8 @@ func TestRushExits(t *testing.T) {
 		{"target not there", []string{"--target", "http://127.0.0.1:1", "--strategy", "none"}, 2, "refused"},
 		{"bad database URL", []string{"--db", "oracle://x/y"}, 2, "mysql://"},
 		{"PostgreSQL not there", []string{"--db", "postgres://a:b@127.0.0.1:1/shop"}, 2, "database does not answer"},
-		{"unknown private database", []string{"--engine", "local", "--local-db", "oracle"}, 2, "there are mariadb, mysql, postgres"},
-		{"private database without a private engine", []string{"--local-db", "postgres"}, 2, "--local-db is for --engine local"},
+		{"unknown private database", []string{"--engine", "local", "--local-db", "oracle"}, 2, "choose from: mariadb, mysql, postgres"},
+		{"private database without a private engine", []string{"--local-db", "postgres"}, 2, "--local-db requires --engine local"},
 		{"database not there", []string{"--db", "mysql://a:b@127.0.0.1:1/shop"}, 2, "database does not answer"},
 		{"no database named", []string{"--db", "mysql://a:b@127.0.0.1:1"}, 2, "names no database"},
 		{"redis without a database", []string{"--redis", "redis://127.0.0.1:1"}, 2, "--db"},
@@ -235,7 +235,7 @@ func TestRushBrokenPromise(t *testing.T) {
 		t.Errorf("without --expect: exit %d %s", code, stderr)
 	}
 	code, stdout, stderr := exitCode(t, append(args, "--expect")...)
-	if code != exitBroken || !strings.Contains(stderr, "conditional was promised as holds and is oversold") {
+	if code != exitBroken || !strings.Contains(stderr, "conditional: promised holds, got oversold") {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 }
@@ -282,13 +282,13 @@ func TestRushForeign(t *testing.T) {
 		{"sound", &notOurs{}, 0, "holds"},
 		{"sound, small pages", &notOurs{pageLimit: 7}, 0, "holds"},
 		{"sound, no history", &notOurs{noHistory: true}, 0, "holds"},
-		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock was promised as holds and is oversold"},
-		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "is oversold"},
+		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock: promised holds, got oversold"},
+		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "got oversold"},
 		{"an audit of nothing", &notOurs{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
 		{"puts more on sale than asked for", &notOurs{stockMore: 50}, exitHarness, "somebody else has restocked"},
-		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "is leaked"},
-		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "is leaked"},
-		{"two units for one", &notOurs{units: 2}, exitBroken, "is lost"},
+		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "got leaked"},
+		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "got leaked"},
+		{"two units for one", &notOurs{units: 2}, exitBroken, "got lost"},
 		{"pages that do not go on", &notOurs{pageLimit: 7, stuckPages: true}, exitHarness, "do not go on"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestRushUntold(t *testing.T) {
 	}))
 	defer forgetful.Close()
 	code, stdout, stderr := exitCode(t, "rush", "--target", forgetful.URL, "--strategy", "conditional", "--expect")
-	if code != exitBroken || !strings.Contains(stderr, "conditional was promised as holds and is leaked") {
+	if code != exitBroken || !strings.Contains(stderr, "conditional: promised holds, got leaked") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -422,7 +422,7 @@ func TestRushTargetPromise(t *testing.T) {
 	}))
 	defer modest.Close()
 	code, _, stderr := exitCode(t, "rush", "--target", modest.URL, "--expect")
-	if code != exitBroken || !strings.Contains(stderr, "conditional was promised as oversold and is holds") {
+	if code != exitBroken || !strings.Contains(stderr, "conditional: promised oversold, got holds") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -87,7 +87,7 @@ func TestBadAdmission(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"serve", "rush"} {
 		code, _, stderr := exitCode(t, command, "--"+admission, "some")
-		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `--admission is "some"; give adaptive or off`) {
+		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `unknown admission "some"; choose from: adaptive, off`) {
 			t.Errorf("%s: exit %d, %q", command, code, stderr)
 		}
 	}

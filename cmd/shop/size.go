@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,22 +11,24 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/load/sizing/forecast"
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // sizeOptions are the flags of size.
 type sizeOptions struct {
 	strategies []string
 	shop       sizing.Shop
-	nodeRTT    float64 // between the database's nodes, ms
-	points     string  // a file to predict from
-	calibrate  string  // a file to write
-	measure    string  // the same, of the whole grid
+	nodeRTT    float64 // between the database's nodes, in ms
+	points     string  // file to predict from
+	calibrate  string  // file to write
+	measure    string  // file to write, with the full set of points
 	rounds     int
 	round      time.Duration
 	databases  []string
@@ -38,53 +41,48 @@ func sizeCommand() *cobra.Command {
 	var o sizeOptions
 	c := &cobra.Command{
 		Use:   "size",
-		Short: "Predict the sales a second of a shop, and what gives way first",
-		Long: `Predict the sales a second of each strategy, and what gives way first: the
-product's row, a lock, a processor, the connections. docs/design/sizing.md has the laws,
-what was measured, and how far the predictions were from it.
-
-The processor time of a sale and the time of a turn are those of the machine of
-docs/reference/throughput.md, unless --calibrate has measured yours and --points names the file.
-A file whose name ends with .csv is CSV, and JSON otherwise.
-
-The buyers are a closed loop: each asks again when it is answered. Products are
-asked for alike. A prediction is for a steady load of sales; it knows no failure.`,
-		Example: `  shop size --commit-ms 2 --products 500
-  shop size --rtt-ms 0.5 --products 500 --processes 8 --cores 8 --buyers 400
-  shop size --nodes 3 --node-rtt-ms 1 --strategy for-update,redis-lua
-  shop size --calibrate mine.json --engine local
-  shop size --points mine.json --products 500`,
+		Short: "Predict each strategy's throughput and its bottleneck",
+		Long: `Predict each strategy's throughput and its bottleneck: the product's row, a lock, a processor or the
+connections. A prediction is for a steady load without failures. It uses the processor times of a
+reference machine. To use your own machine, measure it with --calibrate FILE, then add --points FILE.
+A file with the ending .csv is CSV; other files are JSON.`,
+		Example: `  shop size --rtt-ms 0.5 --commit-ms 2 --products 500 --processes 8
+  shop size --calibrate mine.json --engine local`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
-	flags.IntVar(&o.shop.Products, "products", 1, "products that are asked for")
-	flags.IntVar(&o.shop.Processes, "processes", 1, "shop processes")
-	flags.IntVar(&o.shop.Buyers, "buyers", 64, "buyers, each of whom asks again when it is answered")
-	flags.IntVar(&o.shop.Nodes, "nodes", 1, "nodes of a Galera cluster, each with a copy of everything")
-	flags.IntVar(&o.shop.Writers, "writers", 0, "of --nodes those that shops write to, each process to one; 0 is as many as there are processes, at most --nodes")
+	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, strategyUsage)
+	flags.IntVar(&o.shop.Products, "products", 1, "number of products, in equal demand")
+	flags.IntVar(&o.shop.Processes, "processes", 1, "number of shop processes")
+	flags.IntVar(&o.shop.Buyers, "buyers", 64, "number of buyers, each with its next order after an answer")
+	flags.IntVar(&o.shop.Nodes, "nodes", 1, "number of Galera nodes")
+	flags.IntVar(&o.shop.Writers, "writers", 0, "Galera nodes with writes; 0: one per process, up to --nodes")
 	flags.Int64Var(&o.shop.Records, "records", 0, "records in purchase_history")
-	flags.Float64Var(&o.shop.CommitMS, "commit-ms", -1, "what COMMIT takes beside its round trip, ms; unless given, as measured")
-	flags.Float64Var(&o.shop.RTTMS, "rtt-ms", 0, "network round trip between shop and database, ms, beyond loopback")
-	flags.Float64Var(&o.shop.LockRTTMS, "redis-rtt-ms", -1, "the same to Redis, ZooKeeper or etcd; unless given, --rtt-ms")
-	flags.Float64Var(&o.nodeRTT, "node-rtt-ms", -1, "the same between the database's nodes; unless given, --rtt-ms")
-	flags.BoolVar(&o.shop.KeepsRow, "row-until-disk", false, "the database keeps a row locked until COMMIT is over, as PostgreSQL and a binary log do; with --nodes it does")
-	flags.Float64Var(&o.shop.DatabaseCores, "cores", 2, "processors of each database node; with --one-machine, all there are")
-	flags.Float64Var(&o.shop.ShopCores, "shop-cores", 2, "processors of each shop process")
-	flags.BoolVar(&o.shop.OneMachine, "one-machine", false, "database, Redis, shops and buyers share --cores, as where it was measured")
-	flags.IntVar(&o.shop.Conns, "db-conns", defaultConns, "connections of each process to the database")
-	flags.StringVar(&o.points, "points", "", "a `file` of --calibrate to predict from, instead of the reference machine")
-	flags.StringVar(&o.calibrate, "calibrate", "", "measure this machine and write the points to a `file`, with --engine local; Linux; some 40 s for all strategies")
-	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/reference/throughput.md: twenty minutes on a machine that does nothing else")
-	flags.StringVar(&o.engineName, "engine", engine.Local, "with --calibrate and --measure: local, private servers")
-	flags.StringSliceVar(&o.databases, "local-db", nil, "with --calibrate and --measure: private databases, as serve takes them, a,b,...")
-	flags.IntVar(&o.rounds, "rounds", 3, "with --calibrate and --measure: how often each point is measured; the median counts; unless given, once with --calibrate")
-	flags.DurationVar(&o.round, "round", 600*time.Millisecond, "with --calibrate and --measure: how long, of which a third is not counted")
-	for _, flag := range []string{"commit-ms", "redis-rtt-ms", "node-rtt-ms"} {
-		flags.Lookup(flag).DefValue = "0" // which the help does not show: -1 stands for what it says in words
-	}
+	flags.Float64Var(&o.shop.CommitMS, "commit-ms", -1, "time of a COMMIT without its round trip, in ms")
+	flags.Float64Var(&o.shop.RTTMS, "rtt-ms", 0, "round trip between shop and database, in ms beyond loopback")
+	flags.Float64Var(&o.shop.LockRTTMS, "redis-rtt-ms", -1, "round trip to Redis, ZooKeeper or etcd, in ms")
+	flags.Float64Var(&o.nodeRTT, "node-rtt-ms", -1, "round trip between database nodes, in ms")
+	flags.BoolVar(&o.shop.KeepsRow, "row-until-disk", false, "row lock until COMMIT returns, as with PostgreSQL or a binary log")
+	flags.Float64Var(&o.shop.DatabaseCores, "cores", 2, "processors per database node; with --one-machine: all processors")
+	flags.Float64Var(&o.shop.ShopCores, "shop-cores", 2, "processors per shop process")
+	flags.BoolVar(&o.shop.OneMachine, "one-machine", false, "--cores shared by database, Redis, shops and buyers")
+	flags.IntVar(&o.shop.Conns, "db-conns", defaultConns, "database connections per process")
+	flags.StringVar(&o.points, "points", "", "`file` of --calibrate, in place of the reference machine")
+	showDefault(flags, "commit-ms", "as measured")
+	showDefault(flags, "redis-rtt-ms", "--rtt-ms")
+	showDefault(flags, "node-rtt-ms", "--rtt-ms")
+	addFlags(c, underMeasure, func(flags *pflag.FlagSet) {
+		flags.StringVar(&o.calibrate, "calibrate", "", "`file` for a measurement of this machine: Linux, about 40 s")
+		flags.StringVar(&o.measure, "measure", "", "`file` for the full measurement: about 20 minutes, idle machine")
+		flags.StringVar(&o.engineName, "engine", engine.Local, "servers to measure: local (child processes)")
+		flags.StringSliceVar(&o.databases, "local-db", nil, "databases to measure: "+strings.Join(localserver.DatabaseNames(), ", "))
+		flags.IntVar(&o.rounds, "rounds", 3, "measurements per point; the median counts")
+		showDefault(flags, "rounds", "3; with --calibrate: 1")
+		flags.DurationVar(&o.round, "round", 600*time.Millisecond, roundUsage)
+	})
 	o.output.register(c)
+	setHelp(c, "docs/guides/size-a-sale.md", "strategy", "products", "processes", "rtt-ms", "commit-ms")
 	return c
 }
 
@@ -126,8 +124,8 @@ func (o *sizeOptions) check(c *cobra.Command) error {
 		{"db-conns", float64(o.shop.Conns), 2, 1e5},
 		{"rounds", float64(o.rounds), 1, 100},
 	} {
-		if c.Flags().Changed(n.flag) && !(n.value >= n.min && n.value <= n.max) { // a NaN is neither
-			return fmt.Errorf("--%s is %v; %v to %v are allowed", n.flag, n.value, n.min, n.max)
+		if err := checkRange(n.flag, n.value, n.min, n.max); err != nil && c.Flags().Changed(n.flag) {
+			return err
 		}
 	}
 	if err := o.checkMeasuring(c); err != nil {
@@ -135,15 +133,15 @@ func (o *sizeOptions) check(c *cobra.Command) error {
 	}
 	switch {
 	case o.shop.Writers > o.shop.Processes:
-		return fmt.Errorf("--writers is %d and --processes %d: a process writes to one node; give as many processes", o.shop.Writers, o.shop.Processes)
+		return fmt.Errorf("--writers must be at most --processes (got %d and %d): each process writes to one node", o.shop.Writers, o.shop.Processes)
 	case o.shop.Nodes == 1 && c.Flags().Changed("node-rtt-ms"):
-		return errors.New("--node-rtt-ms is between nodes, and --nodes is 1; give --nodes 3")
+		return errors.New("--node-rtt-ms requires several nodes; add --nodes 3")
 	case o.shop.OneMachine && c.Flags().Changed("shop-cores"):
-		return errors.New("--shop-cores are the shops' own, and with --one-machine all share --cores; give one of them")
+		return errors.New("--shop-cores cannot be combined with --one-machine, where shops share --cores")
 	}
 	switch {
 	case len(o.strategies) == 0:
-		return errors.New("--strategy is empty; give a,b,... or all")
+		return errors.New("--strategy needs names, or all; list them with: shop strategies")
 	case len(o.strategies) == 1 && o.strategies[0] == "all":
 		o.strategies = lockstrategy.Names()
 		return nil
@@ -152,51 +150,40 @@ func (o *sizeOptions) check(c *cobra.Command) error {
 	for i, name := range o.strategies {
 		name = lockstrategy.Resolve(name)
 		if _, ok := lockstrategy.ByName(name); !ok || o.strategies[i] == "" {
-			return fmt.Errorf("--strategy %q is not known; there are %s, or all", o.strategies[i], strings.Join(lockstrategy.Names(), ", "))
+			return unknownStrategy(o.strategies[i])
 		}
 		if seen[name] {
-			return fmt.Errorf("--strategy has %s twice", name)
+			return fmt.Errorf("--strategy names %s twice", name)
 		}
 		seen[name], o.strategies[i] = true, name
 	}
 	return nil
 }
 
-// shopOfSize are the flags of the shop that is predicted.
+// shopOfSize lists the flags that describe the shop of a prediction.
 var shopOfSize = []string{
 	"products", "processes", "buyers", "nodes", "writers", "records", "commit-ms", "rtt-ms", "redis-rtt-ms", "node-rtt-ms",
 	"row-until-disk", "cores", "shop-cores", "one-machine", "db-conns",
 }
 
-// checkMeasuring checks the flags of --calibrate and --measure.
+// checkMeasuring checks --calibrate, --measure and the flags that depend on them.
 func (o *sizeOptions) checkMeasuring(c *cobra.Command) error {
 	if o.calibrate != "" && o.measure != "" {
-		return errors.New("--calibrate and --measure are two ways to measure; give one of them")
+		return errors.New("--calibrate and --measure cannot be combined; use one of them")
 	}
 	if o.calibrate == "" && o.measure == "" {
-		for _, flag := range []string{"engine", "local-db", "rounds", "round"} {
-			if c.Flags().Changed(flag) {
-				return fmt.Errorf("--%s is for --calibrate and --measure", flag)
-			}
-		}
-		return nil
+		return rejectFlags(c, "requires --calibrate or --measure", "engine", "local-db", "rounds", "round")
 	}
-	if o.points != "" {
-		return errors.New("--points is a file to predict from, and --calibrate and --measure make one; give one of them")
-	}
-	for _, flag := range shopOfSize {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--%s is of the shop that is predicted, and --calibrate and --measure measure shops of their own; give it with --points", flag)
-		}
-	}
-	if o.engineName != engine.Local {
-		return fmt.Errorf("--engine is %q; servers are measured that this command starts: local", o.engineName)
+	if err := cmp.Or(
+		rejectFlags(c, "cannot be combined with --calibrate and --measure, which write such a file", "points"),
+		rejectFlags(c, "cannot be combined with --calibrate and --measure; use it in a prediction, with --points", shopOfSize...),
+		checkChoice("engine", o.engineName, engine.Local),
+		checkRange("round", o.round, 300*time.Millisecond, time.Minute),
+	); err != nil {
+		return err
 	}
 	if runtime.GOOS != "linux" {
-		return errors.New("--calibrate and --measure read processor time from /proc: they need Linux")
-	}
-	if o.round < 300*time.Millisecond || o.round > time.Minute {
-		return fmt.Errorf("--round is %s; 300ms to 1m are allowed", o.round)
+		return errors.New("--calibrate and --measure require Linux: they read processor times from /proc")
 	}
 	if len(o.databases) == 0 {
 		o.databases = []string{""}
@@ -207,21 +194,21 @@ func (o *sizeOptions) checkMeasuring(c *cobra.Command) error {
 		}
 	}
 	if o.calibrate != "" && len(o.databases) > 1 {
-		return errors.New("--calibrate takes one --local-db")
+		return fmt.Errorf("--calibrate needs one --local-db (got %d)", len(o.databases))
 	}
 	return nil
 }
 
-// measured writes the points to a file.
+// measured measures this machine and writes the points to a file.
 func (o *sizeOptions) measured(c *cobra.Command) error {
-	path := o.calibrate + o.measure // one of them is ""
+	path := cmp.Or(o.calibrate, o.measure)
 	if o.calibrate != "" && !c.Flags().Changed("rounds") {
 		o.rounds = 1
 	}
-	// Found out now and not after twenty minutes.
+	// A path that is not writable must fail now, not after 20 minutes.
 	file, err := os.CreateTemp(filepath.Dir(path), ".size-*")
 	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, err)
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
@@ -234,7 +221,7 @@ func (o *sizeOptions) measured(c *cobra.Command) error {
 		return err
 	}
 	if m.Provisional != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "shop: warning: %s; measure anew when the machine does nothing else\n", m.Provisional)
+		fmt.Fprintf(c.ErrOrStderr(), "shop: warning: %s; measure again when the machine is idle\n", m.Provisional)
 	}
 	text, err := m.File(path)
 	if err != nil {

@@ -37,46 +37,37 @@ type soakOptions struct {
 	output     output
 
 	all bool // --strategy all
-	few bool // no --strategy
+	few bool // --strategy is not given
 }
 
 func soakCommand() *cobra.Command {
 	var o soakOptions
 	c := &cobra.Command{
 		Use:   "soak",
-		Short: "Load the shop for long, in changing waves, with an audit after each",
-		Long: `Load the shop for long, in waves that change: steady, a burst for few units, a
-ramp, idle, a restock in the middle of the sale, and kill -9 of a shop process. After
-each wave, when all buyers are answered, the books are audited. A seed draws the
-waves; the same seed has the same ones.
+		Short: "Load the shop for a long time in changing waves, with an audit after each",
+		Long: `Load the shop for a long time: steady load, bursts, ramps, restocks in the middle of a sale, and kill -9
+of a shop process. An audit of stock and records follows each wave. --seed repeats the same waves.
+A metric that rises in every quarter of a process's life while it is idle is reported as growing. This
+does not affect the exit code. A process is killed only if its strategy promises to hold under a crash.
 
-Each second it notes heap, goroutines, descriptors and memory of each shop process,
-and the p99 of the buyers. After each audit it notes them at rest. What grows at rest
-in each quarter of a process's life is said to grow; it does not change the exit code.
-
-all are the strategies that promise to hold on so many processes; unless given, the
-first of each family is played that holds under a crash, too. One that is named is
-played whatever it promises, and killed only where it promises to hold under a crash.
-
-Exit code: 0; 1 when a wave is violated; 2 when something is missing or down; 3 when a
-wave is void: what should have been sold or refused in it was not.`,
-		Example: `  shop soak
-  shop soak --duration 1h --engine local --strategy redis-lua,coalesced,for-update --report soak.html
+Exit codes: 0 all waves hold, 1 a wave is violated, 2 error, 3 a wave proved nothing.`,
+		Example: `  shop soak --duration 1h --engine local --strategy redis-lua,for-update
   shop soak --seed 42 --wave 2s --strategy none`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", nil, "strategies by name, a,b,...; or all; unless given, one of each family")
-	flags.DurationVar(&o.duration, "duration", time.Minute, "how long it lasts, 10s to 24h; no wave begins that would end later")
-	flags.DurationVar(&o.wave, "wave", 10*time.Second, "how long buyers come in a wave, 1s to 10m")
-	flags.IntVar(&o.clients, "clients", 64, "clients at once, at most")
-	flags.IntVar(&o.processes, "processes", 2, "shop processes, among which the clients are divided")
-	flags.BoolVar(&o.kill, "kill", true, "now and then kill the last shop process in the middle of a wave")
-	flags.Uint64Var(&o.seed, "seed", 0, "draws the waves; unless given, it is drawn itself and printed")
+	flags.StringSliceVar(&o.strategies, "strategy", nil, strategyUsage+" (default: one per family)")
+	flags.DurationVar(&o.duration, "duration", time.Minute, "length of the run, 10s to 24h")
+	flags.DurationVar(&o.wave, "wave", 10*time.Second, "length of a wave, 1s to 10m")
+	flags.IntVar(&o.clients, "clients", 64, "maximum concurrent clients")
+	flags.IntVar(&o.processes, "processes", 2, "number of shop processes")
+	flags.BoolVar(&o.kill, "kill", true, "occasional kill of the last shop process during a wave")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed that determines the waves (default: random)")
 	o.engines.registerOwn(c)
 	o.shops.register(c, true)
 	o.output.register(c)
+	setHelp(c, "docs/reference/commands/soak.md", "strategy", "duration", "engine", "seed", "report")
 	return c
 }
 
@@ -89,7 +80,7 @@ func (o *soakOptions) run(c *cobra.Command) error {
 		return err
 	}
 	if !c.Flags().Changed("seed") {
-		o.seed = uint64(rand.Uint32()) // short enough to be typed again
+		o.seed = uint64(rand.Uint32()) // short enough to type again
 	}
 	result, err := o.soak(c.Context(), config, c.ErrOrStderr())
 	if result == nil || len(result.Waves) == 0 {
@@ -112,7 +103,7 @@ func (o *soakOptions) run(c *cobra.Command) error {
 	return nil
 }
 
-// check checks everything before anything is started.
+// check checks the flags before anything starts.
 func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) {
 	if o.few = !c.Flags().Changed("strategy"); o.few {
 		o.strategies = []string{"all"}
@@ -123,22 +114,16 @@ func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) 
 			o.strategies[i] = lockstrategy.Resolve(name)
 		}
 	}
-	if o.strategies, err = choose("--strategy", o.strategies, lockstrategy.Names()); err != nil {
+	if o.strategies, err = choose("strategy", o.strategies, lockstrategy.Names(), "shop strategies"); err != nil {
 		return config, err
 	}
-	switch {
-	case o.duration < 10*time.Second || o.duration > 24*time.Hour:
-		return config, fmt.Errorf("--duration is %s; 10s to 24h are allowed", o.duration)
-	case o.wave < time.Second || o.wave > 10*time.Minute:
-		return config, fmt.Errorf("--wave is %s; 1s to 10m are allowed", o.wave)
-	case o.wave > o.duration:
-		return config, fmt.Errorf("--wave is %s, longer than --duration %s", o.wave, o.duration)
-	case o.clients < 1 || o.clients > 20_000:
-		return config, fmt.Errorf("--clients is %d; 1 to 20000 are allowed", o.clients)
-	case o.processes < 1 || o.processes > 64:
-		return config, fmt.Errorf("--processes is %d; 1 to 64 are allowed", o.processes)
-	}
-	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
+	if err := cmp.Or(
+		checkRange("duration", o.duration, 10*time.Second, 24*time.Hour),
+		checkRange("wave", o.wave, time.Second, min(10*time.Minute, o.duration)),
+		checkRange("clients", o.clients, 1, 20_000),
+		checkRange("processes", o.processes, 1, 64),
+		o.engines.checkOwn(), o.shops.validate(),
+	); err != nil {
 		return config, err
 	}
 	config, err = o.engines.config(c, o.shops.Settings)
@@ -148,7 +133,7 @@ func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) 
 	return config, err
 }
 
-// soak opens servers and shops, and plays the waves.
+// soak opens servers and shops, and runs the waves.
 func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.Writer) (result *soak.Result, err error) {
 	e, err := engine.Open(ctx, config)
 	if err != nil {
@@ -160,7 +145,7 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 		leftOut = append(leftOut, why)
 	}
 	if len(strategies) == 0 {
-		return nil, fmt.Errorf("nothing of this can run here: %s", leftOut[0])
+		return nil, fmt.Errorf("no strategy can run here: %s", leftOut[0])
 	}
 	bed := &trial.Storefront{}
 	defer func() { err = errors.Join(err, bed.Close()) }()
@@ -191,7 +176,7 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 	return result, err
 }
 
-// playable are the strategies that waves are drawn for, and why others are not.
+// playable returns the strategies of the waves, and for each other strategy why it is skipped.
 func (o *soakOptions) playable(e *engine.Engine) (strategies []soak.Strategy, leftOut []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	names := o.strategies
@@ -204,7 +189,7 @@ func (o *soakOptions) playable(e *engine.Engine) (strategies []soak.Strategy, le
 		case missing[name] != "":
 			leftOut = append(leftOut, name+": "+missing[name])
 		case o.all && entry.Promised(trial.CrowdAt(o.processes), e.Database) != verdict.Holds:
-			// all are those that hold
+			// "all" means all that promise to hold
 		default:
 			strategies = append(strategies, soak.Strategy{Name: name, Kills: entry.Promised(promise.Crash, e.Database) == verdict.Holds})
 		}

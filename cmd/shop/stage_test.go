@@ -228,21 +228,21 @@ func TestStageBadInput(t *testing.T) {
 		}
 	}
 	for request, want := range map[string]string{
-		`{}`:                                                  "strategies has an empty name",
-		`{"strategies":["nosuch"]}`:                           "strategies \\\"nosuch\\\" is not known; there are ",
+		`{}`:                                                  "strategies needs names, or all",
+		`{"strategies":["nosuch"]}`:                           `unknown strategy \"nosuch\"; list them with: shop strategies`,
 		`{"strategies":["` + missing + `"]}`:                  "strategy " + missing + ": ",
-		`{"strategies":["all"],"stock":0}`:                    "stock is 0; 1 to ",
-		`{"strategies":["all"],"stock":-5}`:                   "stock is -5; 1 to ",
-		`{"strategies":["all"],"buyers":10001}`:               "buyers is 10001; 1 to 10000 are allowed",
-		`{"strategies":["all"],"processes":65}`:               "processes is 65; 1 to 64 are allowed",
+		`{"strategies":["all"],"stock":0}`:                    "stock must be between 1 and ",
+		`{"strategies":["all"],"stock":-5}`:                   "stock must be between 1 and 1000000000 (got -5)",
+		`{"strategies":["all"],"buyers":10001}`:               "buyers must be between 1 and 10000 (got 10001)",
+		`{"strategies":["all"],"processes":65}`:               "processes must be between 1 and 64 (got 65)",
 		`{"strategies":["all"],"product":"buy"}`:              "a product cannot be called",
 		`{"strategies":["all"],"product":" x"}`:               "product ",
-		`{"strategies":["all"],"fault":"db-kill"}`:            "db-kill cannot be struck on this engine: the database is not one server that the engine has started; there are crash, pause, ",
-		`{"strategies":["all"],"fault":"nosuch"}`:             "there are crash, pause, ",
+		`{"strategies":["all"],"fault":"db-kill"}`:            "cannot inject db-kill on this engine: the database is not one server that the engine has started; choose from: crash, pause, ",
+		`{"strategies":["all"],"fault":"nosuch"}`:             "choose from: crash, pause, ",
 		`{"strategies":["all"],"fault":"partition"}`:          "it takes 2 processes or more",
-		`{"strategies":["` + spared + `"],"fault":"latency"}`: "nothing would be struck: " + spared,
+		`{"strategies":["` + spared + `"],"fault":"latency"}`: "the fault affects none of the strategies: " + spared,
 		`{"strategies":["all"],"stock":"many"}`:               "the body is not the JSON that this route takes",
-		`{"strategies":["all","all"],"processes":1}`:          "give a,b,... or all",
+		`{"strategies":["all","all"],"processes":1}`:          "needs names, or all alone",
 	} {
 		r := webtest.Call(t, http.MethodPost, base+"/live/runs", request, asJSON)
 		if r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), want) {

@@ -10,14 +10,17 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 func strategiesCommand() *cobra.Command {
 	var o output
 	c := &cobra.Command{
 		Use:   "strategies",
-		Short: "List the lock strategies: what each does, and when it breaks",
-		Args:  noArguments,
+		Short: "List the lock strategies: what each does and when it breaks",
+		Example: `  shop strategies
+  shop strategies --report strategies.html`,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(nil); err != nil {
 				return err
@@ -26,6 +29,7 @@ func strategiesCommand() *cobra.Command {
 		},
 	}
 	o.register(c)
+	setHelp(c, "docs/guides/choose-a-strategy.md")
 	return c
 }
 
@@ -33,7 +37,12 @@ func strategiesCommand() *cobra.Command {
 const safetyLegend = `safe?: whether the stock stays right on MariaDB with a single Redis server. "not safe" names the first
 condition that breaks the strategy: a rush, a second process of the shop, or a fault.`
 
-// printCatalogue writes the table for a person.
+// unknownStrategy returns the error for a strategy that is not in the catalogue.
+func unknownStrategy(name string) error {
+	return nearest.Unknown("strategy", name, lockstrategy.Names(), "shop strategies")
+}
+
+// printCatalogue writes the table for a terminal.
 func printCatalogue(w io.Writer, _ bool) error {
 	t := report.Table{Columns: []report.Column{
 		{Name: "family", Width: 12}, {Name: "name"}, {Name: "safe?", Width: 13}, {Name: "does", Width: 36}, {Name: "breaks when", Width: 30}, {Name: "needs"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
@@ -17,8 +19,12 @@ import (
 	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+// maxRepeat is the maximum of --repeat.
+const maxRepeat = 1000
 
 // verifyOptions are the flags of verify.
 type verifyOptions struct {
@@ -30,7 +36,7 @@ type verifyOptions struct {
 	localDB    string
 	localRedis string
 	redisWait  int
-	soldOut    bool   // the shops run the sold-out check
+	soldOut    bool   // whether the shops run the sold-out check
 	admission  string // admission control of the shops: adaptive or off
 	target     string
 	product    string
@@ -40,91 +46,56 @@ type verifyOptions struct {
 	repeat     int
 	explain    string // the cell to explain, instead of a run
 	from       string // the report that has it
-	app        verifyApp
+	app        verifyAppFlags
 	output     verifyOutput
-	launch     fault.Launch                // the shops under test; tests have others
-	extra      []verify.Strategy           // rows beside the catalogue's; of tests
-	raceShop   func(addr string) *exec.Cmd // a shop under the race detector; nil is this one, built so
+	launch     fault.Launch                // starts the shops under test; tests replace it
+	extra      []verify.Strategy           // rows that tests add to the catalogue's
+	raceShop   func(addr string) *exec.Cmd // a shop with the race detector; nil: build this program with it
 }
 
 func verifyCommand() *cobra.Command {
 	o := verifyOptions{launch: ownShop}
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Strike every strategy with every fault; show which promises hold",
-		Long: `Strike every strategy with every fault on real servers, and compare what came
-of it with what the catalogue promises.
+		Short: "Inject every fault into every strategy and compare with its promises",
+		Long: `Inject every fault into every strategy on real servers, and compare each verdict with the catalogue's
+promise. --engine local starts servers that it can kill. --quick suits every push, --race finds data
+races, --app tests your own program, and --target tests a running service over HTTP.
 
---engine local starts servers that can be killed. The explorer comes first, with
-and without events, on MariaDB, MySQL or PostgreSQL (--local-db): a missing FOR
-UPDATE shows there, and not on SQLite. On Galera it does not run. Then every
-fault is struck. The embedded engine has the explorer and the crowds; --quick,
-for every push, is those but for the rush at two processes, and says what it
-could not explore.
-
---race is a rush, and a crowd at each of many new products, in a shop that it
-builds with the race detector, for the strategies that keep something in
-memory: a data race contradicts every promise.
-
---app verifies a program of your own, in any language, as shop explore --app runs
-it: every order of its buyers' commands, and then crowds of --rush-buyers at once,
---repeat of them, each judged by the queries that the file says must return no
-row. docs/guides/test-your-shop.md has the file. Exit code 3 there when the search or the
-rush was no proof.
-
---target verifies a service that runs already, in whatever language, by what its
-buyers do: they rush, hang up, come over a slow way, and send a request twice.
-docs/guides/test-your-shop.md has the routes. A strategy that makes no promise is expected
-to hold.
-
-Exit code: 0 all as promised; 1 a cell contradicts its promise, or could not be
-judged by an error of the harness; 2 when something is missing or down, or no cell
-could be judged; 3 when a cell has shown nothing.
-
-The faults:
-` + faultHelp(),
-		Example: `  shop verify --engine local
-  shop verify --quick --report verify.xml
-  shop verify --race
-  shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
-  shop verify --engine local --fault db-kill --repeat 50
-  shop verify --engine local --local-db postgres --strategy for-update,serializable
-  shop verify --engine local --local-db galera --strategy for-update --fault db-node-kill
-  shop verify --engine local --report matrix.md --report matrix.json
-  shop verify --explain redis/pause --from matrix.json
-  shop verify --app oversell.yaml --report app.xml
-  shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
+Exit codes: 0 all promises hold, 1 a promise is broken or some cells failed, 2 error or no cell
+judged, 3 a result is inconclusive.`,
+		Example: `  shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
+  shop verify --quick --report verify.xml`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
-	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
-	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds but for the rush at two processes, on the embedded engine")
-	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
-	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer, the crowds and every fault)")
-	registerLocalDB(c, &o.localDB)
-	registerLocalRedis(c, &o.localRedis)
-	registerRedisWait(c, &o.redisWait)
-	flags.BoolVar(&o.soldOut, soldOutCheck, false, "sold-out check before each strategy of the shops under test")
-	flags.StringVar(&o.admission, admission, noAdmission, "admission control of the shops under test: adaptive or off")
-	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
-	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
-	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
-	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
-	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
-	flags.IntVar(&o.repeat, "repeat", 1, "play each cell of a crowd or a fault so often (--engine local); it is as promised when every play is. The explorer plays once: it has all orders. With --app: the crowds of the rush, 5 unless given")
-	flags.StringVar(&o.explain, "explain", "", "cell of an earlier run to explain, for example redis/pause")
-	flags.StringVar(&o.from, "from", "", "JSON report for --explain (default the newest in "+matrixResults+")")
+	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, strategyUsage)
+	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "fault `names`, comma-separated, or all; list: shop help faults")
+	flags.BoolVar(&o.quick, "quick", false, "explorer and bursts on the embedded engine, in one process")
+	flags.BoolVar(&o.race, "race", false, "bursts with the race detector; requires Go, cgo and the source code")
+	flags.StringVar(&o.target, "target", "", targetUsage)
+	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: `name` of the product; each run deletes its records")
+	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: no test of duplicates, for services without Idempotency-Key")
+	flags.StringVar(&o.history, "history", "", "`folder` for the history of each cell, NDJSON (default: temporary)")
+	flags.IntVar(&o.lanes, "lanes", 2, "cells in parallel, each on its own servers")
+	flags.IntVar(&o.repeat, "repeat", 1, "runs per cell, or bursts with --app")
+	showDefault(flags, "repeat", "1; with --app: 5")
+	flags.StringVar(&o.explain, "explain", "", "`cell` of an earlier run to explain, for example redis/pause")
+	flags.StringVar(&o.from, "from", "", "JSON report `file` for --explain (default: newest in "+matrixResults+")")
+	addFlags(c, underServers, func(flags *pflag.FlagSet) { registerEngine(flags, &o.engine, &o.localDB, &o.localRedis) })
+	addFlags(c, underShop, func(flags *pflag.FlagSet) {
+		registerFronts(flags, &o.soldOut, false, &o.admission, noAdmission, &o.redisWait)
+	})
 	o.app.register(c)
 	o.output.register(c)
+	setHelp(c, "docs/guides/add-to-ci.md", "strategy", "fault", "engine", "quick", "report")
 	return c
 }
 
-// ended returns what is called as each cell ends. It prints the cell in a line above the
-// table, and writes the report files: who waits sees how far it is, and a run that is
-// killed leaves what there was. Where standard output is another format's, the line is
-// on standard error if that is a terminal.
+// ended returns a function that runs after each cell. It prints the cell in one line, so that the user sees progress,
+// and writes the report files, so that a killed run leaves its results. If standard output carries another format, it
+// shows the line as progress on standard error.
 func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Cell, sofar verify.Report) {
 	keeper := matrix.Keeper{Files: o.output.files, Command: c.CommandPath()}
 	return func(last verify.Cell, sofar verify.Report) {
@@ -138,28 +109,6 @@ func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Ce
 	}
 }
 
-// faultHelp says what each fault does, a line each.
-func faultHelp() string {
-	var b strings.Builder
-	for _, f := range fault.All() {
-		fmt.Fprintf(&b, "  %-18s %s", f.Name, f.About)
-		if f.On != "" {
-			b.WriteString("; on " + f.On)
-		}
-		b.WriteString("\n")
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// conditionNames are those of --fault, for a help text.
-func conditionNames() string {
-	var names []string
-	for _, c := range promise.Columns() {
-		names = append(names, string(c))
-	}
-	return strings.Join(names, ", ")
-}
-
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if c.Flags().Changed("explain") || o.from != "" {
 		return o.explainCell(c)
@@ -167,7 +116,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if o.app.file != "" {
 		return o.runApp(c)
 	}
-	if err := errors.Join(o.app.refuse(c), o.checkFronts()); err != nil {
+	if err := errors.Join(rejectFlags(c, needsApp, appOnlyFlags...), o.checkFronts()); err != nil {
 		return err
 	}
 	var strategies []verify.Strategy
@@ -207,13 +156,13 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = cells.Embedded(c.Context())
 	}
 	progress.clear()
-	if err == nil && len(report.Cells) == 0 { // a gate that has checked nothing must not be green
-		err = errors.New("nothing of this can run here: " + strings.Join(report.LeftOut, "; "))
+	if err == nil && len(report.Cells) == 0 { // a CI job that tested nothing must fail
+		err = errors.New("no cell can run here: " + strings.Join(report.LeftOut, "; "))
 	}
 	if c.Context().Err() != nil || err != nil {
 		report.Unfinish(unfinished(c.Context(), err))
 	}
-	if len(report.Cells) > 0 { // what there is, also after an error
+	if len(report.Cells) > 0 { // also after an error
 		err = errors.Join(err, o.output.write(c, report))
 	}
 	if err != nil {
@@ -228,46 +177,37 @@ func (o *verifyOptions) checkFronts() error {
 		return err
 	}
 	if (o.soldOut || o.admission == adaptive) && (o.target != "" || o.race) {
-		return fmt.Errorf("--%s and --%s are for shops that verify starts; leave out --target and --race", soldOutCheck, admission)
+		return fmt.Errorf("--%s and --%s cannot be combined with --target and --race", soldOutCheck, admission)
 	}
 	return nil
 }
 
-// check returns the rows and the columns that are asked for.
+// check returns the rows and columns of the matrix to run.
 func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []promise.Condition, _ error) {
-	if c.Flags().Changed("product") {
-		return nil, nil, errors.New("--product is for a --target; else verify sells on servers of its own")
-	}
-	if o.noKeys {
-		return nil, nil, errors.New("--no-idempotency-keys is for a --target; the shop claims them")
+	if err := rejectFlags(c, "requires --target", "product", "no-idempotency-keys"); err != nil {
+		return nil, nil, err
 	}
 	if o.race && (o.quick || c.Flags().Changed("engine")) {
-		return nil, nil, errors.New("--race is a run of its own on the embedded engine: it takes no --quick and no --engine")
+		return nil, nil, errors.New("--race cannot be combined with --quick and --engine: it runs on the embedded engine")
 	}
 	if o.quick {
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
-			return nil, nil, errors.New("--quick is the explorer and the crowds on the embedded engine: it takes no --engine and no --fault")
+			return nil, nil, errors.New("--quick cannot be combined with --fault and another --engine: it runs the explorer and bursts on the embedded engine")
 		}
 		o.engine, o.faults = engine.Embedded, nil
 		for _, f := range append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates) {
 			o.faults = append(o.faults, string(f))
 		}
 	}
-	if o.engine != engine.Embedded && o.engine != engine.Local {
-		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
-	}
-	if err := errors.Join(checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait()); err != nil {
+	if err := cmp.Or(
+		checkEngine(o.engine), checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait(),
+		checkRange("lanes", o.lanes, 1, 16), checkRange("repeat", o.repeat, 1, maxRepeat),
+	); err != nil {
 		return nil, nil, err
 	}
-	if o.lanes < 1 || o.lanes > 16 {
-		return nil, nil, fmt.Errorf("--lanes is %d; 1 to 16 are allowed", o.lanes)
-	}
-	if o.repeat < 1 || o.repeat > 1000 {
-		return nil, nil, fmt.Errorf("--repeat is %d; 1 to 1000 are allowed", o.repeat)
-	}
-	for _, flag := range []string{"repeat", "history", "lanes"} {
-		if c.Flags().Changed(flag) && o.engine != engine.Local {
-			return nil, nil, fmt.Errorf("--%s is for --engine local", flag)
+	if o.engine != engine.Local {
+		if err := rejectFlags(c, "requires --engine local", "repeat", "history", "lanes"); err != nil {
+			return nil, nil, err
 		}
 	}
 	rows, err := o.rows()
@@ -285,15 +225,15 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	return rows, columns, err
 }
 
-// checkRedisWait: what replicas change is seen where there are some.
+// checkRedisWait rejects --redis-wait for a Redis without replicas.
 func (o *verifyOptions) checkRedisWait() error {
 	if o.redisWait != 0 && (o.localRedis == "" || o.localRedis == topology.Single) {
-		return fmt.Errorf("--redis-wait is for --local-redis %s or %s", topology.Sentinel, topology.Cluster)
+		return fmt.Errorf("--redis-wait requires --local-redis %s or %s", topology.Sentinel, topology.Cluster)
 	}
 	return checkRedisWait(o.redisWait)
 }
 
-// rows are the strategies that are asked for, of the catalogue and of extra.
+// rows returns the chosen strategies of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	catalogue, err := matrix.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
 	if err != nil {
@@ -304,7 +244,7 @@ func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	for _, s := range known {
 		names = append(names, s.Name)
 	}
-	chosen, err := choose("--strategy", o.strategies, names)
+	chosen, err := choose("strategy", o.strategies, names, "shop strategies")
 	if err != nil {
 		return nil, err
 	}
@@ -316,40 +256,40 @@ func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	return rows, nil
 }
 
-// chooseFaults picks faults in the order of known.
+// chooseFaults returns the faults of a list of names, in the order of known.
 func chooseFaults(asked []string, known []promise.Condition) (chosen []promise.Condition, _ error) {
 	var names []string
 	for _, f := range known {
 		names = append(names, string(f))
 	}
-	names, err := choose("--fault", asked, names)
+	names, err := choose("fault", asked, names, "shop help faults")
 	for _, name := range names {
 		chosen = append(chosen, promise.Condition(name))
 	}
 	return chosen, err
 }
 
-// choose picks names in the order of known.
-func choose(flag string, asked, known []string) (chosen []string, _ error) {
+// choose returns the names of a list that a flag gives, in the order of known. command prints the known names.
+func choose(flag string, asked, known []string, command string) (chosen []string, _ error) {
 	if slices.Equal(asked, []string{"all"}) {
 		return known, nil
 	}
 	for _, name := range asked {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%s %q is not known; there are %s", flag, name, strings.Join(known, ", "))
+			return nil, nearest.Unknown(flag, name, known, command)
 		}
 	}
 	if len(asked) == 0 {
-		return nil, fmt.Errorf("%s is empty; give a,b,... or all", flag)
+		return nil, fmt.Errorf("--%s needs names, or all; list them with: %s", flag, command)
 	}
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(asked, name) }), nil
 }
 
-// exitOf is the exit code: a contradiction first, then a cell that the harness failed,
-// then one that shows nothing.
+// exitOf returns the exit code: first for a broken promise, then for a cell that the harness could not judge, then
+// for an inconclusive cell.
 func exitOf(r verify.Report) error {
 	sorted := r.Sort()
-	switch failed := explore.Count(len(sorted.Failed), "cell") + " not judged, by an error of the harness"; {
+	switch failed := explore.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {
 	case len(sorted.Failed) > 0 && len(sorted.Failed) == len(r.Cells):
 		return &exitError{exitHarness, failed}
 	case len(sorted.Broken) > 0:

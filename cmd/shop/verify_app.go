@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
@@ -13,43 +15,34 @@ import (
 	"github.com/oversell/oversell/internal/explore/program"
 )
 
-// verifyApp are the flags of verify for a program that is not ours.
-type verifyApp struct {
+// verifyAppFlags are the flags of verify for a program of the user's.
+type verifyAppFlags struct {
 	appFlags
 	events []string
 	budget time.Duration
-	buyers int // of a crowd
+	buyers int // per burst
 }
 
-// Of a rush at a program.
+// Bursts at a program.
 const (
-	fewestInRush = 2
-	mostInRush   = 1000
-	appRounds    = 5 // unless --repeat is given
+	minRushBuyers     = 2
+	maxRushBuyers     = 1000
+	defaultRushRounds = 5
 )
 
-// ofPrograms are the flags that verifyApp has beside --app.
-var ofPrograms = []string{wipeFlag, "tries", "events", "budget", "rush-buyers"}
+// appOnlyFlags lists the flags that require --app.
+var appOnlyFlags = []string{wipeFlag, "tries", "events", "budget", "rush-buyers"}
 
-func (a *verifyApp) register(c *cobra.Command) {
-	a.appFlags.register(c)
-	flags := c.Flags()
-	flags.StringSliceVar(&a.events, "events", nil, "with --app: what may happen at any step of an order, as shop explore --app has it")
-	flags.DurationVar(&a.budget, "budget", time.Minute, "with --app: time for the search of the orders")
-	flags.IntVar(&a.buyers, "rush-buyers", 50, fmt.Sprintf("with --app: buyers in each crowd, all at once; %d to %d", fewestInRush, mostInRush))
+func (a *verifyAppFlags) register(c *cobra.Command) {
+	addFlags(c, underProgram, func(flags *pflag.FlagSet) {
+		a.appFlags.register(flags)
+		flags.StringSliceVar(&a.events, "events", nil, "possible `events` at each step, as for shop explore --app")
+		flags.DurationVar(&a.budget, "budget", time.Minute, "time for the search")
+		flags.IntVar(&a.buyers, "rush-buyers", 50, fmt.Sprintf("buyers per burst, %d to %d", minRushBuyers, maxRushBuyers))
+	})
 }
 
-// refuse is for a verify without --app.
-func (a *verifyApp) refuse(c *cobra.Command) error {
-	for _, name := range ofPrograms {
-		if c.Flags().Changed(name) {
-			return fmt.Errorf("--%s is for a program of your own; give --app FILE", name)
-		}
-	}
-	return nil
-}
-
-// runApp is verify of a program: the search of every order, and a rush.
+// runApp verifies a program: it searches every schedule, and then sends bursts.
 func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	search := exploreOptions{app: o.app.appFlags, events: o.app.events, budget: o.app.budget, bound: -1, format: "text"}
 	p, err := o.app.load(c)
@@ -60,7 +53,7 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	rounds, err := o.checkRush(c)
+	rounds, err := o.rushRounds(c)
 	if err != nil {
 		return err
 	}
@@ -68,18 +61,18 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	r, err := o.verifyApp(c, p, config, rounds)
-	if err != nil && r.Explore.Runs == 0 { // nothing was seen
+	if err != nil && r.Explore.Runs == 0 { // there is no result to report
 		return err
 	}
 	if err != nil || c.Context().Err() != nil {
 		r.Unfinished = unfinished(c.Context(), err)
 	}
 	r.Finish(search.events)
-	d, wrong := r.Document(search.origin(), c.CommandPath(), search.app.given())
-	if wrong == nil {
-		wrong = o.output.output.write(c, d, r.Text)
+	d, docErr := r.Document(search.origin(), c.CommandPath(), search.app.given())
+	if docErr == nil {
+		docErr = o.output.output.write(c, d, r.Text)
 	}
-	if err := errors.Join(err, wrong, c.Context().Err()); err != nil {
+	if err := errors.Join(err, docErr, c.Context().Err()); err != nil {
 		return err
 	}
 	if r.Broken() {
@@ -91,22 +84,19 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	return nil
 }
 
-// checkRush reads the flags of the rush.
-func (o *verifyOptions) checkRush(c *cobra.Command) (rounds int, _ error) {
-	rounds = appRounds
+// rushRounds checks the flags of the bursts and returns how many to send.
+func (o *verifyOptions) rushRounds(c *cobra.Command) (rounds int, _ error) {
+	rounds = defaultRushRounds
 	if c.Flags().Changed("repeat") {
 		rounds = o.repeat
 	}
-	switch {
-	case o.app.buyers < fewestInRush || o.app.buyers > mostInRush:
-		return 0, fmt.Errorf("--rush-buyers is %d; %d to %d are allowed", o.app.buyers, fewestInRush, mostInRush)
-	case rounds < 1 || rounds > 1000:
-		return 0, fmt.Errorf("--repeat is %d; 1 to 1000 are allowed", rounds)
-	}
-	return rounds, nil
+	return rounds, cmp.Or(
+		checkRange("rush-buyers", o.app.buyers, minRushBuyers, maxRushBuyers),
+		checkRange("repeat", rounds, 1, maxRepeat),
+	)
 }
 
-// verifyApp returns what there is with an error, too.
+// verifyApp runs the search and the bursts. With an error it also returns the results so far.
 func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.Config, rounds int) (r findings.Program, err error) {
 	ctx := c.Context()
 	opened, err := program.Open(ctx, p, config)
@@ -114,20 +104,20 @@ func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.C
 		return r, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	seen, err := opened.Runner.Check(ctx)
+	checked, err := opened.Runner.Check(ctx)
 	if err != nil {
 		return r, err
 	}
-	if err := seen.Err(); err != nil {
+	if err := checked.Err(); err != nil {
 		return r, err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	x, err := opened.Explorer(&config, progress.show)
+	explorer, err := opened.Explorer(&config, progress.show)
 	if err != nil {
 		return r, err
 	}
 	defer progress.clear()
-	if r.Explore, err = program.Search(ctx, x, config); err != nil || ctx.Err() != nil {
+	if r.Explore, err = program.Search(ctx, explorer, config); err != nil || ctx.Err() != nil {
 		return r, err
 	}
 	r.Rush, err = opened.Rush(ctx, o.app.buyers, rounds, progress.show)

@@ -58,7 +58,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 	if code != exitBroken || r.Explore.Violations != 6 || r.OK || stderr != "" {
 		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
 	}
-	for n, c := range roundsOf(t, r.Rush, appRounds) {
+	for n, c := range roundsOf(t, r.Rush, defaultRushRounds) {
 		if c.Buyers != 50 || c.Sold < 1 || c.AtOnce < 1 || (c.Verdict == verdict.Broken) != (len(c.Findings) > 0) || (c.Verdict == verdict.Broken) != (c.Sold > 1) {
 			t.Errorf("round %d: %+v", n+1, c)
 		}
@@ -204,28 +204,28 @@ func TestVerifyAppBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, says string }{
 		{"--app nowhere.yaml", "no such file"},
-		{"--app FILE --strategy none", "--strategy says nothing of a program"},
-		{"--app FILE --fault crash", "--fault says nothing of a program"},
-		{"--app FILE --quick", "--quick says nothing of a program"},
-		{"--app FILE --race", "--race says nothing of a program"},
-		{"--app FILE --engine local", "--engine says nothing of a program"},
-		{"--app FILE --target http://127.0.0.1:1", "--target says nothing of a program"},
-		{"--app FILE --history dir", "--history says nothing of a program"},
-		{"--app FILE --lanes 1", "--lanes says nothing of a program"},
-		{"--app FILE --sold-out-check", "--sold-out-check says nothing of a program"},
-		{"--app FILE --admission adaptive", "--admission says nothing of a program"},
-		{"--app FILE --no-idempotency-keys", "--no-idempotency-keys says nothing of a program"},
-		{"--app FILE --rush-buyers 1", "--rush-buyers is 1; 2 to 1000 are allowed"},
-		{"--app FILE --rush-buyers 1001", "--rush-buyers is 1001"},
-		{"--app FILE --repeat 0", "--repeat is 0"},
-		{"--app FILE --budget 0s", "--budget is 0s"},
+		{"--app FILE --strategy none", "--strategy cannot be combined with --app"},
+		{"--app FILE --fault crash", "--fault cannot be combined with --app"},
+		{"--app FILE --quick", "--quick cannot be combined with --app"},
+		{"--app FILE --race", "--race cannot be combined with --app"},
+		{"--app FILE --engine local", "--engine cannot be combined with --app"},
+		{"--app FILE --target http://127.0.0.1:1", "--target cannot be combined with --app"},
+		{"--app FILE --history dir", "--history cannot be combined with --app"},
+		{"--app FILE --lanes 1", "--lanes cannot be combined with --app"},
+		{"--app FILE --sold-out-check", "--sold-out-check cannot be combined with --app"},
+		{"--app FILE --admission adaptive", "--admission cannot be combined with --app"},
+		{"--app FILE --no-idempotency-keys", "--no-idempotency-keys cannot be combined with --app"},
+		{"--app FILE --rush-buyers 1", "--rush-buyers must be between 2 and 1000 (got 1)"},
+		{"--app FILE --rush-buyers 1001", "--rush-buyers must be between 2 and 1000"},
+		{"--app FILE --repeat 0", "--repeat must be between 1 and 1000"},
+		{"--app FILE --budget 0s", "--budget must be more than 0s"},
 		{"--app FILE --events flood", `"flood"`},
 		{"--app FILE --report out.doc", "--report"},
-		{"--rush-buyers 9", "--rush-buyers is for a program of your own; give --app FILE"},
-		{"--tries 9", "--tries is for a program of your own"},
-		{"--events crash", "--events is for a program of your own"},
-		{"--target http://127.0.0.1:1 --budget 5s", "--budget is for a program of your own"},
-		{"--" + wipeFlag + " db:1", "--" + wipeFlag + " is for a program of your own"},
+		{"--rush-buyers 9", "--rush-buyers requires --app FILE"},
+		{"--tries 9", "--tries requires --app FILE"},
+		{"--events crash", "--events requires --app FILE"},
+		{"--target http://127.0.0.1:1 --budget 5s", "--budget requires --app FILE"},
+		{"--" + wipeFlag + " db:1", "--" + wipeFlag + " requires --app FILE"},
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), append([]string{"verify"}, strings.Fields(strings.ReplaceAll(c.args, "FILE", file))...), &out, &errs)

@@ -15,9 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// local plays all cells on private servers, and says where their histories are.
+// local runs all cells on private servers, and prints the folder of their histories.
 func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Report, error) {
-	kept, made, err := o.folder() // before a server is started
+	kept, made, err := o.folder()
 	if err != nil {
 		return verify.Report{}, err
 	}
@@ -27,13 +27,13 @@ func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Rep
 	switch {
 	case len(report.Cells) > 0:
 		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
-	case made: // what is in it is of cells that were begun
+	case made: // it holds only cells that did not end
 		err = errors.Join(err, os.RemoveAll(kept))
 	}
 	return report, err
 }
 
-// folder is where the histories go. made tells whether it was not there before.
+// folder returns the folder for the histories. made reports whether it was created now.
 func (o *verifyOptions) folder() (path string, made bool, err error) {
 	if o.history == "" {
 		path, err = os.MkdirTemp("", "shop-verify-")
@@ -46,12 +46,12 @@ func (o *verifyOptions) folder() (path string, made bool, err error) {
 	}
 	f, err := os.CreateTemp(o.history, ".verify-")
 	if err != nil {
-		return "", false, fmt.Errorf("--history %s: no file can be made there: %w", o.history, errors.Unwrap(err))
+		return "", false, fmt.Errorf("--history %s: cannot create a file there: %w", o.history, errors.Unwrap(err))
 	}
 	return o.history, made, errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// ownShop is this very program as a shop with failpoints.
+// ownShop returns a command that runs this program as a shop with failpoints.
 func ownShop(times fault.Times) *exec.Cmd {
 	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Failpoints: true}.At("127.0.0.1:0")
 }

@@ -11,29 +11,30 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// verifyOutput is output with the flags that verify had before --report: --json
-// takes a file there, too, and --junit, --markdown and --html are hidden.
+// verifyOutput is output with the older flags of verify: its --json also takes a file, and --junit, --markdown and
+// --html are hidden.
 type verifyOutput struct {
 	output
 	old [4]string // paths, in the order of oldReports
 }
 
-// oldReports are the flags of a format each, with its ending.
+// oldReports returns the flags that each write one format, with its ending.
 func oldReports() [4]struct{ flag, ending string } {
 	return [4]struct{ flag, ending string }{{"json", ".json"}, {"junit", ".xml"}, {"markdown", ".md"}, {"html", ".html"}}
 }
 
 func (o *verifyOutput) register(c *cobra.Command) {
-	o.registerReport(c)
-	flags := c.Flags()
-	flags.Var((*jsonFlag)(&o.old[0]), "json", "print JSON")
-	flags.Lookup("json").NoOptDefVal = "true"
-	for i, old := range oldReports() {
-		if i > 0 {
-			flags.StringVar(&o.old[i], old.flag, "", "the same as --report, whatever the ending; - is the terminal")
-			_ = flags.MarkHidden(old.flag) // it is there
+	addFlags(c, underOutput, func(flags *pflag.FlagSet) {
+		o.registerReport(flags)
+		flags.Var((*jsonFlag)(&o.old[0]), "json", "JSON on standard output")
+		flags.Lookup("json").NoOptDefVal = "true"
+		for i, old := range oldReports() {
+			if i > 0 {
+				flags.StringVar(&o.old[i], old.flag, "", "`file` for the result, with any ending; -: standard output")
+				_ = flags.MarkHidden(old.flag) // fails only for an unknown flag
+			}
 		}
-	}
+	})
 }
 
 // typed returns the command as it was typed, without the flags of its output.
@@ -74,15 +75,14 @@ func (o *verifyOutput) write(c *cobra.Command, r verify.Report) error {
 	return o.output.write(c, d, r.Table)
 }
 
-// jsonFlag is a file for JSON, or standard output: "--json" alone is that, and
-// so is "-".
+// jsonFlag is a file for JSON. "--json" alone and "-" mean standard output.
 type jsonFlag string
 
 var _ pflag.Value = (*jsonFlag)(nil)
 
 func (f *jsonFlag) String() string { return string(*f) }
 
-func (f *jsonFlag) Type() string { return "bool" } // in the help: it takes no value there
+func (f *jsonFlag) Type() string { return "bool" } // so that the help shows no value
 
 func (f *jsonFlag) Set(text string) error {
 	switch text {
@@ -95,9 +95,8 @@ func (f *jsonFlag) Set(text string) error {
 	return nil
 }
 
-// joinJSON makes "verify --json FILE" one argument, "--json=FILE". A flag that may
-// stand alone takes its value in no other way, and FILE would be an argument of
-// verify, which has none.
+// joinJSON turns "verify --json FILE" into "verify --json=FILE". A flag with an optional value takes it only after
+// "=", so FILE would be an argument.
 func joinJSON(args []string) []string {
 	if len(args) == 0 || args[0] != "verify" {
 		return args

@@ -117,7 +117,7 @@ func TestVerifyRaceBadInput(t *testing.T) {
 		"with quick":     {nil, []string{"--quick"}, "", "--quick"},
 		"with an engine": {nil, []string{"--engine", "local"}, "", "--engine"},
 		"with a fault":   {nil, []string{"--fault", "pause"}, "", "pause"},
-		"no cell":        {nil, []string{"--strategy", "zookeeper"}, "", "nothing of this can run here: zookeeper: "},
+		"no cell":        {nil, []string{"--strategy", "zookeeper"}, "", "no cell can run here: zookeeper: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shop := plainCommand(t, append([]string{"verify", "--race"}, c.args...)...)

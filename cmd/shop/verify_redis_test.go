@@ -90,15 +90,15 @@ func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Ver
 func TestRedisFlags(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{
-		"rush --local-redis cluster":                         "--local-redis is for --engine local",
-		"rush --engine local --local-redis ring":             `--local-redis "ring" is not known; there are ` + strings.Join(topology.All(), ", "),
-		"verify --engine local --redis-wait 1":               "--redis-wait is for --local-redis sentinel or cluster",
-		"rush --redis-wait 1":                                "--redis-wait is 1, and this Redis has no replica; give --engine local --local-redis sentinel or cluster",
-		"serve --redis-wait 1":                               "--redis-wait is 1, and this Redis has no replica",
-		"rush --engine local --redis-wait 1":                 "--redis-wait is 1, and this Redis has no replica",
-		"rush --redis-wait -1":                               "--redis-wait is -1; 0 to 16 replicas are allowed",
-		"verify --engine local --local-redis ring":           "is not known",
-		"verify --local-redis cluster":                       "--local-redis is for --engine local",
+		"rush --local-redis cluster":                         "--local-redis requires --engine local",
+		"rush --engine local --local-redis ring":             `--local-redis: unknown Redis deployment "ring"; choose from: ` + strings.Join(topology.All(), ", "),
+		"verify --engine local --redis-wait 1":               "--redis-wait requires --local-redis sentinel or cluster",
+		"rush --redis-wait 1":                                "--redis-wait 1 needs a Redis with replicas; add --engine local --local-redis sentinel (or cluster)",
+		"serve --redis-wait 1":                               "--redis-wait 1 needs a Redis with replicas",
+		"rush --engine local --redis-wait 1":                 "--redis-wait 1 needs a Redis with replicas",
+		"rush --redis-wait -1":                               "--redis-wait must be between 0 and 16 (got -1)",
+		"verify --engine local --local-redis ring":           `unknown Redis deployment "ring"`,
+		"verify --local-redis cluster":                       "--local-redis requires --engine local",
 		"explore redis --engine embedded --local-redis ring": "--local-redis",
 	} {
 		code, _, stderr := exitCode(t, strings.Fields(args)...)

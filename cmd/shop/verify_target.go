@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -13,12 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// checkTarget reads the flags of a run at a service that runs already.
+// checkTarget checks the flags of a test of a running service.
 func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Condition, err error) {
-	for _, flag := range []string{"engine", "local-db", "quick", "race", "history", "lanes", "repeat"} {
-		if c.Flags().Changed(flag) {
-			return nil, fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
-		}
+	if err := rejectFlags(c, notWithTarget, "engine", "local-db", "quick", "race", "history", "lanes", "repeat"); err != nil {
+		return nil, err
 	}
 	if o.target, err = targetURL(o.target); err != nil {
 		return nil, err
@@ -27,11 +24,11 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 		return nil, fmt.Errorf("--product %w", err)
 	}
 	if len(o.strategies) == 0 || slices.Contains(o.strategies, "") || slices.Contains(o.strategies, "all") && len(o.strategies) > 1 {
-		return nil, errors.New("--strategy has an empty name, or all and more; give a,b,... or all")
+		return nil, fmt.Errorf("--strategy needs names, or all alone (got %q)", strings.Join(o.strategies, ","))
 	}
 	for i, name := range o.strategies {
 		if slices.Contains(o.strategies[:i], name) { // one row would hide the other
-			return nil, fmt.Errorf("--strategy has %s twice", name)
+			return nil, fmt.Errorf("--strategy names %s twice", name)
 		}
 	}
 	faults, err = chooseFaults(o.faults, promise.OfTarget())
@@ -39,16 +36,16 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 		return faults, err
 	}
 	if slices.Contains(o.faults, string(promise.Duplicates)) {
-		return nil, fmt.Errorf("--fault %s sends requests twice under an Idempotency-Key, and --no-idempotency-keys says that the target has none; leave one of them out", promise.Duplicates)
+		return nil, fmt.Errorf("--fault %s cannot be combined with --no-idempotency-keys: it sends requests twice with an Idempotency-Key", promise.Duplicates)
 	}
 	return slices.DeleteFunc(faults, func(f promise.Condition) bool { return f == promise.Duplicates }), nil
 }
 
-// targetURL is an address without a slash at its end.
+// targetURL returns an address without a slash at its end.
 func targetURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("--target is %q; give http://host:port", text)
+		return "", fmt.Errorf("--target must be a URL such as http://host:port (got %q)", text)
 	}
 	return strings.TrimSuffix(text, "/"), nil
 }

@@ -52,7 +52,7 @@ func errURL() error {
 	for _, d := range databases() {
 		examples = append(examples, d.example)
 	}
-	return errors.New("give " + strings.Join(examples, ", or "))
+	return errors.New("expected " + strings.Join(examples, ", or "))
 }
 
 // openDB opens two pools on one database: DB for the buyers, and Admin for work that
@@ -63,14 +63,14 @@ func (e *Engine) openDB(ctx context.Context) error {
 	}
 	u, err := parseHosts(e.URLs.DB)
 	if err != nil { // its text would show the password
-		return fmt.Errorf("not a URL; %w", errURL())
+		return fmt.Errorf("the value is not a URL; %w", errURL())
 	}
 	d, ok := databaseBy(func(d database) bool { return slices.Contains(d.schemes, u.Scheme) })
 	if !ok {
-		return fmt.Errorf("scheme %q is not known; %w", u.Scheme, errURL())
+		return fmt.Errorf("unknown scheme %q; %w", u.Scheme, errURL())
 	}
 	if strings.Contains(u.Host, ",") && !d.severalHosts {
-		return fmt.Errorf("it names several hosts, which is for mysql://; give one")
+		return fmt.Errorf("only mysql:// takes several hosts; name one (got %s)", u.Host)
 	}
 	return d.open(ctx, e, u)
 }

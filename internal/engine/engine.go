@@ -25,6 +25,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // Engine names.
@@ -168,13 +169,13 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	case c.DB != "":
 		e.Name = URL
 	case c.Redis != "" || len(c.Redlock) > 0 || len(c.Zookeeper) > 0 || len(c.Etcd) > 0:
-		err = errors.New("--redis, --redlock, --zookeeper and --etcd (or SHOP_REDIS_URL and so on) go with --db (SHOP_DB_URL); without it the engine brings its own: unset them, or give --engine")
+		err = errors.New("--redis, --redlock, --zookeeper and --etcd (or their environment variables) require --db (SHOP_DB_URL); add it, or choose an --engine")
 	case c.Name == Embedded:
 		err = startEmbedded(e)
 	case c.Name == Local:
 		err = startLocal(e)
 	default:
-		err = fmt.Errorf("unknown engine %q; there are %s and %s", c.Name, Embedded, Local)
+		err = nearest.Unknown("engine", c.Name, []string{Embedded, Local}, "")
 	}
 	if err == nil {
 		err = reach(ctx, e)

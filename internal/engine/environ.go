@@ -39,7 +39,7 @@ func FromEnviron() (Config, error) {
 	}
 	if text := os.Getenv(ProcessVariable); text != "" {
 		if c.Process, err = strconv.Atoi(text); err != nil {
-			return c, fmt.Errorf("%s is %q; give a number from 0", ProcessVariable, text)
+			return c, fmt.Errorf("%s must be a whole number from 0 (got %q)", ProcessVariable, text)
 		}
 	}
 	return c, nil

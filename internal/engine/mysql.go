@@ -143,7 +143,7 @@ func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
 	query := u.Query()
 	if writers := query.Get("writers"); query.Has("writers") {
 		if writers != "one" && writers != "all" {
-			return nil, false, fmt.Errorf("writers is %q; give one (every process at the first node that lives) or all (process i at node i)", writers)
+			return nil, false, fmt.Errorf("?writers must be one (all processes write to the first live node) or all (process i writes to node i) (got %q)", writers)
 		}
 		oneWriter = writers == "one"
 		query.Del("writers")

@@ -24,7 +24,7 @@ import (
 
 func sqliteDatabase() database {
 	return database{
-		name: dialect.SQLite, schemes: []string{"sqlite"}, example: "sqlite:///path/to/file with the whole path",
+		name: dialect.SQLite, schemes: []string{"sqlite"}, example: "sqlite:///folder/file.db",
 		goose: goose.DialectSQLite3, open: openSQLite, alone: migrateAgain,
 	}
 }

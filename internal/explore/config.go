@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // DatabaseWait is how long a statement of an explored buyer waits for a row lock: longer
@@ -93,21 +94,21 @@ func (c Config) nodesAlike() bool {
 func (c Config) Check() error {
 	switch {
 	case c.Buyers < MinBuyers || c.Buyers > MaxBuyers:
-		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
+		return fmt.Errorf("--buyers must be between %d and %d (got %d)", MinBuyers, MaxBuyers, c.Buyers)
 	case c.Program != "":
 		return c.checkEvents()
 	case slices.ContainsFunc(c.Units, func(n int64) bool { return n < 1 || n > int64(MaxBuyers) }):
-		return fmt.Errorf("--units is %s; 1 to %d are allowed", c.Units, MaxBuyers)
+		return fmt.Errorf("--units must be between 1 and %d (got %s)", MaxBuyers, c.Units)
 	case len(c.Units) > c.Buyers:
-		return fmt.Errorf("--units has %d numbers for %d buyers; give at most one per buyer", len(c.Units), c.Buyers)
+		return fmt.Errorf("--units must have at most one number per buyer (got %d for %d buyers)", len(c.Units), c.Buyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
-		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
+		return fmt.Errorf("--stock must be between 1 and %d (got %d)", MaxBuyers, c.Stock)
 	case c.leastUnits() > c.Stock:
-		return fmt.Errorf("--units is %s and --stock is %d: no order can be filled", c.Units, c.Stock)
+		return fmt.Errorf("--stock must be enough for one order (got --units %s and --stock %d)", c.Units, c.Stock)
 	case c.Parts < 0 || c.Parts > int64(MaxBuyers):
-		return fmt.Errorf("--parts is %d; 0 to %d are allowed", c.Parts, MaxBuyers)
+		return fmt.Errorf("--parts must be between 0 and %d (got %d)", MaxBuyers, c.Parts)
 	case c.Parts > 0 && c.Strategy.Left == nil:
-		return fmt.Errorf("--parts is %d, and strategy %s takes units from the product's own row alone; leave it out", c.Parts, c.Strategy.Name)
+		return fmt.Errorf("--parts cannot be combined with strategy %s, which takes units only from the product's own row", c.Strategy.Name)
 	}
 	if err := c.checkEvents(); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (c Config) checkEvents() error {
 	}
 	for _, k := range schedule.Kinds() {
 		if k.NotShared != "" && slices.Contains(c.Events, k.Event) {
-			return fmt.Errorf("--instances shared has no %s: %s", k.Event, k.NotShared)
+			return fmt.Errorf("--events %s cannot be combined with --instances shared: %s", k.Event, k.NotShared)
 		}
 	}
 	return nil
@@ -211,7 +212,7 @@ func ParseEvents(names []string) ([]Event, error) {
 		case slices.Contains(all, Event(name)):
 			events = append(events, Event(name))
 		default:
-			return nil, fmt.Errorf("event %q is not known; there are %s and all", name, EventNames())
+			return nil, nearest.Unknown("event", name, append(all, "all"), "")
 		}
 	}
 	return slices.DeleteFunc(all, func(e Event) bool { return !slices.Contains(events, e) }), nil

@@ -169,14 +169,14 @@ func TestReplayRefused(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), entry))
 	for _, c := range []struct{ line, says string }{
-		{"v1:redis:b2:s1:1.2", "is of redis"},
+		{"v1:redis:b2:s1:1.2", "belongs to redis"},
 		{"v1:none:b3:s1:1.2", "with 3 buyers"},
 		{"v9:none:b2:s1:1.2", "version v9"},
-		{"v1:none:b2:s1:1*2", "the line ends after step 2, and the buyers are not done"},
+		{"v1:none:b2:s1:1*2", "the replay string ends after step 2"},
 		{"v1:none:b2:s1:1*9", "step 6 of the schedule is 1"},
 		{"v1:none:b2:s1:1*5.2.2", "done after step 6"},
 		{"v1:none:b2:s1:jump", `"jump" is no step`},
-		{"hello", "no replay line"},
+		{"hello", "invalid replay string"},
 	} {
 		if _, err := x.Replay(t.Context(), c.line); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want something with %q", c.line, err, c.says)

@@ -54,7 +54,7 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 			return schedule.Judge, nil
 		}
 		if p.Depth == len(tokens) {
-			return "", fmt.Errorf("%w: the line ends after step %d, and the buyers are not done; what can go next is %s", schedule.ErrDivergence, len(tokens), schedule.List(p.Choices))
+			return "", fmt.Errorf("%w: the replay string ends after step %d, before the buyers end; possible next steps: %s", schedule.ErrDivergence, len(tokens), schedule.List(p.Choices))
 		}
 		if c, found := schedule.Find(p.Choices, tokens[p.Depth]); found {
 			made = append(made, chosen(c))
@@ -102,7 +102,7 @@ func (c Config) schedule(tokens []string) Schedule {
 func (c Config) FitsLine(s Schedule) error {
 	stocked := c.Program == "" && s.Stock != c.Stock
 	if s.Strategy != c.name() || s.Buyers != c.Buyers || stocked || s.Units.String() != c.Units.String() || s.Parts != c.Parts || s.Shared != c.Shared || s.OneKey != c.OneKey {
-		return fmt.Errorf("the replay line is of %s, not of %s", s.Head(), c.schedule(nil).Head())
+		return fmt.Errorf("the replay string belongs to %s, not to %s", s.Head(), c.schedule(nil).Head())
 	}
 	return nil
 }

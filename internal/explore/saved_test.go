@@ -171,9 +171,9 @@ func TestReplayProgram(t *testing.T) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	for line, want := range map[string]string{
-		"v1:other:b2:s1:1":        "the replay line is of other with 2 buyers",
-		"v1:little:b2:s1:u1,2:1":  "the replay line is of little with 2 buyers and stock 1 and orders of 1,2 units",
-		"v1:little:b3:s1:1":       "the replay line is of little with 3 buyers",
+		"v1:other:b2:s1:1":        "the replay string belongs to other with 2 buyers",
+		"v1:little:b2:s1:u1,2:1":  "the replay string belongs to little with 2 buyers and stock 1 and orders of 1,2 units",
+		"v1:little:b3:s1:1":       "the replay string belongs to little with 3 buyers",
 		"v1:little:b2:s1:1*4.2*3": "the schedule does not fit",
 	} {
 		if _, err := x.Replay(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
@@ -194,7 +194,7 @@ func TestNewOn(t *testing.T) {
 	}
 	c := littleConfig(oversells())
 	c.Buyers = 9
-	if _, err := explore.NewOn(c, oversells(), nil); err == nil || err.Error() != "--buyers is 9; 2 to 8 are allowed" {
+	if _, err := explore.NewOn(c, oversells(), nil); err == nil || err.Error() != "--buyers must be between 2 and 8 (got 9)" {
 		t.Error(err)
 	}
 	closed := errors.New("closed")

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +22,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/web/problem"
 )
@@ -214,7 +217,7 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 		problem.Write(c, http.StatusNotImplemented, string(Failed), fmt.Sprintf("strategy %s: %s", name, why))
 		return
 	}
-	problem.Invalid(c, fmt.Sprintf("strategy %q is not known; GET /strategies lists them", name))
+	problem.Invalid(c, nearest.Unknown("strategy", name, slices.Sorted(maps.Keys(k.Strategies)), "GET /strategies").Error())
 }
 
 // errInvalid: the request asks for something impossible.

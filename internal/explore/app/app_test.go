@@ -44,8 +44,8 @@ func TestLoad(t *testing.T) {
 // TestLoadRefused: each mistake is reported in one line that says what to do.
 func TestLoadRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, by, says string }{
-		{"a key with a slip", "reset:", "rset:", `oversell.yaml:5: unknown key "rset"; did you mean reset?`},
-		{"no such key", "sold: 200", "colour: red", `unknown key "colour"; shop explore --app-example lists the keys`},
+		{"a key with a slip", "reset:", "rset:", `oversell.yaml:5: unknown key "rset" (did you mean "reset"?)`},
+		{"no such key", "sold: 200", "colour: red", `unknown key "colour"; list them with: shop explore --app-example`},
 		{"no YAML", "sold: 200", "sold: [", "oversell.yaml:"},
 		{"no program", "run: node server.mjs", "env: { A: b }", "give one of run"},
 		{"two programs", "run: node server.mjs", "run: a\nshared: b", "give one of run"},

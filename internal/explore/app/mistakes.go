@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // keys returns the YAML keys of a struct, each nested one as PARENT.KEY.
@@ -43,40 +45,9 @@ func wrong(err error) error {
 	if m == nil {
 		return fmt.Errorf("%s%s; "+seeExample, line, first)
 	}
-	if near := nearest(m[1]); near != "" {
-		return fmt.Errorf("%sunknown key %q; did you mean %s?", line, m[1], near)
+	all := keys(reflect.TypeFor[file]())
+	for i, key := range all {
+		all[i] = key[strings.LastIndexByte(key, '.')+1:]
 	}
-	return fmt.Errorf("%sunknown key %q; shop explore --app-example lists the keys", line, m[1])
-}
-
-// nearest returns the known key with the least edit distance, if that is at most 2, or else "".
-func nearest(key string) (best string) {
-	least := 3
-	for _, k := range keys(reflect.TypeFor[file]()) {
-		k = k[strings.LastIndexByte(k, '.')+1:]
-		if d := distance(key, k); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance returns the Levenshtein distance of two keys.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, before+cost)
-		}
-	}
-	return row[len(b)]
+	return fmt.Errorf("%s%w", line, nearest.Unknown("key", m[1], all, "shop explore --app-example"))
 }

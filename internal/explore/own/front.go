@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -33,13 +33,9 @@ func Fronts() []Front { return []Front{SoldOutCheck, FailingRead, Admission} }
 func (f Front) Check(shared bool) error {
 	switch {
 	case f == Admission && !shared:
-		return fmt.Errorf("%s counts the buyers of one process; give --instances shared", Admission)
+		return fmt.Errorf("%s counts the buyers of one process; add --instances shared", Admission)
 	case f != "" && !slices.Contains(Fronts(), f):
-		var names []string
-		for _, known := range Fronts() {
-			names = append(names, string(known))
-		}
-		return fmt.Errorf("%q is not known; there are %s", f, strings.Join(names, ", "))
+		return nearest.Unknown("check", string(f), Fronts(), "")
 	}
 	return nil
 }

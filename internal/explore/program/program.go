@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
@@ -18,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // A Program runs, with gates around it.
@@ -76,7 +76,7 @@ func Events(names []string) ([]explore.Event, error) {
 	all := explore.ProgramEvents()
 	for _, name := range names {
 		if name != "all" && !slices.Contains(all, explore.Event(name)) {
-			return nil, fmt.Errorf("--events: of a program there is no event %q; there are %s and all", name, listed(all))
+			return nil, fmt.Errorf("--events: %w", nearest.Unknown("event of a program", name, append(all, "all"), ""))
 		}
 	}
 	events, err := explore.ParseEvents(names)
@@ -84,14 +84,6 @@ func Events(names []string) ([]explore.Event, error) {
 		return nil, fmt.Errorf("--events: %w", err)
 	}
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
-}
-
-func listed(events []explore.Event) string {
-	var names []string
-	for _, e := range events {
-		names = append(names, string(e))
-	}
-	return strings.Join(names, ", ")
 }
 
 // Rush sends crowds of buyers. With an error it returns the crowds so far.

@@ -29,7 +29,7 @@ func ReadReplay(text string) (*Replay, error) {
 		if strings.HasPrefix(text, "v1:") {
 			return nil, fmt.Errorf("--replay: %w", wrong)
 		}
-		return nil, fmt.Errorf("--replay %s is no replay line and no file that --save has written", text)
+		return nil, fmt.Errorf("--replay needs a replay string or a file of --save (got %q)", text)
 	}
 	saved, err := explore.LoadSaved(text)
 	if err != nil {

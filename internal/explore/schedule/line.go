@@ -118,7 +118,7 @@ func Parse(line string) (s Schedule, err error) {
 		if len(fields) >= 5 && versioned.MatchString(fields[0]) {
 			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", fields[0], version)
 		}
-		return s, fmt.Errorf("%q is no replay line; one looks like v%d:none:b2:s1:1*2.2*5.1*3", line, version)
+		return s, fmt.Errorf("invalid replay string %q; expected, for example, v%d:none:b2:s1:1*2.2*5.1*3", line, version)
 	}
 	option := func(is func(string) bool) (text string, found bool) {
 		if found = len(fields) > 5 && is(fields[4]); found {
@@ -136,20 +136,20 @@ func Parse(line string) (s Schedule, err error) {
 	_, s.Shared = option(func(text string) bool { return text == "shared" })
 	_, s.OneKey = option(func(text string) bool { return text == "key" })
 	if len(fields) > 5 {
-		return s, fmt.Errorf("%q is no replay line: %q is no option there; after s1 come u1,2 p2 shared key, in this order, each once or not at all", line, fields[4])
+		return s, fmt.Errorf("invalid replay string %q: unknown option %q; optional after s1, in this order: u1,2 p2 shared key", line, fields[4])
 	}
 	if len(fields) != 5 {
-		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(fields))
+		return s, fmt.Errorf("invalid replay string %q: expected 5 parts (got %d)", line, len(fields))
 	}
 	s.Strategy = fields[1]
 	size := crowd.FindStringSubmatch(fields[2] + ":" + fields[3])
 	if size == nil {
-		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1, both of 8 at most", line)
+		return s, fmt.Errorf("invalid replay string %q: expected buyers and stock such as b2:s1, each at most 8", line)
 	}
 	s.Buyers, _ = strconv.Atoi(size[1])
 	s.Stock, _ = strconv.ParseInt(size[2], 10, 64)
 	if s.Tokens, err = parseSteps(fields[4]); err != nil {
-		return s, fmt.Errorf("%q is no replay line: %w", line, err)
+		return s, fmt.Errorf("invalid replay string %q: %w", line, err)
 	}
 	if len(s.Tokens) > MaxSteps {
 		return s, fmt.Errorf("the replay line has %d steps; %d are the most that a schedule has", len(s.Tokens), MaxSteps)

@@ -41,6 +41,14 @@ func Formats() []Format {
 	}
 }
 
+// FormatNames returns the names of the formats.
+func FormatNames() (names []string) {
+	for _, f := range Formats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
 // FormatNamed finds a format.
 func FormatNamed(name string) (Format, bool) {
 	all := Formats()

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/web"
@@ -73,7 +74,7 @@ func wrong(name, format string, args ...any) error {
 func (o *Crowd) CheckNames() error {
 	for _, name := range o.Strategies {
 		if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
-			return wrong("strategy", "%q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
+			return nearest.Unknown("strategy", name, lockstrategy.Names(), "shop strategies")
 		}
 	}
 	return nil
@@ -83,24 +84,24 @@ func (o *Crowd) CheckNames() error {
 func (o *Crowd) Check() error {
 	switch {
 	case len(o.Strategies) == 0 || slices.Contains(o.Strategies, ""):
-		return wrong("strategy", "has an empty name; give a,b,... or all")
+		return wrong("strategy", "needs names, or all (got an empty name)")
 	case slices.Contains(o.Strategies, "all") && len(o.Strategies) > 1:
-		return wrong("strategy", "has all and more; give a,b,... or all")
+		return wrong("strategy", "needs names, or all alone (got %s)", strings.Join(o.Strategies, ","))
 	case o.Stock < 1 || o.Stock > product.MaxStock:
-		return wrong("stock", "is %d; 1 to %d are allowed", o.Stock, product.MaxStock)
+		return wrong("stock", "must be between 1 and %d (got %d)", product.MaxStock, o.Stock)
 	case o.Buyers < 1 || o.Buyers > MaxBuyers:
-		return wrong("buyers", "is %d; 1 to %d are allowed", o.Buyers, MaxBuyers)
+		return wrong("buyers", "must be between 1 and %d (got %d)", MaxBuyers, o.Buyers)
 	case o.Processes < 1 || o.Processes > 64:
-		return wrong("processes", "is %d; 1 to 64 are allowed", o.Processes)
+		return wrong("processes", "must be between 1 and 64 (got %d)", o.Processes)
 	case o.Restocks < 0 || o.Restocks > 100:
-		return wrong("restocks", "is %d; 0 to 100 are allowed", o.Restocks)
+		return wrong("restocks", "must be between 0 and 100 (got %d)", o.Restocks)
 	case o.Duration < 0 || o.Duration > 10*time.Minute:
-		return wrong("duration", "is %s; up to 10m is allowed", o.Duration)
+		return wrong("duration", "must be at most 10m (got %s)", o.Duration)
 	}
 	seen := map[string]bool{}
 	for _, name := range o.Strategies {
 		if seen[lockstrategy.Resolve(name)] {
-			return wrong("strategy", "has %s twice", name)
+			return wrong("strategy", "names %s twice", name)
 		}
 		seen[lockstrategy.Resolve(name)] = true
 	}
@@ -114,13 +115,13 @@ func (o *Crowd) checkOrders() error {
 	}
 	switch {
 	case len(o.Units) == 0:
-		return errors.New("--units is empty; give 1, or 1,2,3")
+		return errors.New("--units needs numbers, for example 1 or 1,2,3")
 	case o.Duration > 0 && (o.Second != "" || len(o.Units) > 1 || o.Units[0] > 1):
-		return errors.New("--duration is for orders of one unit of one product: it takes no --units and no --second-product")
+		return errors.New("--duration cannot be combined with --units and --second-product: each order is for one unit of one product")
 	case o.Second == o.Product:
-		return fmt.Errorf("--second-product is %q, as --product is; give another", o.Second)
+		return fmt.Errorf("--second-product must differ from --product (got %q)", o.Second)
 	case o.Second != "" && o.Stock < 2:
-		return fmt.Errorf("--stock is %d; two products share it, give 2 or more", o.Stock)
+		return fmt.Errorf("--stock must be 2 or more with --second-product (got %d): two products share it", o.Stock)
 	}
 	if err := checkUnits(o); err != nil || o.Second == "" {
 		return err
@@ -136,11 +137,11 @@ func checkUnits(o *Crowd) error {
 	for _, units := range o.Units {
 		switch {
 		case units < 1 || units > purchase.MaxAmount:
-			return fmt.Errorf("--units has %d; 1 to %d are allowed", units, purchase.MaxAmount)
+			return fmt.Errorf("--units must be between 1 and %d (got %d)", purchase.MaxAmount, units)
 		case o.Second == "" && units > o.Stock:
-			return fmt.Errorf("--units has %d, and --stock is %d; give orders that the stock can serve", units, o.Stock)
+			return fmt.Errorf("--units must be at most --stock, %d (got %d)", o.Stock, units)
 		case o.Second != "" && units > o.Stock/2:
-			return fmt.Errorf("--units has %d, and each product has half of --stock %d; give orders that it can serve", units, o.Stock)
+			return fmt.Errorf("--units must be at most half of --stock, %d, with --second-product (got %d)", o.Stock/2, units)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
@@ -83,9 +84,9 @@ func (o *Crowd) CheckFault() error {
 	case o.Fault == "" || slices.Contains(names, string(o.Fault)):
 		return nil
 	case slices.Contains(promise.Faults(), o.Fault):
-		return fmt.Errorf("--strike %s is of shop verify --fault alone: %s; a crowd can be struck with %s", o.Fault, cellOnly(o.Fault), strings.Join(names, ", "))
+		return fmt.Errorf("--strike cannot inject %s: %s; use shop verify --fault %[1]s", o.Fault, cellOnly(o.Fault))
 	default:
-		return fmt.Errorf("--strike %q is not known; there are %s", o.Fault, strings.Join(names, ", "))
+		return nearest.Unknown("fault", string(o.Fault), names, "shop help faults")
 	}
 }
 
@@ -112,7 +113,7 @@ func canStrike(o *Crowd, e *engine.Engine) error {
 		return nil
 	}
 	if why := f.WhyNot(e); why != "" {
-		return fmt.Errorf("%s cannot be struck on this engine: %s; there are %s", f.Name, why, strings.Join(FaultNames(fault.OnEngine(e)), ", "))
+		return fmt.Errorf("cannot inject %s on this engine: %s; choose from: %s", f.Name, why, strings.Join(FaultNames(fault.OnEngine(e)), ", "))
 	}
 	if why := tooFew(f, o.Processes); why != "" {
 		return errors.New(why)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // Names are the strategies to run, in the order asked for or of the catalogue. Those that the
@@ -28,7 +29,7 @@ func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 		s.Unused = []string{strings.Join(spared, ", ") + ": " + why}
 	}
 	if names == nil {
-		return nil, fmt.Errorf("nothing would be struck: %s", s.Unused[0])
+		return nil, fmt.Errorf("the fault affects none of the strategies: %s", s.Unused[0])
 	}
 	return names, nil
 }
@@ -62,7 +63,7 @@ func asked(o *Crowd, s *Storefront) ([]string, error) {
 		if names != nil {
 			return names, nil
 		}
-		return nil, fmt.Errorf("%s does not list its strategies at /strategies; name them with --strategy a,b", o.Target)
+		return nil, fmt.Errorf("%s does not list its strategies at /strategies; name them with --strategy", o.Target)
 	}
 	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.Missing[name] != "" }), nil
 }
@@ -73,7 +74,7 @@ func (s *Storefront) serves(name string) error {
 	for _, served := range s.Served {
 		if served.Name == lockstrategy.Resolve(name) {
 			if !served.CanRun() {
-				return fmt.Errorf("strategy %s cannot run there: %s", name, served.Reason)
+				return fmt.Errorf("strategy %s is unavailable at the target: %s", name, served.Reason)
 			}
 			return nil
 		}
@@ -82,5 +83,5 @@ func (s *Storefront) serves(name string) error {
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("--strategy %q is not known there; the target has %s", name, strings.Join(names, ", "))
+	return nearest.Unknown("strategy", name, names, "GET /strategies at the target")
 }

@@ -10,19 +10,16 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // notes is the part of a task that is specific to a language.
 const notes = "NOTES.md"
 
-// NotIn returns an error that says in which languages an exercise is available.
+// NotIn returns the error for a language in which an exercise is unavailable.
 func NotIn(e exercises.Exercise, language string) error {
 	there := append([]string{"go"}, e.LanguageNames()...)
-	verb := "are"
-	if len(there) == 1 {
-		verb = "is"
-	}
-	return fmt.Errorf("exercise %d is not available in %q; there %s %s", e.Number, language, verb, strings.Join(there, ", "))
+	return nearest.Unknown(fmt.Sprintf("language of exercise %d", e.Number), language, there, "")
 }
 
 // elsewhere is the first line of a text that uses Go's names.

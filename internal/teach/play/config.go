@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // Limits of a Config. A screen has no columns for more buyers.
@@ -57,31 +58,23 @@ func (c Config) Check() error {
 	all := explore.Events(c.Shared)
 	switch {
 	case !known || c.Strategy == "":
-		return fmt.Errorf("%w: strategy %q is not known; there are %s", ErrBadConfig, c.Strategy, strings.Join(lockstrategy.Names(), ", "))
+		return fmt.Errorf("%w: %w", ErrBadConfig, nearest.Unknown("strategy", c.Strategy, lockstrategy.Names(), "shop strategies"))
 	case c.Buyers < explore.MinBuyers || c.Buyers > MostBuyers:
-		return fmt.Errorf("%w: buyers is %d; give %d to %d", ErrBadConfig, c.Buyers, explore.MinBuyers, MostBuyers)
+		return fmt.Errorf("%w: buyers must be between %d and %d (got %d)", ErrBadConfig, explore.MinBuyers, MostBuyers, c.Buyers)
 	case c.Stock < 1 || c.Stock > MostStock:
-		return fmt.Errorf("%w: stock is %d; give 1 to %d", ErrBadConfig, c.Stock, MostStock)
+		return fmt.Errorf("%w: stock must be between 1 and %d (got %d)", ErrBadConfig, MostStock, c.Stock)
 	case c.Units < 1 || c.Units > c.Stock:
-		return fmt.Errorf("%w: units is %d; give 1 to the stock, which is %d", ErrBadConfig, c.Units, c.Stock)
+		return fmt.Errorf("%w: units must be between 1 and the stock, %d (got %d)", ErrBadConfig, c.Stock, c.Units)
 	}
 	for _, e := range c.Events {
 		if !slices.Contains(all, e) {
-			return fmt.Errorf("%w: event %q is not there; there are %s", ErrBadConfig, e, listed(all))
+			return fmt.Errorf("%w: %w", ErrBadConfig, nearest.Unknown("event", string(e), all, ""))
 		}
 	}
 	if why := explore.Ungated(entry); why != "" {
 		return fmt.Errorf("%w: %s: %s", ErrMissing, c.Strategy, why)
 	}
 	return nil
-}
-
-func listed(events []explore.Event) string {
-	var names []string
-	for _, e := range events {
-		names = append(names, string(e))
-	}
-	return strings.Join(names, ", ")
 }
 
 // command returns the shop explore command for the same configuration.
@@ -94,7 +87,7 @@ func (c Config) command(bound int) string {
 		{c.Buyers != 2, fmt.Sprintf(" --buyers %d", c.Buyers)},
 		{c.Stock != 1, fmt.Sprintf(" --stock %d", c.Stock)},
 		{c.Units != 1, fmt.Sprintf(" --units %d", c.Units)},
-		{len(c.Events) > 0, " --events " + strings.ReplaceAll(listed(c.Events), ", ", ",")},
+		{len(c.Events) > 0, " --events " + strings.Trim(strings.ReplaceAll(fmt.Sprint(c.Events), " ", ","), "[]")},
 		{c.Shared, " --instances shared"},
 		{bound >= 0 || c.Buyers > 2, fmt.Sprintf(" --bound %d", max(bound, -1))},
 	} {

@@ -282,13 +282,13 @@ func TestRefused(t *testing.T) {
 		missing bool
 		says    string
 	}{
-		{Config{}, false, "not known"},
-		{Config{Strategy: "nosuch"}, false, "there are none"},
-		{Config{Strategy: "none", Buyers: 5}, false, "give 2 to 4"},
-		{Config{Strategy: "none", Stock: 9}, false, "give 1 to 8"},
-		{Config{Strategy: "none", Units: 2}, false, "give 1 to the stock"},
-		{Config{Strategy: "none", Events: []explore.Event{"rain"}}, false, "there are expire"},
-		{Config{Strategy: "none", Shared: true, Events: []explore.Event{explore.Crash}}, false, "is not there"},
+		{Config{}, false, "unknown strategy"},
+		{Config{Strategy: "nosuch"}, false, "unknown strategy \"nosuch\""},
+		{Config{Strategy: "none", Buyers: 5}, false, "between 2 and 4"},
+		{Config{Strategy: "none", Stock: 9}, false, "between 1 and 8"},
+		{Config{Strategy: "none", Units: 2}, false, "between 1 and the stock, 1"},
+		{Config{Strategy: "none", Events: []explore.Event{"rain"}}, false, "choose from: expire"},
+		{Config{Strategy: "none", Shared: true, Events: []explore.Event{explore.Crash}}, false, "unknown event \"crash\""},
 		{Config{Strategy: "zookeeper"}, true, "zookeeper"},
 		{Config{Strategy: "named-lock"}, true, "SQLite has no locks by name"},
 	} {

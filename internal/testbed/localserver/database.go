@@ -1,11 +1,10 @@
 package localserver
 
 import (
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // A Database is a running SQL server with an empty database "shop". Started again
@@ -40,18 +39,23 @@ func DatabaseServers() []DatabaseServer {
 // DatabaseNamed finds a server; "" is the default: MariaDB, or MySQL where that is what
 // the machine has.
 func DatabaseNamed(name string) (DatabaseServer, error) {
-	all := DatabaseServers()
 	if name == "" {
 		return DatabaseServer{"", dialect.MySQL, started(StartMySQL)}, nil
 	}
-	var names []string
-	for _, d := range all {
+	for _, d := range DatabaseServers() {
 		if d.Name == name {
 			return d, nil
 		}
+	}
+	return DatabaseServer{}, nearest.Unknown("database", name, DatabaseNames(), "")
+}
+
+// DatabaseNames returns the values of --local-db.
+func DatabaseNames() (names []string) {
+	for _, d := range DatabaseServers() {
 		names = append(names, d.Name)
 	}
-	return DatabaseServer{}, fmt.Errorf("%q is not known; there are %s", name, strings.Join(names, ", "))
+	return names
 }
 
 // Start starts the server. ErrMissing when the machine has not its program.

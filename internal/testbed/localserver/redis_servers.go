@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // A RedisService is what --redis leads to: one server, or several that act as one.
@@ -44,14 +45,20 @@ func RedisServers() []RedisServer {
 
 // RedisNamed finds one; "" is the single one.
 func RedisNamed(name string) (RedisServer, error) {
-	var names []string
 	for _, r := range RedisServers() {
 		if r.Name == name || name == "" {
 			return r, nil
 		}
+	}
+	return RedisServer{}, nearest.Unknown("Redis deployment", name, RedisNames(), "")
+}
+
+// RedisNames returns the values of --local-redis.
+func RedisNames() (names []string) {
+	for _, r := range RedisServers() {
 		names = append(names, r.Name)
 	}
-	return RedisServer{}, fmt.Errorf("%q is not known; there are %s", name, strings.Join(names, ", "))
+	return names
 }
 
 // Nodes is how many servers have keys.

@@ -253,7 +253,7 @@ func (k *Keeper) CheckFault(name string) error {
 		}
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("fault %q cannot be struck on this engine; there are %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("cannot inject fault %q on this engine; choose from: %s", name, strings.Join(names, ", "))
 }
 
 // Stop ends the run under way. It returns ErrIdle if there is none.

@@ -276,10 +276,10 @@ func TestBadInput(t *testing.T) {
 		{"/live/runs", `{"strategies":["any"],"buyers":0}`, "application/json", 400, "buyers is 0"},
 		{"/live/runs", `{"strategies":["any"],"buyres":3}`, "application/json", 400, "buyres"},
 		{"/live/runs", `[]`, "application/json", 400, "not one JSON object"},
-		{"/live/runs", `{"strategies":["any"],"fault":"flood"}`, "application/json", 400, "there are crash"},
+		{"/live/runs", `{"strategies":["any"],"fault":"flood"}`, "application/json", 400, "choose from: crash"},
 		{"/live/runs", `{"strategies":["any"]}`, "text/plain", 415, "application/json"},
 		{"/live/runs", `{"strategies":["any"]}`, "", 415, "application/json"},
-		{"/live/strikes", `{"fault":"flood"}`, "application/json", 400, "there are crash"},
+		{"/live/strikes", `{"fault":"flood"}`, "application/json", 400, "choose from: crash"},
 		{"/live/strikes", `{"fault":"crash"}`, "application/json", 409, "send a crowd"},
 		{"/live/stop", "", "application/x-www-form-urlencoded", 415, "application/json"},
 	} {

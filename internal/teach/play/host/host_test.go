@@ -390,11 +390,11 @@ func TestRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		{`{"strategy":"nosuch"}`, http.StatusBadRequest, "there are none"},
-		{`{}`, http.StatusBadRequest, "not known"},
+		{`{"strategy":"nosuch"}`, http.StatusBadRequest, "unknown strategy"},
+		{`{}`, http.StatusBadRequest, "unknown strategy"},
 		{`{"level":"nosuch"}`, http.StatusBadRequest, "GET /play/levels"},
 		{`{"level":"sell-twice","strategy":"none"}`, http.StatusBadRequest, "not both"},
-		{`{"strategy":"none","events":["rain"]}`, http.StatusBadRequest, "there are expire"},
+		{`{"strategy":"none","events":["rain"]}`, http.StatusBadRequest, "choose from: expire"},
 		{`{"strategy":"zookeeper"}`, http.StatusNotImplemented, "zookeeper"},
 		{`{"strategy":"named-lock"}`, http.StatusNotImplemented, "SQLite has no locks by name"},
 		{``, http.StatusUnsupportedMediaType, "application/json"},

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/oversell/oversell/internal/judge/report"
+)
+
+//go:generate go test -run TestCommandPages -update .
+
+// commandNotes are facts about a command that its help leaves out.
+var commandNotes = map[string]string{
+	"rush": `
+- The command restocks a product after a rush that holds, and sends a small burst to the same processes. ` + "`--restocks`" + ` sets how often.
+- ` + "`--strike`" + ` injects a fault in the middle of each burst. The shops are then child processes with short leases. A verdict ` + "`holds`" + `
+  without proof that the fault took effect is ` + "`inconclusive`" + `. The command skips a strategy that the fault cannot affect.
+- ` + "`--duration`" + ` needs less ` + "`--stock`" + ` than the buyers can buy in that time.
+- With ` + "`--target`" + `, a strategy without a promise is expected to hold.
+`,
+	"explore": `
+- Each buyer has its own shop process. ` + "`--instances shared`" + ` puts all buyers into one process.
+- The search merges equal states. ` + "`--full`" + ` turns this off. Without ` + "`--app`" + `, merging works on the embedded engine, and with
+  ` + "`--engine local`" + ` on MariaDB and PostgreSQL.
+- Exit code 1 also means that a buyer released another holder's lock, which the catalogue rules out for this strategy.
+- Exit code 3 means that the budget ended, that no schedule had a place for the events, or, with ` + "`--app`" + `, that the search
+  discarded runs or found only one schedule.
+`,
+	"verify": `
+- ` + "`--engine local`" + ` runs the explorer on MariaDB, MySQL or PostgreSQL, and then injects every fault. On Galera it only injects faults.
+- ` + "`--engine embedded`" + ` runs the explorer and the bursts. ` + "`--quick`" + ` leaves out the burst at two processes.
+- ` + "`--race`" + ` builds a shop with Go's race detector, and sends bursts to the strategies that keep data in memory.
+- ` + "`--app`" + ` searches every schedule, then sends bursts of ` + "`--rush-buyers`" + `. The queries of the file judge each burst.
+- ` + "`--target`" + ` sends bursts, closes connections, slows the network, and repeats requests. A strategy without a promise is expected to hold.
+- ` + "`--explain CELL`" + ` prints the evidence of a cell from an earlier JSON report, instead of running anything.
+- With ` + "`--repeat`" + `, a cell is as promised only if every run of it is. The explorer runs once.
+`,
+	"serve": `
+- On a loopback address, admin routes need no token, but each request must name this machine or an ` + "`--allowed-host`" + ` as its Host.
+- On another address, admin routes require ` + "`Authorization: Bearer $SHOP_ADMIN_TOKEN`" + `. Buyers in the classroom need no token.
+- A burst from the live page deletes the records of the product that it buys. The page keeps the last 50 runs until the shop ends.
+- Anyone who can reach the shop can play at ` + "`/play`" + `. The shop runs at most 30 games, each in a process of its own.
+- On a network address (` + "`--addr 0.0.0.0:8080`" + `), the projector page ` + "`/room/screen`" + ` shows a QR code for phones.
+`,
+	"soak": `
+- ` + "`--strategy all`" + `: every strategy that promises to hold with this many processes. Default: the first strategy of each family that also
+  holds under a crash.
+- Each second, the command records memory, goroutines, open files and the p99 of the buyers. After each audit it records the idle process.
+- Exit code 3 means that the buyers of a wave did not buy or did not meet a sold-out product, although they should have.
+`,
+}
+
+// TestCommandPages: the pages of the commands are current, and short.
+func TestCommandPages(t *testing.T) {
+	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {
+		t.Setenv(variable, "") // a flag's default
+	}
+	const folder = "../../docs/reference/"
+	pages := map[string]string{folder + "commands.md": commandIndex(t)}
+	for _, c := range newRoot().Commands() {
+		if !c.Hidden && !c.IsAdditionalHelpTopicCommand() && c.Name() != "help" {
+			pages[folder+"commands/"+c.Name()+".md"] = commandPage(c)
+		}
+	}
+	files, err := filepath.Glob(folder + "commands/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if pages[file] == "" {
+			t.Errorf("%s belongs to no command: delete it", file)
+		}
+	}
+	for file, want := range pages {
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s is not current (%v): run go generate ./cmd/shop", file, err)
+		}
+		if n := len(strings.Fields(want)); n > 1500 {
+			t.Errorf("%s has %d words, want at most 1500", file, n)
+		}
+	}
+}
+
+const generatedPage = "<!-- written by go generate ./cmd/shop -->\n"
+
+// commandPage returns the page of a command and its subcommands.
+func commandPage(c *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s# shop %s\n\nThis page shows users of the command line how to use `./shop %s`. Its task: %s.\n", generatedPage, c.Name(), c.Name(), strings.ToLower(c.Short[:1])+c.Short[1:])
+	if guide, err := filepath.Rel("docs/reference/commands", page(c)); err == nil && guide != c.Name()+".md" {
+		fmt.Fprintf(&b, "For the background, read [%s](%s).\n", filepath.Base(guide), guide)
+	}
+	writeCommand(&b, c)
+	for _, sub := range c.Commands() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", sub.CommandPath(), sub.Short)
+		writeCommand(&b, sub)
+	}
+	if notes := commandNotes[c.Name()]; notes != "" {
+		b.WriteString("\n## Details\n" + notes)
+	}
+	return b.String()
+}
+
+// writeCommand writes the usage, the examples and the flags of one command.
+func writeCommand(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\nUsage: `./%s`. Examples:\n\n```sh\n%s\n```\n", c.UseLine(), strings.ReplaceAll(strings.ReplaceAll(c.Example, "  ", ""), "shop ", "./shop "))
+	if _, codes, ok := strings.Cut(c.Long, "Exit codes: "); ok {
+		fmt.Fprintf(b, "\nExit codes: %s\n", strings.Join(strings.Fields(codes), " "))
+	}
+	groups, _ := flagGroups(c, true)
+	var shared []string
+	for _, g := range groups {
+		if slices.Contains([]string{underServers, underShop, underOutput}, g.heading) {
+			g.flags.VisitAll(func(f *pflag.Flag) { shared = append(shared, "`--"+f.Name+"`") })
+			continue
+		}
+		writeFlags(b, "\n", g.flags)
+	}
+	if shared != nil {
+		fmt.Fprintf(b, "\n[Shared flags](../commands.md#shared-flags): %s.\n", strings.Join(shared, ", "))
+	}
+}
+
+// writeFlags writes a table of flags, if there are any.
+func writeFlags(b *strings.Builder, before string, flags *pflag.FlagSet) {
+	if !flags.HasFlags() {
+		return
+	}
+	b.WriteString(before + "| flag | meaning | default |\n|---|---|---|\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		name, usage := pflag.UnquoteUsage(f)
+		usage, given, ok := strings.Cut(usage, " (default: ")
+		value := strings.Trim(f.DefValue, "[]")
+		if ok {
+			value, _, _ = strings.Cut(given, ")")
+		} else if value == "0" || value == "0s" || value == "false" {
+			value = ""
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", strings.TrimSpace("--"+f.Name+" "+name), strings.TrimSuffix(usage, "."), value)
+	})
+}
+
+// commandIndex returns the page that lists the commands and their shared flags.
+func commandIndex(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString(generatedPage + `# Commands
+
+This page lists the commands of ` + "`shop`" + ` and the flags that they share, for users of the command line.
+
+| command | task |
+|---|---|
+`)
+	root := newRoot()
+	for _, c := range root.Commands() {
+		if !c.Hidden && !c.IsAdditionalHelpTopicCommand() && c.Name() != "help" {
+			fmt.Fprintf(&b, "| [`%s`](commands/%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
+		}
+	}
+	b.WriteString("\n`./shop COMMAND --help` shows the common flags, and `--help-all` shows all of them. A wrong name gets a suggestion and exit code 2:\n\n")
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"explore", "rediss"}, &stderr, &stderr); code != exitHarness {
+		t.Errorf("exit %d", code)
+	}
+	fmt.Fprintf(&b, "```console\n$ ./shop explore rediss\n%s```\n", stderr.String())
+	b.WriteString(`
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | success |
+| 1 | a promise is broken, or a search found a violation |
+| 2 | a flag is wrong, or a server is unavailable |
+| 3 | the run proved nothing |
+| 130 | interrupted with Ctrl-C |
+
+## Shell completion
+
+The shell completes commands, flags, strategies, faults, engines, events, databases and levels.
+For bash: ` + "`source <(./shop completion bash)`" + `. Zsh, fish and PowerShell work the same way.
+
+## Shared flags
+
+A name in brackets is an environment variable with the same effect.
+
+Servers:
+`)
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rush, _, err := root.Find([]string{"rush"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, _ := flagGroups(serve, true)
+	at := func(heading string) *pflag.FlagSet {
+		return groups[slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })].flags
+	}
+	writeFlags(&b, "\n", at(underServers))
+	b.WriteString(`
+Without ` + "`--db`" + `, the servers start empty, and their data is deleted at the end. With ` + "`--db`" + `, name running servers:
+
+| server | URL |
+|---|---|
+| MariaDB, MySQL | ` + "`mysql://user:password@host:3306/database`" + ` |
+| Galera | ` + "`mysql://user:password@host1,host2,host3/database`" + `; ` + "`?writers=one`" + `: all processes write to the first live node |
+| PostgreSQL | ` + "`postgres://user:password@host:5432/database`" + ` |
+| SQLite | ` + "`sqlite:///folder/file.db`" + ` |
+| Redis | ` + "`redis://:password@host:6379`" + ` |
+| Redis with Sentinel | ` + "`redis+sentinel://host1:26379,host2,host3/mymaster`" + ` |
+| Redis Cluster | ` + "`redis+cluster://host1:6379,host2,host3`" + ` |
+
+Shop:
+`)
+	writeFlags(&b, "\n", at(underShop))
+	b.WriteString("\nIn `rush` and `verify`, `--sold-out-check` and `--admission` are off by default, because they would answer in place of the strategy.\n\nOutput:\n")
+	groups, _ = flagGroups(rush, true)
+	writeFlags(&b, "\n", at(underOutput))
+	var endings []string
+	for _, f := range report.Formats() {
+		endings = append(endings, "`"+f.Ending+"` is "+f.What)
+	}
+	fmt.Fprintf(&b, "\nThe ending of `--report` sets the format: %s.\n", strings.Join(endings, ", "))
+	return b.String()
+}

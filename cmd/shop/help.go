@@ -1,0 +1,257 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/nearest"
+)
+
+// helpAll is the flag that shows every flag of a command.
+const helpAll = "help-all"
+
+// Annotations of a command and of its flags.
+const (
+	pageOf    = "page"    // of a command: the page of the documentation to read next
+	headingOf = "heading" // of a flag: its group in --help-all
+	isCommon  = "common"  // of a flag: --help shows it
+)
+
+// Headings of --help-all, in display order.
+const (
+	underOwn     = "Flags"
+	underProgram = "Program under test (--app)"
+	underServers = "Servers"
+	underShop    = "Shop"
+	underMeasure = "Measurement (--calibrate, --measure)"
+	underOutput  = "Output"
+)
+
+// helpWidth is the longest line of a help text.
+const helpWidth = 90
+
+// setHelp names the page that a command's help links to, and the flags that --help shows. Without
+// names it shows all flags.
+func setHelp(c *cobra.Command, page string, common ...string) {
+	c.Annotations = map[string]string{pageOf: page}
+	for _, name := range common {
+		if err := c.Flags().SetAnnotation(name, isCommon, nil); err != nil {
+			panic(err) // a misspelled name: every test of the commands shows it
+		}
+	}
+}
+
+// addFlags adds flags under a heading of --help-all.
+func addFlags(c *cobra.Command, heading string, add func(*pflag.FlagSet)) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	add(set)
+	set.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{headingOf: {heading}} })
+	c.Flags().AddFlagSet(set)
+}
+
+// showDefault shows text as a flag's default, where its zero value stands for more than itself.
+func showDefault(flags *pflag.FlagSet, name, text string) { flags.Lookup(name).DefValue = text }
+
+// A flagGroup is the flags under one heading of a help text.
+type flagGroup struct {
+	heading string
+	flags   *pflag.FlagSet
+}
+
+// flagGroups returns the flags that a help text shows, by heading. more reports whether others exist.
+func flagGroups(c *cobra.Command, all bool) (groups []flagGroup, more bool) {
+	marked := false
+	visit := func(do func(f *pflag.Flag, common bool)) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, common := f.Annotations[isCommon]; !f.Hidden && !slices.Contains([]string{"help", helpAll, "version"}, f.Name) {
+				do(f, common)
+			}
+		})
+	}
+	visit(func(_ *pflag.Flag, common bool) { marked = marked || common })
+	for _, heading := range []string{underOwn, underMeasure, underProgram, underServers, underShop, underOutput} {
+		groups = append(groups, flagGroup{heading, pflag.NewFlagSet("", pflag.ContinueOnError)})
+	}
+	visit(func(f *pflag.Flag, common bool) {
+		if marked && !all && !common {
+			more = true
+			return
+		}
+		heading := underOwn
+		if under := f.Annotations[headingOf]; under != nil && all {
+			heading = under[0]
+		}
+		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })
+		groups[i].flags.AddFlag(f)
+	})
+	return groups, more
+}
+
+// printHelp writes the help of a command, with all its flags or with the common ones.
+func printHelp(w io.Writer, c *cobra.Command, all bool) {
+	section := func(heading, text string) {
+		if text = strings.TrimRight(text, "\n"); text != "" {
+			fmt.Fprintf(w, "\n%s:\n%s\n", heading, text)
+		}
+	}
+	if c.IsAdditionalHelpTopicCommand() {
+		fmt.Fprintln(w, c.Long)
+		return
+	}
+	fmt.Fprintln(w, wrapped(cmp.Or(c.Long, c.Short+".")))
+	section("Usage", "  "+c.UseLine())
+	section("Examples", c.Example)
+	var commands strings.Builder
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			fmt.Fprintf(&commands, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+		}
+	}
+	section("Commands", commands.String())
+	groups, more := flagGroups(c, all)
+	for _, g := range groups {
+		section(g.heading, g.flags.FlagUsagesWrapped(helpWidth))
+	}
+	fmt.Fprintln(w)
+	if more {
+		fmt.Fprintf(w, "All flags: %s --%s\n", c.CommandPath(), helpAll)
+	}
+	fmt.Fprintln(w, "More: "+page(c))
+}
+
+// wrapped breaks the lines of each paragraph of a text.
+func wrapped(text string) string {
+	var b strings.Builder
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		column := 0
+		for _, word := range strings.Fields(paragraph) {
+			switch {
+			case column > 0 && column+1+len(word) > helpWidth:
+				b.WriteString("\n")
+				column = 0
+			case column > 0:
+				b.WriteString(" ")
+				column++
+			}
+			b.WriteString(word)
+			column += len(word)
+		}
+	}
+	return b.String()
+}
+
+// page returns the page that the help of a command links to: its own, or its parent's.
+func page(c *cobra.Command) string {
+	for ; c.HasParent() && c.Annotations[pageOf] == ""; c = c.Parent() {
+	}
+	return c.Annotations[pageOf]
+}
+
+// faultsTopic is the help topic that lists the faults.
+func faultsTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("The faults that shop verify --fault and shop rush --strike inject:\n\n")
+	for _, f := range fault.All() {
+		fmt.Fprintf(&b, "  %-18s %s", f.Name, f.About)
+		if f.On != "" {
+			b.WriteString("; on " + f.On)
+		}
+		b.WriteString("\n")
+	}
+	return &cobra.Command{Use: "faults", Short: "List the faults", Long: strings.TrimSuffix(b.String(), "\n")}
+}
+
+// subcommandNames returns the names that a user can give after c.
+func subcommandNames(c *cobra.Command) (names []string) {
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+// onlySubcommands makes c print its help if it has no arguments, and refuse other arguments.
+func onlySubcommands(c *cobra.Command) {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return unknownCommand(c, args[0])
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+}
+
+func unknownCommand(c *cobra.Command, name string) error {
+	return nearest.Unknown("command", name, subcommandNames(c), c.CommandPath()+" --help")
+}
+
+// helpCommand prints the help of the command that its arguments name.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Show the help of a command",
+		ValidArgsFunction: func(c *cobra.Command, args []string, given string) ([]string, cobra.ShellCompDirective) {
+			about, _, err := c.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return matching(subcommandNames(about), given), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownCommand(about, rest[0])
+			}
+			return about.Help()
+		},
+	}
+}
+
+// flagError words what the flag library reports.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var incomplete *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		dashes := "--"
+		if unknown.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		return nearest.Unknown("flag", dashes+unknown.GetSpecifiedName(), names, c.CommandPath()+" --"+helpAll)
+	case errors.As(err, &incomplete):
+		return fmt.Errorf("--%s needs a value; see %s --%s", incomplete.GetFlag().Name, c.CommandPath(), helpAll)
+	case errors.As(err, &invalid):
+		if want := valueOf[invalid.GetFlag().Value.Type()]; want != "" {
+			return fmt.Errorf("--%s must be %s (got %q)", invalid.GetFlag().Name, want, invalid.GetValue())
+		}
+	}
+	return err
+}
+
+// valueOf describes the values of a type of flags.
+var valueOf = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0", "float64": "a number",
+	"duration": "a duration such as 500ms, 10s or 1m", "intSlice": "whole numbers such as 1,16,256", "int64Slice": "whole numbers such as 1,2,3",
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand calls do for each command that a user sees, but not for help topics.
+func everyCommand(c *cobra.Command, do func(*cobra.Command)) {
+	if !c.Hidden && !c.IsAdditionalHelpTopicCommand() {
+		do(c)
+	}
+	for _, sub := range c.Commands() {
+		everyCommand(sub, do)
+	}
+}
+
+// TestHelp: a help text fits on a screen, links to a page, and has examples that work.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	commands := 0
+	everyCommand(newRoot(), func(c *cobra.Command) {
+		commands++
+		t.Run(c.CommandPath(), func(t *testing.T) {
+			var text bytes.Buffer
+			printHelp(&text, c, false)
+			if lines := strings.Count(text.String(), "\n"); lines > 30 {
+				t.Errorf("the help has %d lines, want at most 30", lines)
+			}
+			for line := range strings.Lines(text.String()) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+					t.Errorf("%d columns, want at most %d: %s", n, helpWidth, line)
+				}
+			}
+			if _, err := os.Stat("../../" + page(c)); err != nil {
+				t.Errorf("the help links to no page: %v", err)
+			}
+			if groups, _ := flagGroups(c, false); c.Runnable() {
+				shown := 0
+				for _, g := range groups {
+					g.flags.VisitAll(func(*pflag.Flag) { shown++ })
+				}
+				if shown > 5 {
+					t.Errorf("the help shows %d flags, want at most 5", shown)
+				}
+			}
+			examples := strings.Split(c.Example, "\n")
+			if direct := c.Parent() == nil || c.Parent().Parent() == nil; direct && len(examples) != 2 || len(examples) > 2 {
+				t.Errorf("%d examples, want 2", len(examples))
+			}
+			for _, example := range examples {
+				parseExample(t, example)
+			}
+		})
+	})
+	if commands < 15 {
+		t.Errorf("only %d commands: the walk does not find all", commands)
+	}
+}
+
+// parseExample checks the flags and the arguments of an example.
+func parseExample(t *testing.T, example string) {
+	t.Helper()
+	_, line, ok := strings.Cut(example, "shop ")
+	if !ok {
+		t.Errorf("not a command: %q", example)
+		return
+	}
+	c, args, err := newRoot().Find(joinJSON(strings.Fields(line)))
+	if err == nil {
+		err = c.ParseFlags(args)
+	}
+	if err == nil {
+		err = c.ValidateArgs(c.Flags().Args())
+	}
+	if err != nil {
+		t.Errorf("%s: %v", example, err)
+	}
+}
+
+// TestFlagUsage: the help of a flag is a noun phrase of at most twelve words.
+func TestFlagUsage(t *testing.T) {
+	t.Parallel()
+	aside := regexp.MustCompile(`\(default:[^)]*\)|\[[^]]*\]`) // a default, an environment variable
+	verb := regexp.MustCompile(`\b(is|are|was|were|has|have|had|does|do|may|will)\b`)
+	everyCommand(newRoot(), func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			usage := strings.TrimSpace(aside.ReplaceAllString(f.Usage, ""))
+			if n := len(strings.Fields(usage)); n == 0 || n > 12 {
+				t.Errorf("%s --%s: %d words, want 1 to 12: %s", c.CommandPath(), f.Name, n, usage)
+			}
+			if found := verb.FindString(usage); found != "" || strings.HasSuffix(usage, ".") {
+				t.Errorf("%s --%s: want a noun phrase, without %q: %s", c.CommandPath(), f.Name, found, usage)
+			}
+		})
+	})
+}
+
+// TestHelpAll: --help-all shows every flag of a command, under headings.
+func TestHelpAll(t *testing.T) {
+	t.Parallel()
+	everyCommand(newRoot(), func(c *cobra.Command) {
+		var stdout, stderr bytes.Buffer
+		args := append(strings.Fields(c.CommandPath())[1:], "--"+helpAll)
+		if code := run(t.Context(), args, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+			t.Errorf("%s: exit %d, %s", args, code, stderr.String())
+		}
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(stdout.String(), "--"+f.Name) {
+				t.Errorf("%s does not show --%s", args, f.Name)
+			}
+		})
+	})
+	var stdout, stderr bytes.Buffer
+	run(t.Context(), []string{"rush", "--" + helpAll}, &stdout, &stderr)
+	at := -1
+	for _, heading := range []string{underOwn, underServers, underShop, underOutput} {
+		i := strings.Index(stdout.String(), "\n"+heading+":\n")
+		if i <= at {
+			t.Errorf("rush --help-all: heading %q is missing or too early", heading)
+		}
+		at = i
+	}
+}
+
+// TestCompletion: the shell completes names, also in a list.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string][]string{
+		"explore redi":                          {"redis", "redis-decr", "redis-lua", "redisson"},
+		"play named":                            {"named-lock"},
+		"rush --strategy conditional,optim":     {"conditional,optimistic"},
+		"rush --strategy redis,redis":           {"redis,redisson", "redis,redis-decr", "redis,redis-lua"},
+		"rush --strike redis-":                  {"redis-restart"},
+		"verify --fault two-proc":               {"two-processes"},
+		"verify --engine ":                      {"embedded", "local"},
+		"bench --local-db postgres-s":           {"postgres-serializable"},
+		"serve --local-redis s":                 {"single", "sentinel"},
+		"explore redis --events ex":             {"expire"},
+		"explore redis --before ":               {"sold-out-check", "failing-read", "admission"},
+		"explore redis --instances ":            {"own", "shared"},
+		"serve --log-level d":                   {"debug"},
+		"serve --admission o":                   {"off"},
+		"play --level sell":                     {"sell-twice"},
+		"exercise start 1":                      {"1", "10", "11", "12"},
+		"exercise start 1 first --language pyt": {"python"},
+		"help exp":                              {"explore"},
+		"str":                                   {"strategies"},
+	} {
+		fields := strings.Split(args, " ")
+		out, err := plainCommand(t, append([]string{"__completeNoDesc"}, fields...)...).Output()
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		got := lines[:len(lines)-1] // the last line is the directive
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: completes %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestUnknownNames: an unknown name is one line that suggests the nearest, and exit 2.
+func TestUnknownNames(t *testing.T) {
+	t.Parallel()
+	const strategies = `unknown strategy "rediss" (did you mean "redis"?); list them with: shop strategies`
+	for args, want := range map[string]string{
+		"explore rediss":                             strategies,
+		"play rediss":                                "nothing to play: " + strategies,
+		"rush --strategy none,rediss":                strategies,
+		"bench --strategy rediss":                    strategies,
+		"soak --strategy rediss":                     strategies,
+		"size --strategy rediss":                     strategies,
+		"verify --strategy rediss":                   strategies,
+		"verify --fault puase":                       `unknown fault "puase" (did you mean "pause"?); list them with: shop help faults`,
+		"rush --strike crsh":                         `unknown fault "crsh" (did you mean "crash"?); list them with: shop help faults`,
+		"rush --engine locl":                         `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
+		"verify --engine locl":                       `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
+		"explore none --events expir":                `--events: unknown event "expir" (did you mean "expire"?); choose from: expire, crash, forget, renew, timeout, disconnect, all`,
+		"rush --engine local --local-db sql":         `--local-db: unknown database "sql" (did you mean "mysql"?); choose from: mariadb, mysql, postgres, postgres-repeatable-read, postgres-serializable, galera, galera-one-writer`,
+		"rush --engine local --local-redis sentinal": `--local-redis: unknown Redis deployment "sentinal" (did you mean "sentinel"?); choose from: single, sentinel, cluster`,
+		"explor none":                                `unknown command "explor" (did you mean "explore"?); list them with: shop --help`,
+		"help explor":                                `unknown command "explor" (did you mean "explore"?); list them with: shop --help`,
+		"exercise strat 1 x":                         `unknown command "strat" (did you mean "start"?); list them with: shop exercise --help`,
+		"rush --strategi none":                       `unknown flag "--strategi" (did you mean "--strategy"?); list them with: shop rush --help-all`,
+		"rush -x":                                    `unknown flag "-x"; list them with: shop rush --help-all`,
+		"rush --buyers":                              `--buyers needs a value; see shop rush --help-all`,
+		"rush --buyers many":                         `--buyers must be a whole number (got "many")`,
+		"rush --buyers 0":                            `--buyers must be between 1 and 10000 (got 0)`,
+		"play --level sell-twise":                    `unknown level "sell-twise" (did you mean "sell-twice"?); list them with: shop play --levels`,
+		"exercise hint 99 1":                         `unknown exercise "99"; list them with: shop exercise list`,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), strings.Fields(args), &stdout, &stderr)
+		if code != exitHarness || stderr.String() != "shop: "+want+"\n" || stdout.Len() > 0 {
+			t.Errorf("shop %s: exit %d\n got %swant shop: %s\n", args, code, stderr.String(), want)
+		}
+	}
+}

@@ -9,22 +9,22 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Answer is what one buyer was answered.
+// An Answer is the answer to one buyer.
 type Answer struct {
 	Purchaser  string
-	Units      int64 // asked for; 0 is 1
+	Units      int64 // ordered units; 0 is 1
 	Outcome    purchase.Outcome
-	ID         int64     // of the sale's record
-	Start      time.Time // the buy was in flight from Start to End; zero if not known
+	ID         int64     // id of the sale's record
+	Start      time.Time // the buy was in flight from Start to End; zero if unknown
 	End        time.Time
 	IsDeferred bool // refused, and the run ended before its Retry-After
-	Status     int  // of the HTTP response; 0 when there was none
+	Status     int  // of the HTTP response; 0 if there was none
 	IsLost     bool // the connection broke before the answer: the shop may have sold or not
 }
 
 func (a Answer) units() int64 { return max(a.Units, 1) }
 
-// Demand is the units that the buyers asked for.
+// Demand returns the number of units that the buyers asked for.
 func Demand(answers []Answer) (units int64) {
 	for _, a := range answers {
 		units += a.units()
@@ -32,7 +32,7 @@ func Demand(answers []Answer) (units int64) {
 	return units
 }
 
-// A Sale is a record, as far as it is compared.
+// A Sale is a record, as far as Compare uses it.
 type Sale struct {
 	Purchaser string
 	Amount    int64
@@ -40,15 +40,15 @@ type Sale struct {
 	Left, WaitedMS *int64 // the values of the receipt; nil if the record does not show them
 }
 
-// Compare holds the answers against the records, by their ids.
+// Compare compares the answers with the records, by record id.
 //
-// lost counts the receipts without a record of their own: a record vouches for one
-// receipt, of the buyer that asked, for the units asked for. untold counts the records whose
-// buyer is among these and was not answered with that sale: it was refused, or got
-// the receipt of another record. A buyer answered Unknown may have a record or not.
+// lost counts the receipts without a record. A record matches one receipt, of the same buyer and
+// with the same units. untold counts the records whose buyer did not get that sale as an answer:
+// the buyer was refused, or got the receipt of another record. A buyer answered Unknown may have a
+// record or not.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
-	spare := map[string]int64{} // records that a buyer may have beside those of its receipts
+	spare := map[string]int64{} // records that a buyer may have besides those of its receipts
 	for _, a := range answers {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {
@@ -57,7 +57,7 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 			if claimed[a.ID] || sale.Purchaser != a.Purchaser || sale.Amount != a.units() {
 				lost++
 			}
-			if sale.Purchaser == a.Purchaser { // a database that has lost a sale assigns its id to the next one
+			if sale.Purchaser == a.Purchaser { // a database that has lost a sale assigns its id to the next sale
 				claimed[a.ID] = true
 			}
 		case purchase.Unknown:
@@ -77,9 +77,8 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	return lost, untold
 }
 
-// Overlap is the largest number of buys that were under way at one moment of a sale,
-// or of a buy that may have been one. Buyers that crowd around an empty shelf prove
-// nothing.
+// Overlap returns the largest number of concurrent buys during a sale, or during a buy that may
+// have been a sale. Concurrent refusals after the last sale prove nothing.
 func Overlap(answers []Answer) int {
 	type edge struct {
 		at    time.Time
@@ -107,8 +106,8 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// Count adds the answers to the evidence, whose Report is there already. Of an order for
-// more units than are left in the end, nobody can say that it was refused wrongly.
+// Count adds the answers to the evidence. e.Report must be set. An order for more units than are
+// left at the end may have been refused correctly.
 func (e *Evidence) Count(answers []Answer) {
 	var told, lost, rejected int64
 	for _, a := range answers {

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestCompare: a record vouches for one receipt, and for the buyer who asked;
-// and each record of a buyer of this crowd must have been told of.
+// TestCompare: a record matches one receipt, of the buyer that asked. Each record of a buyer in
+// this burst must have been reported to it.
 func TestCompare(t *testing.T) {
 	sold := func(asked string, id int64) Answer { return Answer{Purchaser: asked, Outcome: purchase.Sold, ID: id} }
 	told := func(asked string, outcome purchase.Outcome) Answer {
@@ -75,7 +75,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestDenied: who asked for more than is left was not refused wrongly.
+// TestDenied: an order for more than is left was refused correctly.
 func TestDenied(t *testing.T) {
 	answers := []Answer{
 		{Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.SoldOut}, {Units: 3, Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.Sold},

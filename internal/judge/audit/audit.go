@@ -1,8 +1,7 @@
-// Package audit is the oracle: it compares the units in the records with the units
-// that left the stock, and says what a run proved.
+// Package audit is the oracle: it compares the units in the records with the units that left the
+// stock, and decides what a run proves.
 //
-// It reads the database. Responses serve only to find sales that were acknowledged
-// and have no record.
+// It reads the database. Answers serve only to find acknowledged sales without a record.
 package audit
 
 import (
@@ -24,21 +23,20 @@ type Report struct {
 	Records    int64 `json:"records"`    // rows of purchase_history
 	UnitsSold  int64 `json:"units_sold"` // their sum
 	Oversold   int64 `json:"oversold"`   // max(0, UnitsSold - Stocked)
-	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is right
-	Duplicates int64 `json:"duplicates"` // records beyond the first of their Idempotency-Key
+	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is correct
+	Duplicates int64 `json:"duplicates"` // records beyond the first with their Idempotency-Key
 
-	Diverged string `json:"diverged,omitempty"` // how the books of the nodes differ, where they did for long
+	Diverged string `json:"diverged,omitempty"` // how stock and records of the nodes differ, if they did for long
 }
 
-// Read takes the report in one snapshot of the database, so a sale that is
-// committed meanwhile is in all of its numbers or in none.
-// product.ErrNotFound when there is no such product.
+// Read reads the report in one snapshot of the database, so a concurrent sale is in all of its
+// numbers or in none. It returns product.ErrNotFound if the product does not exist.
 //
-// SQLite's driver ignores the isolation asked for: a transaction there reads one
-// snapshot anyway.
+// SQLite's driver ignores the requested isolation level, but its transactions read one snapshot
+// anyway.
 //
-// It reads the index purchase_history_audit and no row of the table. BenchmarkAudit
-// measures it with ten million records.
+// Read uses the index purchase_history_audit and no table row. BenchmarkAudit measures it with ten
+// million records.
 func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
 	var r Report
 	snapshot := db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
@@ -79,32 +77,31 @@ func (r Report) Plus(other Report) Report {
 	return r
 }
 
-// Evidence is what a run saw: the stock and the records, and what the buyers were
-// answered.
+// Evidence is the result of a run: stock, records, and the buyers' answers.
 type Evidence struct {
-	Report     Report // when the run was over
-	Demand     int64  // units asked for by requests that were sent
-	MaxOverlap int    // most buys in flight at once
-	Lost       int64  // sales acknowledged and not recorded
-	Untold     int64  // sales recorded whose buyer was refused, or that one request made twice
+	Report     Report // at the end of the run
+	Demand     int64  // units that the sent requests ask for
+	MaxOverlap int    // maximum number of concurrent buys
+	Lost       int64  // acknowledged sales without a record
+	Untold     int64  // records of refused buyers, and second records of one request
 	Sold       int64  // buyers answered sold
 	SoldOut    int64  // buyers answered sold out
-	Denied     int64  // those of them who asked for no more units than are left
+	Denied     int64  // of those, the buyers that asked for no more units than are left
 	Busy       int64  // buyers that gave up waiting
 	Unheard    int64  // buyers whose answer was lost: each may have a record or none
-	Unread     int64  // units that buyers in Unheard asked for, without a record: the shop may not have read the requests
+	Unread     int64  // units ordered by buyers in Unheard without a record: the shop may not have read their requests
 	Unanswered int64  // buyers answered that the outcome is unknown or a server unavailable
-	Failed     int64  // buyers that got an error that no fault explains
+	Failed     int64  // buyers with an error that no fault explains
 
-	Progress Progress // of a crowd; zero where the answers have no times
+	Progress Progress // of a burst; zero if the answers have no times
 }
 
-// Judge says what the run proved, and why in one sentence.
+// Judge returns what the run proves, and why, in one sentence.
 //
-// A break that was seen is a break, however small the run. A run without one proves
-// something only when the buyers asked for more than there was, were in flight at
-// once, and were all served or refused. A lost answer casts no doubt on
-// the others. Buyers who gave up are a break only if nothing went on meanwhile: see Progress.
+// An observed violation counts, however small the run. A run without one proves something only
+// under three conditions: the buyers asked for more than the stock, were in flight at once, and
+// were all served or refused. A lost answer does not affect the others. Buyers that gave up are a
+// violation only if no sale took place meanwhile: see Progress.
 func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Report
 	switch {
@@ -137,7 +134,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, fmt.Sprintf("no sale was acknowledged, and %d answers were lost", e.Unheard)
-	case r.UnitsSold == 0 && e.SoldOut > 0: // nobody of them asked for as few as are left
+	case r.UnitsSold == 0 && e.SoldOut > 0: // none of them asked for as few units as are left
 		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused who asked for more than the %d units that are left", were(int(e.SoldOut)), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
@@ -145,13 +142,13 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, were(int(e.Unanswered)) + " neither served nor refused"
-	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // else what is left is less than anybody refused asked for
+	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // otherwise each refused buyer asked for more than is left
 		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered+e.Unheard)
 	}
 	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover) + e.unheard()
 }
 
-// unheard returns how many answers were lost, in words, or "".
+// unheard says how many answers were lost, or returns "".
 func (e Evidence) unheard() string {
 	if e.Unheard == 0 {
 		return ""
@@ -159,7 +156,7 @@ func (e Evidence) unheard() string {
 	return fmt.Sprintf("; %d answers were lost, and the records agree with the others", e.Unheard)
 }
 
-// gaveUp counts those who waited in vain, in words.
+// gaveUp says how many buyers gave up waiting.
 func (e Evidence) gaveUp() string {
 	if e.Busy == 0 {
 		return ""

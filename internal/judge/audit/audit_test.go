@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// TestRead: the report is the books as they stand, right or wrong.
+// TestRead: the report shows stock and records as they are, right or wrong.
 func TestRead(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -54,8 +54,7 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// TestReadDuplicates: the schema refuses a second record of a key, so the count
-// is seen with the index out of the way.
+// TestReadDuplicates drops the index, since the schema refuses a second record of a key.
 func TestReadDuplicates(t *testing.T) {
 	db := enginetest.Local(t).DB
 	for _, statement := range []string{

@@ -15,9 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// BenchmarkAudit times the audit and the paging with OVERSELL_BENCH_RECORDS
-// records (a million unless set) on MariaDB: a tenth of them of one product,
-// the rest spread over 1,000.
+// BenchmarkAudit times the audit and the paging on MariaDB with OVERSELL_BENCH_RECORDS records
+// (default: a million). A tenth of them belong to one product, the rest to 1,000 products.
 func BenchmarkAudit(b *testing.B) {
 	records, err := strconv.Atoi(os.Getenv("OVERSELL_BENCH_RECORDS"))
 	if err != nil {
@@ -60,7 +59,7 @@ func BenchmarkAudit(b *testing.B) {
 	b.Run(fmt.Sprintf("audit-%d-without-its-index", records/10), func(b *testing.B) { report(b, audited("hot")) })
 }
 
-// report is the median of seven.
+// report reports the median of seven runs.
 func report(b *testing.B, once func() error) {
 	b.Helper()
 	var took []time.Duration
@@ -76,8 +75,8 @@ func report(b *testing.B, once func() error) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// fill inserts the records from MariaDB's sequence engine, every tenth of the
-// product "hot". Ids are 1 to records.
+// fill inserts the records with MariaDB's sequence engine, every tenth for the product "hot". The
+// ids are 1 to records.
 func fill(b *testing.B, db *gorm.DB, records int) {
 	b.Helper()
 	const chunk = 500_000

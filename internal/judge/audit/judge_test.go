@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestJudge shows each verdict beside the nearest evidence that is another.
+// TestJudge shows each verdict next to the most similar evidence with another verdict.
 func TestJudge(t *testing.T) {
 	sound := Evidence{Report: Report{Stocked: 100, Records: 100, UnitsSold: 100}, Demand: 200, MaxOverlap: 200}
 	with := func(change func(*Evidence)) Evidence {

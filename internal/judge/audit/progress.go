@@ -9,41 +9,39 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Progress is how a crowd got on. It tells a strategy that is stuck from one that is
-// slow: under a slow one somebody is served every now and then, up to the end.
+// Progress describes how a burst progressed. It distinguishes a strategy that is stuck from a slow
+// one, which serves a buyer now and then up to the end.
 //
-// Served is who was sold a unit, was told that all are sold, or lost its lock.
+// A served buyer was sold a unit, was answered sold out, or lost its lock.
 type Progress struct {
-	// Usual is what a purchase takes in this run: the median time from when the one before
-	// was served, or from a buyer's own start if that was later, to its sale. 0 when nobody
-	// was sold anything.
+	// Usual is the duration of a purchase in this run: the median time from the previous served
+	// buyer, or from the buyer's own start if that is later, to its sale. 0 without sales.
 	Usual time.Duration
-	// Idle is the longest time in which somebody waited and nobody was served.
+	// Idle is the longest time in which buyers waited and none was served.
 	Idle time.Duration
-	// Waiting is how many waited all that time.
+	// Waiting is how many buyers waited all that time.
 	Waiting int
-	// Early is how many were told busy before half of their wait was over, where the wait
-	// is known. Buyers that come back after Retry-After do not count.
+	// Early is the number of buyers that were answered busy in the first half of their wait, if the
+	// wait is known. Buyers that come back after Retry-After do not count.
 	Early int
-	// Lease is the lease of the run's locks, 0 where it is not known. Wait is how long a
-	// buyer waits, 0 where it is not known and nobody gave up.
+	// Lease is the lease of the run's locks, 0 if unknown. Wait is a buyer's wait, 0 if unknown and
+	// no buyer gave up.
 	Lease, Wait time.Duration
 }
 
-// slack is how many times as long as usual a wait must be before it is taken for more
-// than a slow one. A machine that gives a process a fifth of two cores was seen to
-// stretch single purchases to five times the median.
+// slack is the factor by which a wait must exceed Usual before it counts as more than slow. On a
+// machine that gave a process a fifth of two cores, single purchases took up to five times the
+// median.
 const slack = 10
 
 // standstill is how long a busy machine may do nothing at all, its disk included.
 const standstill = time.Second
 
-// ProgressOf reads it from a crowd's answers, in any order. lease and wait are as in
-// Progress; a wait that is not known is taken from those who gave up.
+// ProgressOf computes the progress from a burst's answers, in any order. lease and wait are as in
+// Progress; an unknown wait is derived from the buyers that gave up.
 //
-// The wait of a buyer who gave up counts up to the moment when its patience was over,
-// not until it was told so: a crowd gives up at once, and a busy machine takes its time
-// to tell everybody.
+// The wait of such a buyer counts up to the end of its patience and not up to its answer. A burst
+// gives up all at once, and a busy machine takes time to answer all of them.
 func ProgressOf(answers []Answer, lease, wait time.Duration) Progress {
 	p := Progress{Lease: lease, Wait: wait, Usual: Usual(answers)}
 	served := servedAt(answers)
@@ -71,7 +69,7 @@ func isServed(a Answer) bool {
 	return a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut || a.Outcome == purchase.LockLost
 }
 
-// Usual is Progress.Usual of these answers.
+// Usual returns Progress.Usual of these answers.
 func Usual(answers []Answer) time.Duration {
 	served := servedAt(answers)
 	var took []time.Duration
@@ -85,7 +83,7 @@ func Usual(answers []Answer) time.Duration {
 	return quantile.Of(took, 0.5)
 }
 
-// servedAt are the times at which somebody was served, in order.
+// servedAt returns the sorted times at which a buyer was served.
 func servedAt(answers []Answer) (served []time.Time) {
 	for _, a := range answers {
 		if isServed(a) {
@@ -96,8 +94,8 @@ func servedAt(answers []Answer) (served []time.Time) {
 	return served
 }
 
-// patienceOf is how long those waited who gave up: the least of the waits that are more
-// than half of the longest. Shorter ones were turned away at the door.
+// patienceOf returns the wait of the buyers that gave up: the shortest wait that is more than half
+// of the longest. Buyers with shorter waits were refused at the admission.
 func patienceOf(answers []Answer) (patience time.Duration) {
 	var longest time.Duration
 	for _, a := range answers {
@@ -114,8 +112,8 @@ func patienceOf(answers []Answer) (patience time.Duration) {
 	return patience
 }
 
-// idle is the last stretch of a buyer's wait: since anybody else was served, up to its
-// own turn, or until it gave up.
+// idle returns the last part of a buyer's wait, since the last time another buyer was served: up to
+// its own answer, or until it gave up.
 func (a Answer) idle(served []time.Time, patience time.Duration) (from, to time.Time) {
 	to = a.End
 	if over := a.Start.Add(patience); a.Outcome == purchase.Busy && over.Before(to) {
@@ -129,7 +127,7 @@ func (a Answer) idle(served []time.Time, patience time.Duration) (from, to time.
 	return from, to
 }
 
-// waitingFrom counts the buyers who waited from one moment to the other.
+// waitingFrom counts the buyers that waited during the whole interval.
 func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	for _, a := range answers {
 		if !a.Start.After(from) && !a.End.Before(to) {
@@ -139,12 +137,12 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	return n
 }
 
-// Bound is the least time without anybody served that is taken for a lock that is kept:
-// three quarters of a lease, so that one that is kept until its lease ends is seen, or
-// of a buyer's wait, whichever is less. 0 where neither is known.
+// Bound returns the shortest time without a served buyer that counts as a lock that is kept: three
+// quarters of a lease or of a buyer's wait, whichever is less. A lock that is kept until its lease
+// ends is therefore noticed. 0 if both are unknown.
 //
-// Half of a wait is too little: a buyer who came after 150 who had given up on a
-// ZooKeeper that had a tenth of one core waited for 3.1 s of 5.
+// Half of a wait would be too short: with ZooKeeper on a tenth of one core, 150 buyers gave up, and
+// the next one waited 3.1 s of 5.
 func (p Progress) Bound() time.Duration {
 	least := min(p.Lease, p.Wait)
 	if p.Lease == 0 || p.Wait == 0 {
@@ -156,13 +154,13 @@ func (p Progress) Bound() time.Duration {
 	return max(least*3/4, p.pauses())
 }
 
-// pauses is how long nobody may be served while a crowd gets on: a slow one has long
-// pauses, and a busy machine may stand still.
+// pauses returns how long a burst may progress without a served buyer: a slow one has long pauses,
+// and a busy machine may stand still.
 func (p Progress) pauses() time.Duration { return max(slack*p.Usual, standstill) }
 
-// Stuck says that nobody was served for longer than anything explains but a lock that is
-// kept, "" when that is not so. Where a purchase takes so long that every wait ends
-// before it could be told, nothing is stuck.
+// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it,
+// otherwise "". If purchases take so long that a wait ends before the difference shows, it returns
+// "".
 func (p Progress) Stuck() string {
 	if bound := p.Bound(); p.Usual == 0 || bound == 0 || p.Idle < bound {
 		return ""
@@ -170,14 +168,13 @@ func (p Progress) Stuck() string {
 	return fmt.Sprintf("nobody was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
 }
 
-// goesOn reports whether somebody was served all the time, as far as can be told.
+// goesOn reports whether buyers were served all the time, as far as that is known.
 func (p Progress) goesOn() bool { return p.Usual > 0 && p.Idle < p.pauses() && !p.cannotTell() }
 
-// cannotTell reports whether purchases take so long that a lock that is kept would look
-// the same.
+// cannotTell reports whether purchases take so long that a kept lock would look the same.
 func (p Progress) cannotTell() bool { return p.Usual == 0 || p.Wait > 0 && p.pauses() > p.Wait }
 
-// slow says what is known of buyers who gave up though nothing was stuck.
+// slow describes buyers that gave up although nothing was stuck.
 func (p Progress) slow() string {
 	switch {
 	case p.Usual == 0:
@@ -190,7 +187,7 @@ func (p Progress) slow() string {
 	return fmt.Sprintf("nobody was served for %s and a purchase takes %s, which is too little to tell slow from stuck: a longer --wait shows it", inWords(p.Idle), inWords(p.Usual))
 }
 
-// inWords is a time that a person reads.
+// inWords formats a duration for people.
 func inWords(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

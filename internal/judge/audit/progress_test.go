@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestProgress: crowds that are stuck beside crowds that are only slow. All start at
-// once, and give up after 5 s.
+// TestProgress has bursts that are stuck next to bursts that are only slow. All buyers start at
+// once and give up after 5 s.
 func TestProgress(t *testing.T) {
 	const lease, wait = 10 * time.Second, 5 * time.Second
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
@@ -66,7 +66,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressLease: everybody is served, one of them only when a lease has ended.
+// TestProgressLease: every buyer is served, one of them only when a lease has ended.
 func TestProgressLease(t *testing.T) {
 	for _, c := range []struct {
 		ms    int64

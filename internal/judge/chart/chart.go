@@ -1,5 +1,5 @@
-// Package chart draws lines over an axis as an SVG, for the pages that reports are written
-// as. It knows no command: who calls it says what the axes are and how a value reads.
+// Package chart draws lines over an axis as SVG, for the pages of reports. The caller defines the
+// axes and how values are formatted.
 //
 //	Chart{X, Y, Lines, Bands, Marks} -> SVG
 package chart
@@ -22,24 +22,23 @@ var page = template.Must(template.New("chart").Parse(text))
 // Sizes of a chart, in its own units.
 const (
 	width       = 900.0
-	left, right = 70.0, 190.0 // the names of the lines stand right
+	left, right = 70.0, 190.0 // the names of the lines are on the right
 	top, bottom = 20.0, 46.0
-	row         = 20.0 // from one name to the next
-	band        = 14.0 // what bands take below the axis
+	row         = 20.0 // between two names
+	band        = 14.0 // height of the bands below the axis
 )
 
-// colours are told apart by who sees few of them (Okabe and Ito, "Color Universal Design",
-// 2008); the dashes tell them apart in grey.
+// colours can be distinguished by people with colour blindness (Okabe and Ito, "Color Universal
+// Design", 2008). The dashes distinguish the lines in grey.
 var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"}
 	dashes  = []string{"1 0", "8 4", "2 3", "10 3 2 3"}
 )
 
-// Colour is the n-th of the colours that lines have, again from the first after the last.
+// Colour returns the n-th colour of lines. After the last it starts again.
 func Colour(n int) string { return colours[n%len(colours)] }
 
-// Decimal is how a figure reads: whole, in groups of three digits, and with one decimal below
-// ten.
+// Decimal formats a number: with groups of three digits, and with one decimal below ten.
 func Decimal(x float64) string {
 	if x < 9.95 && x > 0 {
 		return strconv.FormatFloat(x, 'f', 1, 64)
@@ -49,47 +48,47 @@ func Decimal(x float64) string {
 
 // A Chart is one picture.
 type Chart struct {
-	Title  string // for who hears it read
-	Under  string // a line below the picture
+	Title  string // for screen readers
+	Under  string // a line of text below the picture
 	Height float64
-	X      []Mark // the values that are marked, rising; the first and the last are the ends
+	X      []Mark // the marked values, ascending; the first and the last are the ends
 	LogX   bool
-	LogY   bool // by powers of ten; else from 0
+	LogY   bool // in powers of ten; otherwise linear from 0
 	Show   func(float64) string
 	Lines  []Line
 	Bands  []Band // below the axis
-	Marks  []Mark // lines from top to bottom
+	Marks  []Mark // vertical lines
 }
 
-// A Line has the points of one name.
+// A Line is a named line with its points.
 type Line struct {
 	Name   string
 	Points []Point
 }
 
-// A Point is one value. It has a dot where it has a label.
+// A Point is one value. It has a dot if it has a label.
 type Point struct {
-	X, Y  float64 // Y is NaN where nothing was measured: the line has a gap
+	X, Y  float64 // Y is NaN if nothing was measured: the line has a gap
 	Label string
 }
 
-// A Band is a stretch of the axis. Bands with one name have one colour.
+// A Band is an interval of the axis. Bands with the same name have the same colour.
 type Band struct {
 	From, To     float64
 	Name, Colour string
 	Label        string
 }
 
-// A Mark is a place on the axis.
+// A Mark is a position on the axis.
 type Mark struct {
 	At            float64
 	Label, Colour string
 }
 
-// drawn is a chart as its template has it.
+// drawn is the template's data.
 type drawn struct {
 	Width, Height, Left, Right, Top, Bottom float64
-	Below, Caption                          float64 // how far under the axis its labels and the line below stand
+	Below, Caption                          float64 // vertical positions of the labels and the caption, below the axis
 	Title, Under                            string
 	X, Y                                    []tick
 	Lines                                   []line
@@ -117,7 +116,7 @@ type dot struct {
 
 type rect struct{ X, Width, Label, Colour string }
 
-// SVG draws the chart. "" where the axis has no value.
+// SVG draws the chart. It returns "" if the axis has no value.
 func (c Chart) SVG() template.HTML {
 	if len(c.X) == 0 {
 		return ""
@@ -150,7 +149,7 @@ func (c Chart) SVG() template.HTML {
 	}
 	for i, l := range c.Lines {
 		d.Lines = append(d.Lines, l.drawn(i, x, func(v float64) float64 {
-			if c.LogY { // which has no place for 0
+			if c.LogY { // 0 has no position there
 				v = max(v, low)
 			}
 			return y(v)
@@ -169,12 +168,12 @@ func (c Chart) SVG() template.HTML {
 	}
 	var svg strings.Builder
 	if err := page.Execute(&svg, d); err != nil {
-		panic(err) // the template and its data are this package's
+		panic(err) // template and data belong to this package
 	}
 	return template.HTML(svg.String()) // #nosec G203 -- the template has escaped it
 }
 
-// drawn is the line, cut where there are gaps.
+// drawn returns the line, cut at its gaps.
 func (l Line) drawn(n int, x, y func(float64) float64) line {
 	to := line{Name: l.Name, Colour: Colour(n), Dash: dashes[n%len(dashes)], Thick: "2.5", NameY: top + 14 + float64(n)*row}
 	var part []string
@@ -201,12 +200,12 @@ func (l Line) drawn(n int, x, y func(float64) float64) line {
 	return to
 }
 
-// ends are the lowest value above 0 and the highest.
+// ends returns the lowest positive value and the highest value.
 func (c Chart) ends() (low, high float64) {
 	low = math.Inf(1)
 	for _, l := range c.Lines {
 		for _, p := range l.Points {
-			if p.Y > 0 { // and no NaN
+			if p.Y > 0 { // and not NaN
 				low, high = min(low, p.Y), max(high, p.Y)
 			}
 		}
@@ -217,7 +216,7 @@ func (c Chart) ends() (low, high float64) {
 	return low, high
 }
 
-// across is where a value stands from left to right.
+// across returns the function from a value to its horizontal position.
 func (c Chart) across() func(float64) float64 {
 	first, last := c.X[0].At, c.X[len(c.X)-1].At
 	return func(v float64) float64 {
@@ -231,8 +230,8 @@ func (c Chart) across() func(float64) float64 {
 	}
 }
 
-// scale is where a value stands, and the values that are marked: from 0 by round steps, or
-// by powers of ten.
+// scale returns the function from a value to its vertical position, and the marked values: round
+// steps from 0, or powers of ten.
 func scale(low, high float64, log bool, floor float64) (at func(float64) float64, marks []float64) {
 	if log {
 		from, to := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/chart"
 )
 
-// TestSVG: a gap cuts a line, a label makes a dot, and a colour of bands has one key.
+// TestSVG: a gap cuts a line, a label makes a dot, and bands with the same colour have one key.
 func TestSVG(t *testing.T) {
 	c := chart.Chart{
 		Title: "heap <b>", Height: 200, Show: func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) },

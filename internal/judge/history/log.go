@@ -10,17 +10,17 @@ import (
 	"sync"
 )
 
-// A Log collects the events of one run, of several processes, in memory and
-// as NDJSON in a file. Its methods may be called by several goroutines.
+// A Log collects the events of one run from several processes, in memory and as NDJSON in a file.
+// Its methods may be called by several goroutines.
 type Log struct {
 	mu      sync.Mutex
 	file    *os.File
 	events  []Event
-	err     error         // the first of writing
+	err     error         // the first write error
 	changed chan struct{} // closed at the next event
 }
 
-// NewLog makes the file and the folders above it; "" is for no file.
+// NewLog creates the file and its folders; "" means no file.
 func NewLog(path string) (*Log, error) {
 	l := &Log{changed: make(chan struct{})}
 	if path == "" {
@@ -46,15 +46,15 @@ func (l *Log) Add(e Event) {
 	l.changed = make(chan struct{})
 }
 
-// Events returns what there is, in the order of its arrival.
+// Events returns the events so far, in order of arrival.
 func (l *Log) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.events)
 }
 
-// Wait returns the first event that fits, also one from before the call. false
-// when ctx ends first.
+// Wait returns the first event that fits, including earlier ones. It returns false if ctx ends
+// first.
 func (l *Log) Wait(ctx context.Context, fits func(Event) bool) (Event, bool) {
 	for seen := 0; ; {
 		l.mu.Lock()
@@ -74,7 +74,7 @@ func (l *Log) Wait(ctx context.Context, fits func(Event) bool) (Event, bool) {
 	}
 }
 
-// Close ends the file. The error is the first of all writes.
+// Close closes the file. It returns the first write error.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,8 +25,8 @@ func newLog(t *testing.T, path string) *history.Log {
 	return log
 }
 
-// TestFile: the file has the events in the order of their arrival, a line each, in
-// the words that other programs read.
+// TestFile: the file has the events in order of arrival, one a line, in a form that other programs
+// read.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "history.ndjson")
@@ -53,8 +53,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestWait: an event from before the call counts, one that comes later is waited for,
-// and a context that ends first ends the wait.
+// TestWait: an earlier event counts, a later one is waited for, and the end of the context ends the
+// wait.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	log := newLog(t, "")
@@ -80,7 +80,7 @@ func TestWait(t *testing.T) {
 		})
 		waited <- result{e, ok}
 	}()
-	<-asked // the wait has seen what there is
+	<-asked // the wait has seen the events so far
 	<-asked
 	log.Add(history.Event{Kind: history.Call, Purchaser: "eve"})
 	log.Add(history.Event{Kind: history.Call, Purchaser: "bob"})
@@ -95,8 +95,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestTogether: events of several goroutines are all there, in memory and in the
-// file, each line whole.
+// TestTogether: events of several goroutines are complete, in memory and in the file.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const writers, each = 8, 50
@@ -147,8 +146,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestCannotWrite: a folder that cannot be made is an error at once; a disk that is
-// full is one at Close, and the events are in memory all the same.
+// TestCannotWrite: a folder that cannot be created is an error at once. A full disk is an error at
+// Close, and the events are still in memory.
 func TestCannotWrite(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

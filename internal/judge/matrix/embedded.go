@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// Embedded runs the explorer and the crowds on the embedded engine, where no server can
-// be killed. With an error it returns the cells played so far.
+// Embedded runs the explorer and the rushes on the embedded engine, where no server can be killed.
+// After an error it returns the cells played so far.
 func (c Config) Embedded(ctx context.Context) (verify.Report, error) {
 	r := c.start(engine.Embedded)
 	err := r.explorations(ctx, engine.Config{Name: engine.Embedded})
@@ -36,7 +36,7 @@ func (c Config) Embedded(ctx context.Context) (verify.Report, error) {
 	return r.report, err
 }
 
-// rushes plays one kind of crowd with every strategy.
+// rushes plays one kind of rush with every strategy.
 func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes int) (err error) {
 	settings := lockstrategy.DefaultSettings()
 	crowd := &trial.Crowd{Processes: processes, Buyers: 200, Shops: web.Config{Settings: settings, MaxInflight: 2_000, SoldOutCheck: r.SoldOutCheck, Admission: r.Admission}}

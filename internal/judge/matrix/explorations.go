@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// explorations plays the explorer's cells on an engine of its own. Some breaks show only
-// on a local server.
+// explorations plays the explorer's cells on an engine of its own. Some violations show only on a
+// local server.
 func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err error) {
 	faults := slices.DeleteFunc(slices.Clone(r.Faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {
@@ -51,7 +51,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 				return err
 			}
 			if failed {
-				_ = e.Close() // it may hold what the failed run has left
+				_ = e.Close() // the failed run may have left something in it
 				e = nil
 			}
 		}
@@ -63,7 +63,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 func (r *oneByOne) exploration(ctx context.Context, e *engine.Engine, strategy string, f promise.Condition) (failed bool, _ error) {
 	entry, ok := lockstrategy.ByName(strategy)
 	if !ok {
-		return false, nil // not of the catalogue
+		return false, nil // not in the catalogue
 	}
 	why := entry.Missing(onengine.Deps(e))
 	if why == "" {

@@ -7,20 +7,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// A Keeper writes the report files while the run goes on.
+// A Keeper writes the report files during the run.
 type Keeper struct {
 	Files   []report.File
-	Command string        // that writes them
-	last    time.Time     // when it last wrote
-	took    time.Duration // and how long that took
+	Command string        // the command of the run
+	last    time.Time     // time of the last write
+	took    time.Duration // its duration
 }
 
-// keepShare is what part of a run's time the keeper may take: one of so many.
+// keepShare limits the keeper to this fraction of the run's time: 1/keepShare.
 const keepShare = 20
 
-// Keep writes what there is, as the report of a run that is not whole. Where writing
-// takes long, not every cell is written at once. A file that cannot be written is told
-// of at the end of the run.
+// Keep writes the report so far, marked as incomplete. If writing takes long, it skips some cells.
+// Write errors are reported at the end of the run.
 func (k *Keeper) Keep(sofar verify.Report) {
 	start := time.Now()
 	if start.Sub(k.last) < keepShare*k.took {

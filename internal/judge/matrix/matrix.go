@@ -16,7 +16,7 @@ import (
 
 // A Config says which cells a run plays.
 type Config struct {
-	Command    string            // that makes the run, for its report
+	Command    string            // for the report
 	Strategies []verify.Strategy // the rows
 	Faults     []promise.Condition
 	Conns      int      // connections of each process to the database
@@ -72,8 +72,8 @@ func (c Config) start(engineName string) *oneByOne {
 	return &oneByOne{c, verify.Report{Engine: engineName, Command: c.Command, Started: time.Now()}}
 }
 
-// add notes a cell. If the harness failed, and was not interrupted, the cell says
-// so, and the servers that it was played on must not be used again: failed is true.
+// add adds a cell. If the harness failed and was not interrupted, the cell says so and failed is
+// true: the servers of that cell must not be used again.
 func (r *oneByOne) add(ctx context.Context, start time.Time, cell verify.Cell, err error) (failed bool, _ error) {
 	if err != nil {
 		if ctx.Err() != nil {

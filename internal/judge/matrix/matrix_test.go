@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// TestHarnessErrorIsACell: an error of the harness fails its own cell and no other; an
-// interrupted play is no cell.
+// TestHarnessErrorIsACell: an error of the harness fails only its own cell. An interrupted play is
+// not a cell.
 func TestHarnessErrorIsACell(t *testing.T) {
 	lost := errors.New("the same schedule did not run the same way again")
 	sound := verify.Cell{Strategy: "mutex", Fault: promise.Rush, Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}

@@ -29,16 +29,16 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// RaceWait is a buyer's wait, and the life of a lease, in a shop that the race detector
-// slows down five to ten times: a slow machine must not look like a lock that hangs.
+// RaceWait is a buyer's wait and a lease in a shop that the race detector slows down five to ten
+// times. A slow machine must not look like a lock that hangs.
 const RaceWait = 45 * time.Second
 
-// firstUses is how many processes of a cell are started for a first use each.
+// firstUses is the number of processes that a cell starts for a first use each.
 const firstUses = 5
 
-// UnderRace plays crowds in a shop that it builds with the race detector. With all, only
-// the strategies that keep something in memory are played. start returns the command of a
-// raced shop; if it is nil, UnderRace builds this program.
+// UnderRace plays rushes in a shop that it builds with the race detector. If all is true, it plays
+// only the strategies that keep something in memory. start returns the command of a shop with the
+// race detector; if it is nil, UnderRace builds this program.
 func (c Config) UnderRace(ctx context.Context, all bool, start func(addr string) *exec.Cmd) (_ verify.Report, err error) {
 	r := &raceRun{ctx: ctx, start: start}
 	cells := c.start(engine.Embedded)
@@ -82,16 +82,16 @@ func (c Config) UnderRace(ctx context.Context, all bool, start func(addr string)
 	return cells.report, nil
 }
 
-// raceRun is a run in raced shops, each cell in processes of its own.
+// raceRun is a run with the race detector. Each cell has processes of its own.
 type raceRun struct {
 	ctx    context.Context
 	folder string
 	engine *engine.Engine
-	start  func(addr string) *exec.Cmd // a raced shop
-	shops  int                         // that were started
+	start  func(addr string) *exec.Cmd // starts a shop with the race detector
+	shops  int                         // number of started shops
 }
 
-// cell plays one.
+// cell plays one cell.
 func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Verdict) (cell verify.Cell, err error) {
 	cell = verify.Cell{Strategy: strategy, Fault: f, Promise: promised}
 	auditor, replay := rush.Database{DB: r.engine.DB}, fmt.Sprintf("shop verify --race --strategy %s --fault %s", strategy, f)
@@ -109,13 +109,13 @@ func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Ve
 	cell.Replay = replay
 	cell.Settle()
 	if cell.Race(report); cell.Verdict == verdict.Raced {
-		err = nil // a race may well end the shop
+		err = nil // a race may end the shop
 	}
 	return cell, err
 }
 
-// firstUse plays the crowd of a first use in one new process after the other, until a
-// race is reported or a product breaks. report is the last one.
+// firstUse plays the burst of a first use in one new process after the other, until a race is
+// reported or a product breaks. report is the last race report.
 func (r *raceRun) firstUse(strategy string, auditor rush.Auditor, cell *verify.Cell) (report string, err error) {
 	crowd := verify.FirstUse{Strategy: strategy, Auditor: auditor, Shelve: r.shelve, Timeout: RaceWait + 30*time.Second}
 	for round := 0; round < firstUses && err == nil && (round == 0 || cell.Verdict == verdict.Holds || cell.Verdict == verdict.Inconclusive); round++ {
@@ -128,14 +128,14 @@ func (r *raceRun) firstUse(strategy string, auditor rush.Auditor, cell *verify.C
 	return report, err
 }
 
-// shelve puts a product on sale in the database itself: the shop under test must not
-// have heard of it.
+// shelve puts a product on sale directly in the database, since the shop under test must not know
+// it yet.
 func (r *raceRun) shelve(ctx context.Context, name string, units int64) error {
 	return purchase.InLockingTx(ctx, r.engine.Admin, func(tx *gorm.DB) error { return product.Put(tx, name, units) })
 }
 
-// shop starts a raced shop, lets play use it, ends it, and returns what the race
-// detector and the runtime wrote.
+// shop starts a shop with the race detector, lets play use it, ends it, and returns the output of
+// the race detector and the runtime.
 func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 	group, err := localserver.NewGroup()
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 	if err == nil {
 		err = errors.Join(play(shop.URL()), shop.Stop(web.ShutdownTimeout+time.Second))
 	}
-	files, _ := filepath.Glob(log + "*") // the detector adds its process id
+	files, _ := filepath.Glob(log + "*") // the detector appends its process id
 	for _, file := range files {
 		text, failed := os.ReadFile(file)
 		err = errors.Join(err, failed)
@@ -171,9 +171,9 @@ func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 	return report, err
 }
 
-// RaceFlags build with the race detector, and SQLite and its C library without: their
-// memory is C's, translated, which neither the detector nor checkptr watches. They are
-// those of tools/test.sh, so that a package is compiled once.
+// RaceFlags returns the build flags for the race detector. They exclude SQLite and its C library,
+// whose memory neither the detector nor checkptr observes. tools/test.sh has the same flags, so
+// that a package is compiled once.
 func RaceFlags() []string {
 	return []string{
 		"-race",
@@ -182,8 +182,7 @@ func RaceFlags() []string {
 	}
 }
 
-// buildRaced builds this very program with the race detector, out of the sources of the
-// folder that the command runs in.
+// buildRaced builds this program with the race detector, from the sources in the current folder.
 func buildRaced(ctx context.Context, folder string) (start func(addr string) *exec.Cmd, _ error) {
 	const needs = "--race builds the shop with the race detector, in a checkout of the project, with Go, cgo and a C compiler: "
 	if _, err := exec.LookPath("go"); err != nil {
@@ -201,7 +200,7 @@ func buildRaced(ctx context.Context, folder string) (start func(addr string) *ex
 	return testbed.Command{Program: binary, LogLevel: "error", Wait: RaceWait, Lease: RaceWait, Gather: verify.FirstUseBuyers}.At, nil
 }
 
-// firstWords is the first line of a build's output that says something.
+// firstWords returns the first informative line of a build's output.
 func firstWords(out string, err error) string {
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "go: downloading") {

@@ -18,16 +18,16 @@ import (
 type Service struct {
 	URL        string
 	Token      string   // for its admin routes
-	Product    string   // that is sold there
-	Strategies []string // as the service names them, or "all"
-	NoKeys     bool     // it does not claim to know Idempotency-Keys
+	Product    string   // sold there
+	Strategies []string // the service's own names, or "all"
+	NoKeys     bool     // whether it does not support Idempotency-Keys
 }
 
 // serviceTimeout limits one request, as in a rush.
 const serviceTimeout = 35 * time.Second
 
-// At plays all cells at a service, one after the other. With an error it returns the cells
-// played so far. The rows are the service's own strategies.
+// At plays all cells at a service, one after the other. After an error it returns the cells played
+// so far. The rows are the service's own strategies.
 func (c Config) At(ctx context.Context, s Service) (verify.Report, error) {
 	report := verify.Report{Engine: "target", Target: s.URL, Command: c.Command, Started: time.Now()}
 	crowd := &trial.Crowd{Strategies: s.Strategies, Target: s.URL, Processes: 1}

@@ -1,11 +1,10 @@
-// Package promise has the words that verdicts are promised under. The catalogue of
-// strategies promises in them, internal/judge/verify judges in them, and internal/fault
-// makes the faults among them happen.
+// Package promise defines the conditions of promises. The catalogue of strategies makes promises
+// under conditions, internal/judge/verify judges them, and internal/fault injects those that are
+// faults.
 //
-// A condition is a column of the matrix. Three kinds of them exist: a crowd with
-// nothing wrong (rush, units, two-products, two-processes), a fault, and an exploration of every order
-// of two buyers' commands. The room imports nothing but the verdicts, so both sides
-// of a promise may use it.
+// A condition is a column of the matrix. There are three kinds: a rush without faults (rush, units,
+// two-products, two-processes), a fault, and an exploration of every schedule of two buyers. The
+// package imports only the verdicts, so both sides of a promise can use it.
 package promise
 
 import (
@@ -14,52 +13,51 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Condition is what a shop goes through in one run.
+// A Condition is the situation of a shop in one run.
 type Condition string
 
-// The crowds. Nothing goes wrong.
+// Rushes without faults.
 const (
 	Rush         Condition = "rush"          // many buyers at one process
 	Units        Condition = "units"         // the same, and each asks for two or fourteen units
-	TwoProducts  Condition = "two-products"  // the same, for two products in turn, which must not wait for each other
-	TwoProcesses Condition = "two-processes" // the same, spread over two processes
+	TwoProducts  Condition = "two-products"  // the same for two products in turn, which must not wait for each other
+	TwoProcesses Condition = "two-processes" // the same, distributed over two processes
 )
 
-// Duplicates is one request that is sent under one Idempotency-Key to two processes at
-// once, to both again after its answer, and once more after a restart of one of them. A
-// service that is judged from outside gets it twice at once, and again.
+// Duplicates repeats one request with one Idempotency-Key: to two processes at once, to both again
+// after the answer, and once more after a restart of one of them. A service that is judged from
+// outside gets it twice at once, and again.
 const Duplicates Condition = "duplicates"
 
-// FirstUse is a crowd at each of many new products, in a process that was just started:
-// what the shop makes when it first sees a product is made by several buyers at once.
-// It is played in a shop that is built with the race detector.
+// FirstUse sends a burst to each of many new products in a new process, so that several buyers
+// create the shop's data for a product at once. It runs in a shop with the race detector.
 const FirstUse Condition = "first-use"
 
-// The explorations: every order of two buyers' commands, each buyer in a process of
-// its own; and the same with one event that may come at any step.
+// The explorations run every schedule of two buyers in processes of their own, with or without one
+// event at any step.
 const (
 	Explore       Condition = "explore"
-	ExploreExpire Condition = "explore-expire" // every lease runs out, and its holder does not notice
-	ExploreCrash  Condition = "explore-crash"  // a buyer is never heard of again
+	ExploreExpire Condition = "explore-expire" // every lease expires, and its holder does not notice
+	ExploreCrash  Condition = "explore-crash"  // a buyer crashes
 	ExploreForget Condition = "explore-forget" // one Redis loses its keys
 )
 
-// Crowds lists the conditions under which nothing goes wrong.
+// Crowds lists the conditions without a fault.
 func Crowds() []Condition { return []Condition{Rush, Units, TwoProducts, TwoProcesses} }
 
-// Played lists what shops on real servers go through, in display order: the crowds,
-// then the faults, then Duplicates. The catalogue makes its promises under these.
+// Played lists the conditions of shops on real servers in display order: the rushes, the faults,
+// and Duplicates. The catalogue makes its promises under these.
 func Played() []Condition { return append(append(Crowds(), Faults()...), Duplicates) }
 
-// Explorations lists the columns of the explorer in display order.
+// Explorations lists the explorer's columns in display order.
 func Explorations() []Condition {
 	return []Condition{Explore, ExploreExpire, ExploreCrash, ExploreForget}
 }
 
-// OfTarget lists the conditions that need nothing of a service but its routes.
+// OfTarget lists the conditions that need only the routes of a service.
 func OfTarget() []Condition { return []Condition{Rush, ClientGone, Latency, Duplicates} }
 
-// Watched lists the conditions that are played under the race detector.
+// Watched lists the conditions that are played with the race detector.
 func Watched() []Condition { return []Condition{Rush, FirstUse} }
 
 // Columns lists every condition in display order.
@@ -67,7 +65,7 @@ func Columns() []Condition {
 	return slices.Concat(Explorations(), Crowds(), Faults(), []Condition{FirstUse, Duplicates})
 }
 
-// About says in a line what happens under a condition; "" for a fault, see fault.Fault.About.
+// About describes a condition in one line. It returns "" for a fault, see fault.Fault.About.
 func About(c Condition) string {
 	switch c {
 	case Explore:
@@ -94,12 +92,11 @@ func About(c Condition) string {
 	return ""
 }
 
-// A Promise is the verdict that is expected under each condition. A condition that
-// is not in it is not promised.
+// A Promise maps conditions to expected verdicts. Other conditions have no promise.
 type Promise map[Condition]verdict.Verdict
 
-// BreaksFrom is the promise of a strategy that is oversold under first, and so under
-// every condition of Played after it.
+// BreaksFrom returns the promise of a strategy that oversells under first, and therefore under
+// every later condition of Played.
 func BreaksFrom(first Condition) Promise {
 	p := Promise{}
 	for _, c := range Played()[slices.Index(Played(), first):] {

@@ -8,8 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestColumns: each list is a part of Columns, in its order, and Columns has nothing
-// twice.
+// TestColumns: each list is a part of Columns, in its order, and Columns has no duplicates.
 func TestColumns(t *testing.T) {
 	columns := promise.Columns()
 	if all := slices.Compact(slices.Sorted(slices.Values(columns))); len(all) != len(columns) {

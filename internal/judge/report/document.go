@@ -1,11 +1,9 @@
-// Package report writes the result of a command to files, each in the format
-// that its ending names.
+// Package report writes the result of a command to files. The file's ending selects the format.
 //
 //	a command's result -> Document -> .json .xml .md .html
 //
-// A command turns its result into one Document and knows no format; a format
-// renders any Document and knows no command. A new format is one file here and
-// one line in Formats.
+// A command turns its result into one Document and knows no format; a format renders any Document
+// and knows no command. A new format is one file here and one line in Formats.
 package report
 
 import (
@@ -13,71 +11,71 @@ import (
 	"time"
 )
 
-// A Document is what a result shows, in the order of reading.
+// A Document is the content of a result, in reading order.
 type Document struct {
-	Command string    // that made it: "shop verify"
-	Title   string    // in one line
-	Lead    string    // what was run and where, a sentence without its full stop
-	Sums    []Sum     // what it comes to
-	Started time.Time // zero where it does not matter
+	Command string    // of the command: "shop verify"
+	Title   string    // one line
+	Lead    string    // the run and its servers, a sentence without its full stop
+	Sums    []Sum     // the totals
+	Started time.Time // zero if irrelevant
 	Took    time.Duration
-	Alarm   string // why the result is not whole; "" when it is
+	Alarm   string // why the result is incomplete; "" if it is complete
 
 	Tables []Table
 	Notes  []string // paragraphs below the tables
-	Groups []Group  // of Cases, in the order of reading
+	Groups []Group  // of Cases, in reading order
 	Cases  []Case   // in the order of the result
-	Page   *Page    // for Markdown, in place of Tables and Notes; nil: none
+	Page   *Page    // for Markdown, instead of Tables and Notes; may be nil
 
 	Value any // the result itself, for .json
 
-	folder string // in which the file will lie, from which it links
+	folder string // of the file; links are relative to it
 }
 
-// A Sum is a number with its unit: 3 "contradict their promise".
+// A Sum is a number with a text: 3 "contradict their promise".
 type Sum struct {
 	Count  int
 	What   string
-	Status Status // its colour
+	Status Status // determines its colour
 }
 
-// Status is how something compares with what was expected of it.
+// Status compares a result with the expectation.
 type Status int
 
-// The statuses. None is of a text that compares with nothing.
+// The statuses. None belongs to a text without an expectation.
 const (
 	None        Status = iota
-	Holds              // and nothing else was promised
+	Holds              // as expected, without a violation
 	Breaks             // as promised
-	Contradicts        // its promise
-	Void               // it has shown nothing
-	Failed             // as Void, because the instrument failed
+	Contradicts        // contradicts the promise
+	Void               // shows nothing
+	Failed             // like Void, because the instrument failed
 )
 
 // A Table has one line of headings.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	Legend  bool // it has statuses: say what their marks mean
+	Legend  bool // explain the marks of the statuses
 	Note    string
 }
 
-// A Column is the heading of one.
+// A Column is a column's heading.
 type Column struct {
 	Name    string
-	Numbers bool // set right
-	Width   int  // the most on a terminal, where longer texts are wrapped; 0: any
+	Numbers bool // right-aligned
+	Width   int  // maximum width on a terminal, which wraps longer texts; 0: unlimited
 }
 
 // A Cell is one field of a table.
 type Cell struct {
 	Text   string
-	Code   bool // a name as it is typed
+	Code   bool // typeset as code
 	Status Status
-	Case   string // the ID of the case that it stands for; "" for none
+	Case   string // ID of the cell's case; may be ""
 }
 
-// Columns are headings of texts.
+// Columns returns columns of text.
 func Columns(names ...string) (columns []Column) {
 	for _, name := range names {
 		columns = append(columns, Column{Name: name})
@@ -85,7 +83,7 @@ func Columns(names ...string) (columns []Column) {
 	return columns
 }
 
-// Texts are the cells of a row.
+// Texts returns the cells of a row.
 func Texts(texts ...string) (row []Cell) {
 	for _, text := range texts {
 		row = append(row, Cell{Text: text})
@@ -93,7 +91,7 @@ func Texts(texts ...string) (row []Cell) {
 	return row
 }
 
-// Row is a row that begins with a name as it is typed.
+// Row returns a row that begins with a name in code type.
 func Row(name string, texts ...string) []Cell {
 	return append([]Cell{{Text: name, Code: true}}, Texts(texts...)...)
 }
@@ -107,48 +105,47 @@ type Page struct {
 	After  string // the sections below the cases
 }
 
-// A Group is a heading with the cases below it, those of them whose Group is its
-// place in Document.Groups. One without cases is not shown.
+// A Group is a heading with the cases whose Group is its index in Document.Groups. A group without
+// cases is not shown.
 type Group struct {
 	Heading string
-	Brief   bool      // a line a case instead of a section
-	OffPage bool      // a document with a Page does not show it in Markdown
-	Columns [3]string // of the lines: the case's suite, its name, what was seen
+	Brief   bool      // one line for each case instead of a section
+	OffPage bool      // a document with a Page omits it in Markdown
+	Columns [3]string // headings: the case's suite, its name, what was seen
 }
 
-// A Case is one thing that was looked at: a strategy under a fault. JUnit shows
-// each as a test.
+// A Case is one test: a strategy under a fault. JUnit shows each as a test.
 type Case struct {
-	Group   int // the place in Document.Groups
+	Group   int // index in Document.Groups
 	Suite   string
 	Name    string
 	Title   string
-	Word    string // the verdict, in one word; may be ""
+	Word    string // the verdict in one word; may be ""
 	Status  Status
-	Promise string // the word that was promised; "" where nothing is said of it
+	Promise string // the promised word; "" to omit it
 	Seen    string // a sentence without its full stop
 	Small   []string
 	Details []Detail
-	Command string // that shows it again; may be ""
+	Command string // repeats it; may be ""
 	Took    time.Duration
 }
 
-// ID names the case within its document.
+// ID identifies the case within its document.
 func (c Case) ID() string { return c.Suite + "-" + c.Name }
 
-// A Detail is a picture or a text of a case. Each format shows the forms that it
-// can: all that are set say the same.
+// A Detail is a picture or a text of a case. Each format uses the forms that it supports. All forms
+// have the same content.
 type Detail struct {
 	Text    string        // preformatted
 	Mermaid string        // the source of a diagram
-	Picture template.HTML // an SVG, made by this program
+	Picture template.HTML // an SVG made by this program
 	Table   *Table
 	After   string // a sentence below it
-	File    string // a path of a file to link to, under the name Summary
+	File    string // path of a linked file; the link's text is Summary
 	Summary string
 }
 
-// in are the cases of a group.
+// in returns the cases of a group.
 func (d Document) in(group int) (cases []Case) {
 	for _, c := range d.Cases {
 		if c.Group == group {

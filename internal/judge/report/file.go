@@ -12,16 +12,16 @@ import (
 	"path/filepath"
 )
 
-// A File is a report that is asked for.
+// A File is a requested report file.
 type File struct {
-	Flag   string // that asks for it, without its dashes
+	Flag   string // the flag's name without dashes
 	Path   string // "-" is standard output
 	Format Format
 }
 
-// Check finds out, before the long work, whether the files can be written, and
-// that no two are the same. It changes nothing: a run may end without a result.
-// The others are flags whose files or folders are made elsewhere, by their paths.
+// Check checks, before the long run, that the files can be written and that no two are the same. It
+// changes no file, since a run may end without a result. others maps paths that other flags write
+// to the names of those flags.
 func Check(files []File, others map[string]string) error {
 	taken := map[string]string{}
 	for flag, path := range others {
@@ -48,8 +48,8 @@ func Check(files []File, others map[string]string) error {
 	return nil
 }
 
-// Save writes the document to every file. One that cannot be written takes no
-// other with it; the error is of the first.
+// Save writes the document to every file. An error with one file does not affect the others. Save
+// returns the first error.
 func Save(files []File, d Document, stdout io.Writer) (err error) {
 	for _, f := range files {
 		if failed := f.save(d, stdout); failed != nil {
@@ -59,7 +59,7 @@ func Save(files []File, d Document, stdout io.Writer) (err error) {
 	return err
 }
 
-// place is the file itself, whatever link or dots lead to it.
+// place returns the absolute path of the file without symbolic links.
 func place(path string) string {
 	if path == "-" {
 		return path
@@ -73,7 +73,7 @@ func place(path string) string {
 	return path
 }
 
-// check tells whether a report can be written.
+// check returns an error if a report cannot be written.
 func check(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -86,18 +86,18 @@ func check(path string) error {
 		return errors.Join(f.Close(), os.Remove(f.Name()))
 	case err != nil:
 		return err
-	case info.Mode()&fs.ModeNamedPipe != 0: // its reader would take this for the whole
+	case info.Mode()&fs.ModeNamedPipe != 0: // its reader would consider this the complete report
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0) // not truncated
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) // without truncation
 	if err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// SaveSoFar writes a document that another will follow to every file that can be
-// replaced whole: what reads a pipe or a device would take it for the last one.
+// SaveSoFar writes an incomplete document to every file that can be replaced atomically. It skips
+// pipes and devices, whose readers would take it for the final document.
 func SaveSoFar(files []File, d Document) error {
 	var errs []error
 	for _, f := range files {
@@ -126,10 +126,9 @@ func (f File) save(d Document, stdout io.Writer) error {
 	return Replace(f.Path, text)
 }
 
-// Replace puts a whole new file in the place of the old one, with its mode, so that
-// there is a whole one at any moment. A device or a pipe is written to as it
-// is, and so is a file in a folder where no other may be made, or one that is
-// mounted.
+// Replace replaces a file atomically and keeps its mode, so that there is a complete file at any
+// moment. It writes directly to a device or pipe, to a mounted file, and to a file in a folder that
+// does not allow new files.
 func Replace(path string, text []byte) error {
 	if !special(path) {
 		if err := replace(place(path), text); !errors.Is(err, errNoReplacing) {
@@ -139,7 +138,7 @@ func Replace(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o666)
 }
 
-// render is the document in the file's format, with links from where it lies.
+// render returns the document in the file's format, with links relative to its folder.
 func (f File) render(d Document) ([]byte, error) {
 	if d.folder = "."; f.Path != "-" {
 		d.folder = filepath.Dir(place(f.Path))
@@ -149,12 +148,11 @@ func (f File) render(d Document) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// special tells whether a path is there and no regular file.
+// special reports whether a path exists and is not a regular file.
 func special(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular()
 }
 
-// errNoReplacing: no other file can take the place of this one, though it may
-// well be written to.
+// errNoReplacing means that the file cannot be replaced by another one, though it may be writable.
 var errNoReplacing = errors.New("it cannot be replaced")

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A Format is one way to write a document.
+// A Format is a file format of reports.
 type Format struct {
-	Ending string // of its files, with the dot
-	What   string // it is, for a help text
+	Ending string // of file names, with the dot
+	What   string // for a help text
 	Write  func(w io.Writer, d Document) error
 }
 
-// Formats are all of them, in the order in which a help text lists them.
+// Formats returns all formats, in the order of the help text.
 func Formats() []Format {
 	return []Format{
 		jsonFormat(),
@@ -25,7 +25,7 @@ func Formats() []Format {
 	}
 }
 
-// Endings are those of all formats: ".json, .xml, .md or .html".
+// Endings lists the endings of all formats: ".json, .xml, .md or .html".
 func Endings() string {
 	var endings []string
 	for _, f := range Formats() {
@@ -35,8 +35,7 @@ func Endings() string {
 	return strings.Join(endings[:last], ", ") + " or " + endings[last]
 }
 
-// ByEnding finds the format of a path, upper case or lower. An error names the
-// endings that there are.
+// ByEnding returns the format for a path. Case does not matter. An error lists the endings.
 func ByEnding(path string) (Format, error) {
 	formats := Formats()
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Ending == strings.ToLower(filepath.Ext(path)) })

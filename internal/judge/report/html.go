@@ -10,7 +10,7 @@ import (
 //go:embed page.html
 var page string
 
-// htmlFormat is one page that needs nothing else: no script, no font, no network.
+// htmlFormat is a self-contained page without scripts.
 func htmlFormat() Format {
 	return Format{Ending: ".html", What: "one HTML page", Write: writeHTML}
 }
@@ -28,7 +28,7 @@ func writeHTML(w io.Writer, d Document) error {
 	return t.Execute(w, d)
 }
 
-// class is the colour of a status.
+// class returns the CSS class of a status.
 func class(s Status) string {
 	switch s {
 	case Holds:
@@ -43,7 +43,7 @@ func class(s Status) string {
 	return ""
 }
 
-// link leads to a file from where the page will lie.
+// link returns a link to a file, relative to the page's folder.
 func (d Document) link(file string) string {
 	from, err1 := filepath.Abs(d.folder)
 	to, err2 := filepath.Abs(file)

@@ -10,15 +10,13 @@ import (
 	"github.com/jstemmer/go-junit-report/v2/junit"
 )
 
-// junitFormat is a suite a suite and a test a case. A break that is promised is a
-// test that passes, with its details as output; a case that has shown nothing is
-// an error, and so is a result that is not whole.
+// junitFormat has a test for each case. A promised violation is a passed test with its details as
+// output. A case that shows nothing is an error, and so is an incomplete result.
 func junitFormat() Format {
 	return Format{Ending: ".xml", What: "JUnit XML", Write: writeJUnit}
 }
 
-// testsuites is junit.Testsuites with its counts written when they are 0, too:
-// there are readers that miss them.
+// testsuites is junit.Testsuites that also writes counts of 0, which some readers require.
 type testsuites struct {
 	XMLName  xml.Name          `xml:"testsuites"`
 	Name     string            `xml:"name,attr"`
@@ -109,8 +107,8 @@ func testcase(class string, c Case) junit.Testcase {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// legal replaces what XML cannot say (www.w3.org/TR/xml, section 2.2): a name or
-// an error message may have any byte in it, and CDATA has no escapes.
+// legal replaces characters that XML does not allow (www.w3.org/TR/xml, section 2.2). A name or an
+// error message may contain any byte, and CDATA has no escapes.
 func legal(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -196,7 +196,7 @@ func (b *markdown) diagrams(c Case) {
 	}
 }
 
-// rounded returns a time for a person: whole seconds from 10 s on.
+// rounded rounds a duration for people: whole seconds from 10 s on.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Second {
 		return d.Round(time.Millisecond)

@@ -10,12 +10,11 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// replace writes a temporary file and renames it. What goes wrong with the
-// writing is returned and leaves the old file as it was.
+// replace writes a temporary file and renames it. After an error the old file is unchanged.
 func replace(path string, text []byte) (err error) {
 	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666), renameio.WithExistingPermissions())
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT): // writing to the old file would empty it first
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT): // a direct write would first empty the old file
 		return err
 	case err != nil:
 		return errNoReplacing
@@ -24,7 +23,7 @@ func replace(path string, text []byte) (err error) {
 	if _, err := f.Write(text); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil { // a full disk may show only here
+	if err := f.Sync(); err != nil { // a full disk may be reported only here
 		return err
 	}
 	if err := f.CloseAtomicallyReplace(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// document has something of everything.
+// document returns a document with every kind of content.
 func document() report.Document {
 	return report.Document{
 		Command: "shop try", Title: "A title", Lead: "2 things on <one> engine", Took: 1500 * time.Millisecond, Started: time.Unix(0, 0),
@@ -92,8 +92,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestByEnding: an ending is known in upper case and lower, or refused with those
-// that there are.
+// TestByEnding: endings are recognized in upper and lower case. An unknown one gives an error that
+// lists the endings.
 func TestByEnding(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"a.md": ".md", "a.b.JSON": ".json", "/x.y/z.Html": ".html", "r.xml": ".xml"} {
@@ -108,7 +108,7 @@ func TestByEnding(t *testing.T) {
 	}
 }
 
-// TestCheck: what cannot be written is found out without a trace.
+// TestCheck: files that cannot be written are reported, and nothing is changed.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSave: each file is written whole, and one that fails takes no other with it.
+// TestSave: each file is written completely, and an error with one does not affect the others.
 func TestSave(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

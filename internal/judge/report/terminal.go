@@ -7,12 +7,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Look is how a terminal shows a table.
+// A Look controls the appearance of a table on a terminal.
 type Look struct {
 	Boxed  bool // lines around the table and between its columns
-	Marks  bool // a mark before each cell that contradicts its promise or has shown nothing
+	Marks  bool // a mark in each cell that contradicts its promise or shows nothing
 	Colour bool
-	Loud   bool // a break is red even if it was promised
+	Loud   bool // a violation is red even if it was promised
 }
 
 // trailing matches the padding of the last column.
@@ -50,8 +50,8 @@ func (t Table) Terminal(look Look) string {
 	return trailing.ReplaceAllString(w.Render(), "")
 }
 
-// Terminal returns the cell's text: green holds, grey breaks as promised, yellow has shown
-// nothing, red is all else.
+// Terminal returns the cell's text: green holds, grey breaks as promised, yellow shows nothing, red
+// is everything else.
 func (c Cell) Terminal(look Look) string {
 	word := c.Text
 	switch {

@@ -1,5 +1,5 @@
-// Package trial puts a strategy on trial: it sends the burst of a rush to shops of ours or to
-// a target, with or without a fault in its midst, and compares the result with the promise.
+// Package trial tests a strategy: it sends a rush to our shops or to a target, with or without a
+// fault, and compares the result with the promise.
 //
 //	Crowd -> Open -> Storefront -> Send -> rush.Result
 //
@@ -24,27 +24,27 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// MaxBuyers is what one machine's loopback ports and files still carry.
+// MaxBuyers is limited by the loopback ports and open files of one machine.
 const MaxBuyers = 10_000
 
-// A Crowd says which buyers are sent, and where to.
+// A Crowd describes a rush: its buyers and where they buy.
 type Crowd struct {
-	Strategies []string // or "all"
+	Strategies []string // names, or "all"
 	Product    string
-	Stock      int64 // before each strategy
+	Stock      int64 // at the start of each strategy
 	Buyers     int
 	Processes  int    // of the shop
-	Target     string // the address of a service that runs already; "": shops of ours
+	Target     string // the address of a running service; "": our shops
 	Duration   time.Duration
 	Restocks   int
-	Units      []int64           // that the buyers ask for, in turn
-	Second     string            // product, which has half of Stock
-	Expect     bool              // send another crowd if the first misses a promised break
-	Fault      promise.Condition // that strikes each crowd; "" for none
+	Units      []int64           // units of the buyers' orders, in turn
+	Second     string            // another product, which gets half of Stock
+	Expect     bool              // send another crowd if the first misses a promised violation
+	Fault      promise.Condition // injected into each crowd; may be ""
 	Shops      web.Config
 }
 
-// Report is what the results go into.
+// Report returns an empty report for the results.
 func (o *Crowd) Report(bed *Storefront) rush.Report {
 	r := rush.Report{
 		Engine: bed.Engine, Server: bed.Server, Target: o.Target, Stock: o.Stock, Buyers: o.Buyers, Processes: o.Processes, Second: o.Second, Restocks: o.Restocks,
@@ -61,7 +61,7 @@ func (o *Crowd) Report(bed *Storefront) rush.Report {
 	return r
 }
 
-// A FieldError says what is wrong with one field, by the name of its flag.
+// A FieldError is an error in one field, by the name of its flag.
 type FieldError struct{ Name, Says string }
 
 func (e *FieldError) Error() string { return "--" + e.Name + " " + e.Says }
@@ -70,7 +70,7 @@ func wrong(name, format string, args ...any) error {
 	return &FieldError{name, fmt.Sprintf(format, args...)}
 }
 
-// CheckNames refuses strategies that the catalogue does not have.
+// CheckNames returns an error for strategies outside the catalogue.
 func (o *Crowd) CheckNames() error {
 	for _, name := range o.Strategies {
 		if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
@@ -80,7 +80,7 @@ func (o *Crowd) CheckNames() error {
 	return nil
 }
 
-// Check checks what is sent, wherever it is.
+// Check checks the fields, except those that depend on the storefront.
 func (o *Crowd) Check() error {
 	switch {
 	case len(o.Strategies) == 0 || slices.Contains(o.Strategies, ""):
@@ -132,7 +132,7 @@ func (o *Crowd) checkOrders() error {
 	return nil
 }
 
-// checkUnits: an order for more than there is of a product is never sold, and shows nothing.
+// checkUnits refuses orders for more than the stock: they are never sold, so they prove nothing.
 func checkUnits(o *Crowd) error {
 	for _, units := range o.Units {
 		switch {
@@ -147,15 +147,14 @@ func checkUnits(o *Crowd) error {
 	return nil
 }
 
-// promised is the catalogue's for this rush. A target's own word goes first; of a
-// strategy that neither knows it is expected that it holds. "" where the
-// catalogue says that a run may show it or not.
+// promised returns the promise for this rush. A target's own promise has priority; a strategy
+// without any promise is expected to hold. For our shops, "" means that a run may break or not.
 func (o *Crowd) promised(s *Storefront, name string) verdict.Verdict {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	for _, served := range s.Served {
 		promised := served.Promise[string(promise.Rush)]
 		if served.Name == lockstrategy.Resolve(name) && (promised != "" || ok && len(served.Promise) > 0) {
-			return promised // of ours, nothing is a word too: on its database a run may show it or not
+			return promised // for our shops, no promise is possible: on this database a run may break or not
 		}
 	}
 	if !ok {
@@ -164,7 +163,7 @@ func (o *Crowd) promised(s *Storefront, name string) verdict.Verdict {
 	return entry.Promised(o.condition(), s.Database)
 }
 
-// condition is the column of the matrix that this rush is.
+// condition returns the matrix column of this rush.
 func (o *Crowd) condition() promise.Condition {
 	switch {
 	case o.Fault != "":
@@ -179,8 +178,8 @@ func (o *Crowd) condition() promise.Condition {
 	return promise.Rush
 }
 
-// whyNoPromise says why the catalogue has none for this rush; "" where it has one, or does
-// not know the strategy.
+// whyNoPromise says why the catalogue has no promise for this rush. It returns "" if there is one,
+// or if the strategy is unknown.
 func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	if !ok || o.Target != "" {
@@ -189,11 +188,10 @@ func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
 	return entry.WhyNoPromise(o.condition(), s.Database)
 }
 
-// TargetPromise: the target's own word goes first. The catalogue's strategies
-// are promised under the other faults what they are in a rush, since it is one,
-// and the catalogue's own cells have two processes; what breaks in a rush may
-// break there or not. Of a strategy that neither knows it is expected that it
-// holds.
+// TargetPromise returns a promise for a target's cell. The target's own promise has priority. The
+// catalogue's promise for a rush also applies to the other faults at a target, since each is a
+// rush; its own cells under faults have two processes. A strategy that breaks in a rush may break
+// there or not. A strategy without any promise is expected to hold.
 func (o *Crowd) TargetPromise(s *Storefront, name string, f promise.Condition) verdict.Verdict {
 	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
 		for _, served := range s.Served {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// OneOfEachFamily returns the first strategy of each family that can run on this engine, and
-// promises to hold in a crowd at so many processes and when one of these crashes.
+// OneOfEachFamily returns the first strategy of each family that can run on this engine and
+// promises to hold with this number of processes, also if one of them crashes.
 func OneOfEachFamily(e *engine.Engine, processes int) (names []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	have := map[string]bool{}
@@ -23,7 +23,7 @@ func OneOfEachFamily(e *engine.Engine, processes int) (names []string) {
 	return names
 }
 
-// CrowdAt returns the condition of a rush at so many processes.
+// CrowdAt returns the condition of a rush at a number of processes.
 func CrowdAt(processes int) promise.Condition {
 	if processes > 1 {
 		return promise.TwoProcesses

@@ -25,7 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
-// crowds are those of a rush that faults strike.
+// crowds sends the crowds of a rush while faults are injected.
 type crowds struct {
 	engine *engine.Engine
 	rush   *Crowd
@@ -35,23 +35,23 @@ type crowds struct {
 
 	leavers  buyers.Leavers
 	mu       sync.Mutex
-	strategy string             // whose crowd is under way; "" when it has been judged
-	last     string             // whose crowd was sent last
-	field    *fault.RunningRush // of the crowd; nil: none
-	asked    []string           // faults that are to strike the next one, by hand
+	strategy string             // of the current crowd; "" once it is judged
+	last     string             // of the last crowd
+	field    *fault.RunningRush // of the crowd; may be nil
+	asked    []string           // faults to inject into the next crowd on request of the page
 	striking sync.WaitGroup
-	missed   string // why the rush's fault did not strike the last crowd; "" when it did
-	byHand   bool   // another fault has struck this strategy
-	broken   error  // of a fault that could not mend what it broke
+	missed   string // why the rush's fault did not take effect in the last crowd; "" if it did
+	byHand   bool   // whether another fault was injected into this strategy's crowds
+	broken   error  // the error of a failed repair
 }
 
-// An onlooker is told what happens to crowds.
+// An onlooker receives the events of crowds.
 type onlooker interface {
 	Event(e history.Event)
 	Struck(s runs.Strike)
 }
 
-// send sends one strategy's crowd, with the fault in it. It returns when what struck has ended.
+// send sends one strategy's crowd and injects the fault. It returns when the injections have ended.
 func (c *crowds) send(ctx context.Context, name string, watch Watching) (rush.Result, error) {
 	c.mu.Lock()
 	c.strategy, c.last, c.byHand = name, name, false
@@ -70,7 +70,7 @@ func (c *crowds) send(ctx context.Context, name string, watch Watching) (rush.Re
 	return c.proven(result), errors.Join(err, c.broken)
 }
 
-// FaultNames are the names of faults.
+// FaultNames returns the names of faults.
 func FaultNames(list []fault.Fault) (names []string) {
 	for _, f := range list {
 		names = append(names, string(f.Name))
@@ -78,7 +78,7 @@ func FaultNames(list []fault.Fault) (names []string) {
 	return names
 }
 
-// CheckFault checks the fault, as far as it can be without an engine.
+// CheckFault checks the fault, as far as that is possible without an engine.
 func (o *Crowd) CheckFault() error {
 	switch names := FaultNames(fault.OfRush()); {
 	case o.Fault == "" || slices.Contains(names, string(o.Fault)):
@@ -90,13 +90,13 @@ func (o *Crowd) CheckFault() error {
 	}
 }
 
-// cellOnly says why no running rush has the fault of that name.
+// cellOnly says why the named fault cannot be injected into a running rush.
 func cellOnly(name promise.Condition) string {
 	i := slices.IndexFunc(fault.All(), func(f fault.Fault) bool { return f.Name == name })
 	return fault.All()[i].CellOnly
 }
 
-// struckBy is the fault of that name.
+// struckBy returns the fault with that name.
 func struckBy(name promise.Condition) (fault.Fault, bool) {
 	for _, f := range fault.OfRush() {
 		if f.Name == name {
@@ -106,7 +106,7 @@ func struckBy(name promise.Condition) (fault.Fault, bool) {
 	return fault.Fault{}, false
 }
 
-// canStrike: the engine has what the rush's fault breaks, and the rush whom it would let in.
+// canStrike returns an error unless the fault can be injected on this engine and in this rush.
 func canStrike(o *Crowd, e *engine.Engine) error {
 	f, ok := struckBy(o.Fault)
 	if !ok {
@@ -121,7 +121,7 @@ func canStrike(o *Crowd, e *engine.Engine) error {
 	return nil
 }
 
-// tooFew says why the fault needs more processes; "" where there are enough.
+// tooFew says why the fault needs more processes, or returns "".
 func tooFew(f fault.Fault, processes int) string {
 	if f.TwoProcesses && processes < 2 {
 		return fmt.Sprintf("%s strikes one process while another goes on: it takes 2 processes or more", f.Name)
@@ -129,8 +129,8 @@ func tooFew(f fault.Fault, processes int) string {
 	return ""
 }
 
-// unused says why the rush's fault strikes nothing of a strategy; "" where it does, or nothing
-// is to be struck.
+// unused says why the rush's fault does not affect a strategy. It returns "" if it does, or if
+// there is no fault.
 func unused(o *Crowd, name string) string {
 	f, ok := struckBy(o.Fault)
 	if !ok {
@@ -139,13 +139,14 @@ func unused(o *Crowd, name string) string {
 	return f.Unused(needsOf(name))
 }
 
-// needsOf a strategy of the catalogue.
+// needsOf returns the needs of a strategy of the catalogue.
 func needsOf(name string) []lockstrategy.Need {
 	entry, _ := lockstrategy.ByName(name)
 	return entry.Needs
 }
 
-// StrikeTimes sets the times of the shops: where something breaks, a lease has to end while somebody waits for it.
+// StrikeTimes sets the shops' times for a fault: a lease must be able to end while a buyer waits
+// for it.
 func (o *Crowd) StrikeTimes() {
 	if o.Fault != "" {
 		times := fault.DefaultTimes()
@@ -153,16 +154,16 @@ func (o *Crowd) StrikeTimes() {
 	}
 }
 
-// noted are the strikes of a command's rush.
+// noted collects the injections of a command's rush.
 type noted struct {
 	mu   sync.Mutex
 	list []runs.Strike
 }
 
-// Event is onlooker.Event.
+// Event implements onlooker.
 func (*noted) Event(history.Event) {}
 
-// Struck is onlooker.Struck.
+// Struck implements onlooker.
 func (n *noted) Struck(s runs.Strike) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -178,7 +179,8 @@ func (n *noted) sentences() (all []string) {
 	return all
 }
 
-// unproven: the rush's fault has to strike each crowd; under the mutex.
+// unproven resets the state before each crowd: its fault has not taken effect yet. The caller must
+// hold the mutex.
 func (c *crowds) unproven() {
 	c.missed = ""
 	if c.rush.Fault != "" {
@@ -192,7 +194,7 @@ func (c *crowds) struckByHand() bool {
 	return c.byHand
 }
 
-// over: the strategy's crowds are gone, and what strikes them ends.
+// over ends the strategy's crowds and their injections.
 func (c *crowds) over() {
 	c.mu.Lock()
 	c.strategy = ""
@@ -201,7 +203,7 @@ func (c *crowds) over() {
 	c.striking.Wait()
 }
 
-// mended: a crowd has its answers, what strikes it has ended, and the shops serve.
+// mended waits until a crowd has its answers, its injections have ended, and the shops serve.
 func (c *crowds) mended(ctx context.Context) error {
 	c.mu.Lock()
 	c.leave()
@@ -215,7 +217,7 @@ func (c *crowds) mended(ctx context.Context) error {
 	return nil
 }
 
-// leave ends the field, under the mutex.
+// leave ends the field. The caller must hold the mutex.
 func (c *crowds) leave() {
 	if c.field != nil {
 		c.field.Over()
@@ -223,7 +225,8 @@ func (c *crowds) leave() {
 	c.field = nil
 }
 
-// proven: what held without the fault that was asked for has shown nothing.
+// proven returns an inconclusive result if the crowd held but the requested fault did not take
+// effect.
 func (c *crowds) proven(r rush.Result) rush.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +236,7 @@ func (c *crowds) proven(r rush.Result) rush.Result {
 	return r
 }
 
-// record takes a line of a child's history.
+// record adds a line of a child's history.
 func (c *crowds) record(process int, line []byte) {
 	var e history.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -242,7 +245,7 @@ func (c *crowds) record(process int, line []byte) {
 	c.to.Event(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.Kind == history.Restocked && c.strategy != "" { // another crowd is about to come
+	if e.Kind == history.Restocked && c.strategy != "" { // another crowd is about to begin
 		c.newField()
 	}
 	if c.field != nil {
@@ -250,12 +253,12 @@ func (c *crowds) record(process int, line []byte) {
 	}
 }
 
-// newField is under the mutex.
+// newField starts a field. The caller must hold the mutex.
 func (c *crowds) newField() {
 	c.leave()
 	c.unproven()
 	at := failpoint.Commit
-	if dialect.Kind(c.engine.Database) == dialect.SQLite { // its one writer would keep all others out
+	if dialect.Kind(c.engine.Database) == dialect.SQLite { // a held writer would block all other buyers
 		at = failpoint.Read
 	}
 	settings := c.rush.Shops.Settings
@@ -271,7 +274,7 @@ func (c *crowds) newField() {
 	c.asked = nil
 }
 
-// start has a fault strike the crowd of the field, under the mutex.
+// start injects a fault into the crowd of the field. The caller must hold the mutex.
 func (c *crowds) start(name string, byHand bool) {
 	field, strategy := c.field, c.strategy
 	for _, f := range fault.OnEngine(c.engine) {
@@ -281,7 +284,7 @@ func (c *crowds) start(name string, byHand bool) {
 	}
 }
 
-// strike strikes, and notes what came of it.
+// strike injects the fault and records the result.
 func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string, byHand bool) {
 	note := runs.Strike{Fault: string(f.Name), Strategy: strategy, At: time.Now(), ByHand: byHand}
 	proof, err := "", c.inVain(f, strategy)
@@ -299,7 +302,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 		c.byHand = c.byHand || !missed
 	case err == nil:
 		c.missed = ""
-	case c.missed != "": // and no strike by hand has done it
+	case c.missed != "": // and no injection by hand has taken effect
 		c.missed = fmt.Sprintf("%s did not strike: %s", f.Name, note.Missed)
 	}
 	if err != nil && !missed {
@@ -309,7 +312,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 	c.to.Struck(note)
 }
 
-// inVain is fault.ErrMissed where there is nothing to strike.
+// inVain returns fault.ErrMissed if the fault cannot affect the strategy.
 func (c *crowds) inVain(f fault.Fault, strategy string) error {
 	if why := cmp.Or(f.Unused(needsOf(strategy)), tooFew(f, c.rush.Processes)); why != "" {
 		return fmt.Errorf("%w: %s", fault.ErrMissed, why)
@@ -317,7 +320,7 @@ func (c *crowds) inVain(f fault.Fault, strategy string) error {
 	return nil
 }
 
-// strikeWhenAsked strikes the crowd that is under way, or the next one.
+// strikeWhenAsked injects requested faults into the current crowd, or the next one.
 func (c *crowds) strikeWhenAsked(ctx context.Context, names <-chan string) {
 	for {
 		select {
@@ -335,7 +338,7 @@ func (c *crowds) strikeWhenAsked(ctx context.Context, names <-chan string) {
 	}
 }
 
-// tooLate notes the faults that were asked for when no crowd came any more.
+// tooLate records the faults that were requested after the last crowd.
 func (c *crowds) tooLate() {
 	for _, name := range c.asked {
 		c.to.Struck(runs.TooLate(name, c.last))

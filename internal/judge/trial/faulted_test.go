@@ -13,8 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// TestUnproven: a crowd that held shows nothing until the very fault that was asked for has
-// struck it.
+// TestUnproven: a crowd that held proves nothing until the requested fault has taken effect.
 func TestUnproven(t *testing.T) {
 	t.Parallel()
 	c := &crowds{rush: &Crowd{Fault: promise.Pause}, to: &noted{}, ctx: t.Context()}
@@ -40,8 +39,8 @@ func TestUnproven(t *testing.T) {
 	see("the fault", verdict.Holds)
 }
 
-// TestTooLateForACrowd: what was asked for between two crowds, of which the second never
-// came, is noted.
+// TestTooLateForACrowd: a fault requested between two crowds is recorded even if the second never
+// comes.
 func TestTooLateForACrowd(t *testing.T) {
 	t.Parallel()
 	to := &noted{}

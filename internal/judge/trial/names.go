@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// Names are the strategies to run, in the order asked for or of the catalogue. Those that the
-// rush's fault would not strike are left out: they have shown nothing.
+// Names returns the strategies to run, in the requested order or that of the catalogue. It omits
+// strategies that the rush's fault does not affect, since they would prove nothing.
 func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 	all, err := asked(o, s)
 	if err != nil {
@@ -34,7 +34,7 @@ func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 	return names, nil
 }
 
-// asked are the strategies that can run, of those that were asked for.
+// asked returns the requested strategies that can run.
 func asked(o *Crowd, s *Storefront) ([]string, error) {
 	if !slices.Contains(o.Strategies, "all") {
 		var names []string
@@ -68,7 +68,7 @@ func asked(o *Crowd, s *Storefront) ([]string, error) {
 	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.Missing[name] != "" }), nil
 }
 
-// serves refuses a name that the target does not list, where it lists any.
+// serves returns an error if the target lists strategies and this one is not among them.
 func (s *Storefront) serves(name string) error {
 	var names []string
 	for _, served := range s.Served {

@@ -10,14 +10,14 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Watching is told how a strategy's crowd gets on; nil functions are not called.
+// Watching receives the progress of a strategy's crowd. Its functions may be nil.
 type Watching struct {
 	Answered func(n int)
-	Judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
+	Judged   func(rush.Result) // the crowd's own result, before later restocks
 
 	mended  func(context.Context) error // see rush.Config
 	leavers *buyers.Leavers             // see rush.Config
-	byHand  func() bool                 // somebody has struck this strategy's crowds by hand
+	byHand  func() bool                 // whether the page has injected faults into this strategy's crowds
 }
 
 // rush sends one strategy's crowd.
@@ -37,7 +37,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)
-	} else { // the wait belongs to the service, which does not tell it
+	} else { // the wait belongs to the service and is unknown
 		config.Timeout *= 2
 	}
 	if o.Target != "" || o.Shops.Admission { // otherwise the shop must let its buyers wait
@@ -51,7 +51,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		result, err = crowd(ctx, o, config)
 	}
 	switch {
-	case err == nil && byHand(): // at a moment and with leases that no promise is made for
+	case err == nil && byHand(): // the moment and the leases have no promise
 		result.Reason += "; struck by hand: compared with nothing"
 		watch.Judged(result)
 		return result, nil
@@ -61,7 +61,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 			watch.Judged(result)
 		}
 		if o.Fault != "" {
-			config.Lease = max(config.Lease, config.Wait) // what was broken may be kept until then
+			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept until then
 		}
 		config.Struck = nil
 		result, err = rush.Restocks(ctx, config, result, o.Restocks)
@@ -76,7 +76,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	return result, err
 }
 
-// crowd sends it for one product or for two.
+// crowd sends the crowd for one product or for two.
 func crowd(ctx context.Context, o *Crowd, config rush.Config) (rush.Result, error) {
 	if o.Second == "" {
 		return rush.Run(ctx, config)

@@ -21,16 +21,16 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Stage sends the crowds of the live page: the rush of shop rush, behind which stand
-// children of this shop on its servers. This shop itself would judge its sold-out check and
-// its admission, too, and cannot be killed for it.
+// A Stage sends the crowds of the live page. It runs the rush of shop rush on child processes of
+// this shop, with the same servers. This shop cannot be used itself: it has a sold-out check and an
+// admission control, and cannot be killed.
 type Stage struct {
 	Engine *engine.Engine
 	Shops  web.Config
-	Conns  int // of a shop to its database, by default
+	Conns  int // default for a shop's database connections
 }
 
-// rush is the command's for a request.
+// rush returns the Crowd for a request.
 func (s Stage) rush(r runs.Request) *Crowd {
 	o := &Crowd{
 		Strategies: r.Strategies, Product: r.Product, Stock: r.Stock, Buyers: r.Buyers, Processes: r.Processes,
@@ -41,7 +41,7 @@ func (s Stage) rush(r runs.Request) *Crowd {
 	return o
 }
 
-// Check is runs.Sender.Check.
+// Check implements runs.Sender.
 func (s Stage) Check(r *runs.Request) error {
 	if err := product.CheckForSale(r.Product); err != nil {
 		return err
@@ -70,16 +70,16 @@ func (s Stage) Check(r *runs.Request) error {
 	return err
 }
 
-// Command is runs.Sender.Command: the flags that are not the command's own presets.
+// Command implements runs.Sender. It omits flags with their default value.
 func (s Stage) Command(r runs.Request) string {
 	urls, settings, preset := s.Engine.URLs, s.Shops.Settings, lockstrategy.DefaultSettings()
 	line := fmt.Sprintf("shop rush%s --strategy %s --stock %d --buyers %d --processes %d --expect",
 		engine.Flags(s.Engine.Name, urls.LocalDB, urls.LocalRedis), strings.Join(r.Strategies, ","), r.Stock, r.Buyers, r.Processes)
 	conns := urls.Conns
-	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // which has as many as it takes, whatever is said
+	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // SQLite ignores this number
 		conns = s.Conns
 	}
-	if r.Fault != "" { // which sets the times
+	if r.Fault != "" { // a fault sets the times
 		settings.Wait, settings.LeaseTTL = preset.Wait, preset.LeaseTTL
 	}
 	for _, f := range []struct {
@@ -101,10 +101,10 @@ func (s Stage) Command(r runs.Request) string {
 	return line
 }
 
-// plainWord is one that a shell takes as it is.
+// plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[a-zA-Z0-9./][a-zA-Z0-9._/=-]*$`)
 
-// ShellWord is a word as a shell takes it.
+// ShellWord quotes a word for a shell.
 func ShellWord(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -112,7 +112,7 @@ func ShellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Faults is runs.Sender.Faults.
+// Faults implements runs.Sender.
 func (s Stage) Faults() (list []runs.Fault) {
 	for _, f := range fault.OnEngine(s.Engine) {
 		list = append(list, runs.Fault{Name: string(f.Name), About: f.AboutRush})
@@ -120,7 +120,7 @@ func (s Stage) Faults() (list []runs.Fault) {
 	return list
 }
 
-// Send is runs.Sender.Send.
+// Send implements runs.Sender.
 func (s Stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (report rush.Report, err error) {
 	o, bed := s.rush(r), &Storefront{}
 	flags, err := o.on(bed, s.Engine)

@@ -22,28 +22,28 @@ import (
 // A Storefront is where a crowd buys: the shop's processes, or a target.
 type Storefront struct {
 	Engine   string
-	Database string   // as the promises name it; "" at a target
-	Server   string   // as the database names itself; "" at a target
-	URLs     []string // one a process
+	Database string   // its name in promises; "" for a target
+	Server   string   // its own name and version; "" for a target
+	URLs     []string // one for each process
 	Target   rush.Target
 	Auditor  rush.Auditor
-	Missing  map[string]string     // strategies that cannot run here, and why
-	Unused   []string              // a line of those that the rush's fault would not strike
-	Served   []rush.TargetStrategy // what a target says of its own
+	Missing  map[string]string     // strategies that cannot run here, with the reason
+	Unused   []string              // lines about strategies that the rush's fault does not affect
+	Served   []rush.TargetStrategy // a target's own list of strategies
 	closers  []func() error
 
-	// Restart kills the first process and starts another in its place; nil where the
-	// shop is not a process of its own. It returns the address.
+	// Restart kills the first process, starts another in its place, and returns its address. It is
+	// nil if the shop is not a separate process.
 	Restart func(context.Context) (url string, err error)
 
-	// Children are the shop's processes; nil where it is not a process of its own.
+	// Children are the shop's processes. It is nil if the shop is not a separate process.
 	Children testbed.Shops
 
-	struck *crowds // that a fault strikes; nil: nothing breaks
-	noted  noted   // what struck them
+	struck *crowds // crowds with faults; nil: there are no faults
+	noted  noted   // the injected faults
 }
 
-// Strikes says in sentences what struck the crowds so far.
+// Strikes describes the injections so far, in sentences.
 func (s *Storefront) Strikes() []string { return s.noted.sentences() }
 
 // Send sends one strategy's crowd.
@@ -54,7 +54,7 @@ func (s *Storefront) Send(ctx context.Context, o *Crowd, name string, watch Watc
 	return o.rush(ctx, s, name, watch)
 }
 
-// OnClose has Close call end, before what was opened earlier.
+// OnClose registers end for Close, before the ends that were registered earlier.
 func (s *Storefront) OnClose(end func() error) { s.closers = append(s.closers, end) }
 
 // Close ends the shops, then their servers.
@@ -66,9 +66,9 @@ func (s *Storefront) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the target, or the engine with a shop of this process, or with several
-// Processes children of it. token is what the target's admin routes ask for. warn is told
-// what may be wrong with the servers.
+// Open opens the target, or an engine with a shop in this process, or in Processes children if
+// there are several. token is for the target's admin routes. warn receives warnings about the
+// servers.
 func Open(ctx context.Context, o *Crowd, config engine.Config, token string, warn func(string)) (*Storefront, error) {
 	s := &Storefront{Engine: "target", Missing: map[string]string{}}
 	if o.Target != "" {
@@ -109,8 +109,8 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	return s, nil
 }
 
-// on puts the storefront on an open engine, without a shop, and returns the flags of the
-// shops that the crowd is to be sent to.
+// on puts the storefront on an open engine without a shop. It returns the configuration of the
+// shops for the crowd.
 func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
 	s.Engine, s.Database, s.Server = e.Name, e.Database, e.Server
 	s.Auditor = rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs}
@@ -119,7 +119,7 @@ func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
 	if why := shops.Uncheck(e); why != "" {
 		return shops, errors.New(why)
 	}
-	shops.MaxInflight = max(shops.MaxInflight, o.Buyers) // the crowd is meant to get in
+	shops.MaxInflight = max(shops.MaxInflight, o.Buyers) // the crowd must not be refused for its size
 	return shops, nil
 }
 
@@ -156,9 +156,9 @@ func (s *Storefront) serveHere(e *engine.Engine, flags web.Config) error {
 	return nil
 }
 
-// ServeChildren starts n `shop serve` of this very binary on the engine's servers, each with a
-// pool and a memory of its own. record gets what each writes of its history, line by line, and
-// such a child can be told to hold buyers and has links that can be cut; nil: they write none.
+// ServeChildren starts n `shop serve` processes of this binary on the engine's servers, each with
+// its own pool and memory. If record is not nil, it receives each line of their histories, and the
+// children accept commands to hold buyers and have links that can be cut.
 func (s *Storefront) ServeChildren(ctx context.Context, e *engine.Engine, f web.Config, n int, record func(process int, line []byte)) error {
 	group, err := localserver.NewGroup()
 	if err != nil {

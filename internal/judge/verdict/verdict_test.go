@@ -25,8 +25,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestNonlinearizable: it breaks any promise, also a missing one, and does not count as a promised
-// break of stock and records.
+// TestNonlinearizable: it breaks any promise, even a missing one, and does not count as a promised
+// violation of stock and records.
 func TestNonlinearizable(t *testing.T) {
 	if Holds.Keeps(Nonlinearizable) || Oversold.Keeps(Nonlinearizable) || !Oversold.Misses(Nonlinearizable) || Holds.Misses(Nonlinearizable) || !Nonlinearizable.NeverChance() {
 		t.Error("nonlinearizable keeps a promise, or passes where there is none")

@@ -25,32 +25,32 @@ type Cell struct {
 	DurationMS int64             `json:"duration_ms"`
 
 	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers under the fault and after it
-	Lost         int64                   `json:"lost"`                 // those of them that have no record
-	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each was seen, where the cell was played more than once
-	NoPromise    string                  `json:"no_promise,omitempty"` // why there is none
-	BoundMS      int64                   `json:"next_sale_bound_ms"`   // what next_sale_ms should not be above; 0 where nothing was struck
+	Lost         int64                   `json:"lost"`                 // of those, sales without a record
+	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each was seen, if the cell was played more than once
+	NoPromise    string                  `json:"no_promise,omitempty"` // why there is no promise
+	BoundMS      int64                   `json:"next_sale_bound_ms"`   // upper limit of next_sale_ms; 0 without a fault
 
-	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: nothing is known of the strategy
+	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: the strategy's behaviour is unknown
 
 	Reason     string       `json:"reason"`                // of the verdict, in one sentence
-	Struck     string       `json:"struck"`                // how it is known that the fault struck
-	Audited    audit.Report `json:"books"`                 // stock and records, when all was over
-	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to somebody else; null when there was none
-	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
-	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
-	StruckMS   *float64     `json:"struck_ms,omitempty"`   // when the fault struck, on the timeline's clock
-	History    string       `json:"history,omitempty"`     // the file
-	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
-	DataRace   string       `json:"data_race,omitempty"`   // the race detector's first report, its two accesses
+	Struck     string       `json:"struck"`                // proof that the fault took effect
+	Audited    audit.Report `json:"books"`                 // stock and records at the end
+	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to another buyer; null if there was none
+	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first pair
+	Timeline   []Holding    `json:"timeline,omitempty"`    // until shortly after the fault
+	StruckMS   *float64     `json:"struck_ms,omitempty"`   // time of the fault on the timeline's clock
+	History    string       `json:"history,omitempty"`     // its file
+	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a violation
+	DataRace   string       `json:"data_race,omitempty"`   // the race detector's first report, with both accesses
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
-	Picture      string        `json:"picture,omitempty"` // the file that shows why not
+	Picture      string        `json:"picture,omitempty"` // a file that shows why not
 
-	seenTwice verdict.Verdict // what needs no second play, since it had one
+	seenTwice verdict.Verdict // a verdict that was confirmed and needs no second play
 }
 
-// RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
-// units. The times are the shops', zero where they are not known.
+// RushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
+// zero if unknown.
 func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
@@ -58,7 +58,7 @@ func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy
 	}
 }
 
-// RushCell is the cell of a rush that was run elsewhere.
+// RushCell returns the cell of a rush that was run elsewhere.
 func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
 	c := Cell{
 		Strategy: strategy, Fault: f, Promise: promised, DurationMS: int64(r.DurationMS),
@@ -75,11 +75,10 @@ func (c *Cell) Settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
 }
 
-// rushed takes a rush's own verdict. processes is 0 at a target, which does not
-// say.
+// rushed copies a rush's own verdict. processes is 0 for a target, which does not report it.
 func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
-	if r.Verdict == verdict.Stalled { // a rush says so of two crowds in a row
+	if r.Verdict == verdict.Stalled { // a rush reports this only after two bursts in a row
 		c.seenTwice = r.Verdict
 	}
 	at := ""
@@ -93,9 +92,9 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Audited = r.Audited
 }
 
-// judge compares the answers with stock and records. lost and untold are what
-// rush.Compare found. A buyer may have failed under the fault; but each answer must
-// be true, and the buyers after the repair must be served.
+// judge compares the answers with stock and records. lost and untold are the results of
+// rush.Compare. A buyer may fail under the fault. But each answer must be true, and the buyers
+// after the repair must be served.
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	all, last := f.Answers, f.Last
@@ -110,24 +109,23 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Verdict, c.Reason = f.Orders.JudgeRepeats(audit.Judge(e))
 	c.Lost = e.Lost
 	switch {
-	case c.sound() && f.Missed != "": // a break that was seen is a break, struck or not
+	case c.sound() && f.Missed != "": // an observed violation counts, with or without the fault
 		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
 	case c.sound() && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
 }
 
-// sound reports whether no break was seen.
+// sound reports whether no violation was seen.
 func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive }
 
-// unsure reports whether it contradicts its promise by when things happened alone.
+// unsure reports whether the cell contradicts its promise only by the timing of events.
 func (c *Cell) unsure() bool {
 	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
 }
 
-// Sure plays a cell, and again what may be chance: a promised break that a crowd has
-// missed, and what contradicts the promise by when things happened alone. An error is
-// that of a play.
+// Sure plays a cell. It repeats the play if the result may be chance: if a burst missed a promised
+// violation, or if only timing contradicts the promise. An error comes from a play.
 func Sure(play func() (Cell, error)) (Cell, error) {
 	cell, err := play()
 	for n := 1; err == nil && n < verdict.Crowds && cell.Promise.Misses(cell.Verdict); n++ {
@@ -145,9 +143,9 @@ func Sure(play func() (Cell, error)) (Cell, error) {
 	return again, nil
 }
 
-// confirms is the cell of a second play, after one that was unsure. If it does not show
-// the same, nothing is known, and the first play is what there is to look at: a machine may
-// have stood still. A break that needs no second play counts at once.
+// confirms combines a second play with an unsure first one. If the second shows something else, the
+// cell is inconclusive and keeps the first play's details, since the machine may have stood still.
+// A violation that needs no second play counts at once.
 func (c Cell) confirms(before Cell) Cell {
 	if !c.sound() && (!c.unsure() || c.Verdict == before.Verdict) {
 		return c
@@ -158,7 +156,7 @@ func (c Cell) confirms(before Cell) Cell {
 	return before
 }
 
-// evidence is the cell in a few sentences.
+// evidence describes the cell in a few sentences.
 func (c *Cell) evidence() string {
 	text := c.Reason
 	if o := c.TwoHolders; o != nil {
@@ -184,7 +182,7 @@ func (c *Cell) evidence() string {
 	return text
 }
 
-// Line is the cell in one line, for a person who waits for the next.
+// Line describes the cell in one line, for a person who waits for the next one.
 func (c Cell) Line() string {
 	text := fmt.Sprintf("%-15s %s under %s, %.1f s", presented{&c}.field().Terminal(marks(false)), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
 	if !c.OK {

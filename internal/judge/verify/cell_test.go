@@ -69,8 +69,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestDisturbed: a failover that no fault has asked for makes a cell inconclusive, but for
-// what a lock that Redis has forgotten does not explain.
+// TestDisturbed: a failover that no fault has caused makes a cell inconclusive. A violation that a
+// forgotten lock does not explain stays.
 func TestDisturbed(t *testing.T) {
 	for seen, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Oversold: verdict.Inconclusive, verdict.Stalled: verdict.Inconclusive,
@@ -170,8 +170,8 @@ func TestTwoHolders(t *testing.T) {
 	}
 }
 
-// TestTimeline: whose buyer hangs up holds on until the shop has released, and was
-// not killed; who was killed never tells.
+// TestTimeline: a buyer that hangs up holds its lock until its shop, unless killed, has released
+// it. A killed shop never reports a release.
 func TestTimeline(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// Processes is how many processes the crowd of a condition buys at; 0 for a condition
-// that is no crowd.
+// Processes returns how many processes a condition's rush uses, or 0 if the condition is not a
+// rush.
 func Processes(f promise.Condition) int {
 	switch f {
 	case promise.Rush, promise.Units, promise.TwoProducts:
@@ -22,28 +22,26 @@ func Processes(f promise.Condition) int {
 	return 0
 }
 
-// What the crowds ask for, and how many they are: enough to be in each other's way, and
-// well above what is on sale.
+// Sizes of the rushes: enough buyers to interfere with each other, and more demand than stock.
 const (
-	unitsStock, unitsBuyers = 201, 90 // who ask for 720; see sizes
+	unitsStock, unitsBuyers = 201, 90 // they ask for 720 units; see sizes
 	firstStock, secondStock = 30, 20
 	productsBuyers          = 100 // half of them for each
 	keyedStock, keyedOrders = 32, 36
 )
 
-// sizes of the orders under units. Of an odd stock one unit is left in the end, which is
-// enough for nobody; and before that large orders are refused while small ones can still
-// be served. So a guard that asks whether anything is left is seen, and a refusal that
-// keeps what it has taken, unless six times running a small order is the faster one.
+// sizes returns the sizes of the orders under units. With an odd stock one unit is left at the end,
+// too little for any order. Before that, large orders are refused while small ones can still be
+// served. This exposes a guard that only checks that something is left. It also exposes a refusal
+// that keeps its units, unless a small order is faster six times in a row.
 func sizes() []int64 { return []int64{2, 14} }
 
-// otherOf is a product beside another. Its name goes on where the other's ends: a key
-// that is looked for by its beginning is found for both.
+// otherOf returns the name of a second product. It extends the first name, so a key search by
+// prefix finds both.
 func otherOf(product string) string { return product + "/b" }
 
-// RunCrowd is rush.Run with the crowd of a condition, which is that of c where it is
-// nothing special. restart ends the first process and returns the address of its
-// successor.
+// RunCrowd calls rush.Run with the rush of a condition; by default that is c. restart ends the
+// first process and returns the address of its successor.
 func RunCrowd(
 	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
 ) (r rush.Result, err error) {
@@ -72,8 +70,8 @@ func (l *lane) crash(ctx context.Context) (url string, err error) {
 	return l.pair.A.URL(), nil
 }
 
-// apart ends the cell of two products of which a crowd has broken none: a buyer of the one is held
-// inside its section, and buyers of the other must not wait for it. The shop needs
+// apart completes the cell of two products after rushes without a violation: a buyer of one product
+// is held inside its section, and buyers of the other must not wait for it. The shop needs
 // failpoints for that.
 func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
 	if j.name != promise.TwoProducts || !cell.sound() {
@@ -105,7 +103,7 @@ func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts
 	return bed.Apart(ctx, otherOf(bed.Product))
 }
 
-// heldApart takes what came of a buyer of another product.
+// heldApart adds the result for buyers of another product.
 func (c *Cell) heldApart(f fault.Facts) {
 	switch {
 	case f.Stalled != "":

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// The groups of a document's cases, in the order of reading: what is wrong first,
-// what breaks as promised with its pictures, and what holds in a line each.
+// The groups of a document's cases in reading order: contradictions first, then promised violations
+// with their pictures, then one line for each cell that holds.
 const (
 	wrong = iota
 	breaks
@@ -31,7 +31,7 @@ func (r Report) lead() string {
 	return fmt.Sprintf("%s on the %s engine", text, r.Engine)
 }
 
-// notPromised is a sentence for each reason why cells are without a promise.
+// notPromised returns a sentence for each reason for missing promises.
 func (r Report) notPromised() (notes []string) {
 	type key struct{ why, strategy string }
 	var whys []string
@@ -59,7 +59,7 @@ func (r Report) notPromised() (notes []string) {
 	return notes
 }
 
-// Document is the report as any format shows it. command is what made it.
+// Document returns the report for all formats. command is the command of the run.
 func (r Report) Document(command string) (report.Document, error) {
 	sorted := r.Sort()
 	d := report.Document{
@@ -109,7 +109,7 @@ func (r Report) Document(command string) (report.Document, error) {
 	return d, nil
 }
 
-// matrix is the strategies by the faults.
+// matrix returns the table of strategies by faults.
 func (r Report) matrix() report.Table {
 	strategies, faults := axes(r.Cells)
 	t := report.Table{
@@ -133,15 +133,15 @@ func (r Report) matrix() report.Table {
 	return t
 }
 
-// presented is a cell as a table or a page shows it.
+// presented is a cell with methods for tables and pages.
 type presented struct{ *Cell }
 
-// field is the cell in the matrix.
+// field returns the cell in the matrix.
 func (c presented) field() report.Cell {
 	return report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
 }
 
-// shown is the verdict, or that there is none.
+// shown returns the verdict, or a text if there is none.
 func (c presented) shown() string {
 	if c.HarnessError != "" {
 		return "harness error"
@@ -163,7 +163,7 @@ func (c presented) status() report.Status {
 	return report.Breaks
 }
 
-// document is the cell as a case, with its pictures.
+// document returns the cell as a case, with its pictures.
 func (c presented) document(p *pictures) (report.Case, error) {
 	one := report.Case{
 		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
@@ -213,7 +213,7 @@ func (c presented) document(p *pictures) (report.Case, error) {
 	return one, nil
 }
 
-// small is what a page says of a cell beside its evidence.
+// small returns additional lines of a cell for a page.
 func small(c *Cell) (lines []string) {
 	if c.Linearizable == linear.Yes {
 		lines = append(lines, "Linearizable.")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNotPromised: a reason stands there once, with all that it is the reason of.
+// TestNotPromised: each reason appears once, with all its conditions.
 func TestNotPromised(t *testing.T) {
 	t.Parallel()
 	r := Report{Cells: []Cell{

@@ -16,40 +16,39 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A Witness is the simplest schedule that an exploration saw break, with two drawings of it.
+// A Witness is the simplest violating schedule of an exploration, with two drawings.
 type Witness struct {
 	recorded
 	Text    string `json:"text"`    // a table, one step a row
 	Mermaid string `json:"mermaid"` // a sequence diagram
 }
 
-// recorded is a witness without its MarshalJSON, which would drop the drawings.
+// recorded is a witness without its MarshalJSON method, which would drop the drawings.
 type recorded explore.Witness
 
-// eventOf is the one event of an exploration's column.
+// eventOf maps an exploration's column to its event.
 var eventOf = map[promise.Condition]explore.Event{
 	promise.ExploreExpire: explore.Expire,
 	promise.ExploreCrash:  explore.Crash,
 	promise.ExploreForget: explore.Forget,
 }
 
-// Of an exploration.
+// Limits of an exploration.
 const (
 	exploredBuyers  = 2
 	exploredProduct = "explored"
 
-	// searchBudget is of one search; one that is not complete by then has shown
-	// nothing. Those here take some seconds, on a machine that has nothing else to do.
+	// searchBudget limits one search. An incomplete search proves nothing. These searches take some
+	// seconds on an idle machine.
 	searchBudget = 10 * time.Minute
 
-	// few is how many runs a search with so many preemptions may take for one with
-	// one more to follow.
+	// few limits the runs of a search for which a search with one more preemption follows.
 	few = 40
 )
 
-// Explore plays a cell of the explorer: it raises the number of preemptions until
-// an order breaks, so that the witness is a simple one, and says how far it went.
-// How far is a matter of the strategy and not of time.
+// Explore plays a cell of the explorer. It raises the number of preemptions until a schedule
+// breaks, so that the witness is simple, and says how far it went. The limit depends on the
+// strategy and not on time.
 func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
 	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}
@@ -83,7 +82,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	return c, nil
 }
 
-// exploreCommand is the exploration of a cell as a command of its own.
+// exploreCommand returns the command that repeats the exploration of a cell.
 func exploreCommand(e *engine.Engine, entry lockstrategy.Entry, f promise.Condition) string {
 	line := command(e, entry)
 	if event, ok := eventOf[f]; ok {
@@ -92,12 +91,12 @@ func exploreCommand(e *engine.Engine, entry lockstrategy.Entry, f promise.Condit
 	return line
 }
 
-// replayOf is the command that shows a witness again.
+// replayOf returns the command that shows a witness again.
 func replayOf(e *engine.Engine, strategy string, w *explore.Witness) string {
 	return explore.Replay(strategy, engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis), w)
 }
 
-// command begins the command that explores a strategy on an engine.
+// command returns the beginning of an explore command for a strategy on an engine.
 func command(e *engine.Engine, entry lockstrategy.Entry) string {
 	line := "shop explore " + entry.Name + engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis)
 	if n := parts(entry); n > 0 {
@@ -106,8 +105,8 @@ func command(e *engine.Engine, entry lockstrategy.Entry) string {
 	return line
 }
 
-// parts is explore.Config.Parts: where a strategy divides the stock, its buyers are to meet at
-// the rows, and not at the product's, from which the first moves the units.
+// parts returns explore.Config.Parts. If a strategy divides the stock, its buyers should meet at
+// the part rows and not at the product's row, from which the first buyer moves the units.
 func parts(entry lockstrategy.Entry) int64 {
 	if entry.Left != nil {
 		return 2
@@ -115,23 +114,22 @@ func parts(entry lockstrategy.Entry) int64 {
 	return 0
 }
 
-// exploration is the searches of one cell, and what the last of them found.
+// exploration is the searches of one cell and the last result.
 type exploration struct {
 	explore.Config
 	result explore.Result
-	never  bool // there was nothing that the event could strike
+	never  bool // the event could never take effect
 }
 
-// run raises the number of preemptions until an order breaks, so that the witness is a
-// simple one, or until there is no order left, or a level has taken so many runs that the
-// next would take too long. How far it goes is a matter of the strategy and of no
-// machine's speed: a level is searched whole.
+// run raises the number of preemptions until a schedule breaks, no schedule is left, or the next
+// level would take too many runs. Each level is searched completely, so the extent depends on the
+// strategy and not on the machine's speed.
 //
-// Order alone is searched to two preemptions at least, since a lock that needs a majority
-// and takes less breaks there; an event may come at any step and takes one. Where a buyer
-// has several commands on the way, to the nodes of a lock or by a worker of its own, the
-// orders are too many: order alone ends with two, an event with none, and buyer 1 begins. A
-// break that is promised there is looked for with one, until it is found.
+// Without an event the search reaches at least two preemptions, since a majority lock that needs
+// too few nodes breaks there. With an event it reaches one. If a buyer has several commands in
+// flight, to the nodes of a lock or by a worker, there are too many schedules. The search then ends
+// with two preemptions, or none with an event, and buyer 1 begins. A promised violation is searched
+// with one preemption until it is found.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	x.Symmetry = wide
@@ -151,7 +149,7 @@ func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 		x.never = len(x.result.Never) > 0
 		switch {
 		case x.result.Whole:
-			x.Bound, x.result.Explored = -1, x.result.All // by the states that are known, also of more preemptions
+			x.Bound, x.result.Explored = -1, x.result.All // known states cover any number of preemptions
 			return nil
 		case x.Bound >= least && (wide || x.result.Runs > few):
 			return nil
@@ -169,7 +167,7 @@ func (x *exploration) search(ctx context.Context) (err error) {
 	return err
 }
 
-// verdict: that no order breaks takes all of them, and more than one.
+// verdict returns the verdict. "Holds" requires a complete search with more than one schedule.
 func (x *exploration) verdict() (verdict.Verdict, string) {
 	switch {
 	case x.result.Witness != nil:
@@ -184,7 +182,7 @@ func (x *exploration) verdict() (verdict.Verdict, string) {
 	return verdict.Holds, "no order breaks"
 }
 
-// extent is how far it went, in words that claim no more.
+// extent says how far the search went, and claims no more.
 func (x *exploration) extent() string {
 	of := "of at most " + explore.Count(x.Bound, "preemption")
 	switch {
@@ -198,7 +196,7 @@ func (x *exploration) extent() string {
 	return fmt.Sprintf("%d of the %d schedules %s break", x.result.Violations, x.result.Explored, of)
 }
 
-// replay is the line that shows the witness again, or searches as far again.
+// replay returns the command that shows the witness again, or repeats the search.
 func (x *exploration) replay() string {
 	if w := x.result.Witness; w != nil {
 		return replayOf(x.Engine, x.Strategy.Name, w)
@@ -213,7 +211,7 @@ func (x *exploration) replay() string {
 	return line
 }
 
-// witnessed draws the witness, and takes the books from its last step.
+// witnessed draws the witness and copies stock and records from its last step.
 func (c *Cell) witnessed(w *explore.Witness) error {
 	var text, mermaid strings.Builder
 	if err := errors.Join(w.Text(&text, exploredBuyers), w.Mermaid(&mermaid, exploredBuyers)); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestExplore: a break has a witness and the line that shows it again; that there
-// is none says how far it went; an event that cannot come has shown nothing.
+// TestExplore: a violation has a witness and the command that shows it again. Without a violation
+// the cell says how far the search went. An event that cannot occur proves nothing.
 func TestExplore(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
@@ -56,11 +56,11 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// freeing is a lock of one key above a statement that would need none: the stock is right
+// freeing is a lock of one key around a statement that needs no lock, so the stock is right
 // whatever the lock does.
 type freeing struct {
 	lockstrategy.Deps
-	blind bool // it deletes the key of any holder
+	blind bool // whether it deletes any holder's key
 }
 
 func (s freeing) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -87,8 +87,8 @@ func (s freeing) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 
 const freeIfOwn = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
 
-// TestExploreFreesAnothers: a lock that frees another's is a break, though no unit is sold
-// twice, unless that is known of it; and one that compares first is none.
+// TestExploreFreesAnothers: releasing another holder's lock is a violation even if no unit is sold
+// twice, unless it is known of the lock. A lock that compares first has no violation.
 func TestExploreFreesAnothers(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
@@ -122,9 +122,8 @@ func TestExploreFreesAnothers(t *testing.T) {
 	}
 }
 
-// TestExplored: every strategy whose servers the explorer has gates for is
-// explored, and an event is asked about wherever order alone is promised to hold
-// and what it strikes is there.
+// TestExplored: every strategy whose servers have gates is explored. Each event is tried if order
+// alone is promised to hold and the event can take effect.
 func TestExplored(t *testing.T) {
 	cells := map[promise.Condition]int{}
 	for _, entry := range lockstrategy.All() {
@@ -139,7 +138,7 @@ func TestExplored(t *testing.T) {
 			}
 		}
 	}
-	atLeast := map[promise.Condition]int{ // those of the catalogue when this was written: none may drop out
+	atLeast := map[promise.Condition]int{ // counts at the time of writing: the number must not fall
 		promise.Explore: 24, promise.ExploreExpire: 10, promise.ExploreCrash: 21, promise.ExploreForget: 13,
 	}
 	for f, n := range atLeast {

@@ -12,21 +12,21 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A FirstUse is the crowd of promise.FirstUse: many new products at once, each touched
-// for the first time by all its buyers at the same moment. What a strategy makes when it
-// first sees a product, a lock or a line, is then made by several buyers at once.
+// A FirstUse is the burst of promise.FirstUse: many new products at once, each used for the first
+// time by all its buyers at the same moment. Several buyers then create a product's lock or queue
+// at once.
 type FirstUse struct {
 	URL      string // of a shop that was just started
 	Strategy string
 	Auditor  rush.Auditor
-	// Shelve puts units of a new product on sale, and not through that shop.
+	// Shelve puts units of a new product on sale without that shop.
 	Shelve  func(ctx context.Context, product string, units int64) error
 	Timeout time.Duration // of one request
 
-	overlap int // most buyers of one product inside at once, so far
+	overlap int // maximum number of concurrent buyers of one product so far
 }
 
-// FirstUseBuyers are those of one product of a first use, more than there are units.
+// FirstUseBuyers is the number of buyers for each product, more than there are units.
 const FirstUseBuyers = 4
 
 const (
@@ -34,8 +34,8 @@ const (
 	firstUseStock    = 1
 )
 
-// Play sends one crowd, and adds what it showed to the cell. round makes its products
-// new. An error is one of the harness.
+// Play sends one burst and adds its result to the cell. round makes the product names unique. An
+// error comes from the harness.
 func (f *FirstUse) Play(ctx context.Context, round int, c *Cell) error {
 	names := make([]string, firstUseProducts)
 	for i := range names {
@@ -64,7 +64,7 @@ func (f *FirstUse) Play(ctx context.Context, round int, c *Cell) error {
 	return nil
 }
 
-// crowd is all buyers of one product.
+// crowd sends all buyers of one product.
 func (f *FirstUse) crowd(ctx context.Context, name string) []buyers.Answer {
 	all := make([]buyers.Buyer, FirstUseBuyers)
 	for i := range all {
@@ -74,8 +74,8 @@ func (f *FirstUse) crowd(ctx context.Context, name string) []buyers.Answer {
 	return sender.AtOnce(ctx, all)
 }
 
-// judge judges one product. The cell keeps the first break; it holds when no product
-// breaks and one has shown that it holds.
+// judge judges one product. The cell keeps the first violation. It holds if no product breaks and
+// at least one proves that it holds.
 func (f *FirstUse) judge(ctx context.Context, name string, answers []buyers.Answer, c *Cell) error {
 	audited, err := f.Auditor.Audit(ctx, name)
 	if err != nil {

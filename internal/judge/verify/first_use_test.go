@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// oneSale are the books of a product whose only unit a has bought.
+// oneSale is an auditor of a product whose only unit a has bought.
 type oneSale struct{}
 
 func (oneSale) Audit(context.Context, string) (audit.Report, error) {
@@ -22,8 +22,8 @@ func (oneSale) Sales(context.Context, string) (map[int64]audit.Sale, error) {
 	return map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}}, nil
 }
 
-// TestFirstUse: buyers who were sent at once and let in one after the other have shown
-// nothing, and buyers who were inside at once have.
+// TestFirstUse: buyers that were sent at once but admitted one after the other prove nothing.
+// Buyers that were inside at once do.
 func TestFirstUse(t *testing.T) {
 	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
 	buy := func(who string, outcome purchase.Outcome, id, from, to int64) buyers.Answer {

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// FuzzRace: what a shop wrote is no race, or one that is told in one line.
+// FuzzRace: a shop's output contains no race, or one that is reported in one line.
 func FuzzRace(f *testing.F) {
 	f.Add(raceReport)
 	f.Add("fatal error: concurrent map writes\n\ngoroutine 7 [running]:\n")

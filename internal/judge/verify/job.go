@@ -10,17 +10,17 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// job is a cell that is to be played.
+// job is a cell to play.
 type job struct {
 	strategy Strategy
 	name     promise.Condition
 	fault    fault.Fault // zero for a rush
 
-	play, plays int // which of how many; both 0 when there is one
+	play, plays int // number of this play, and of all plays; both 0 if there is only one
 }
 
-// jobs are the cells in the order of the matrix; a fault that a strategy has no
-// server for is no cell.
+// jobs returns the cells in the order of the matrix. A fault that does not affect a strategy gives
+// no cell.
 func (c Config) jobs() (all []job) {
 	faults := map[promise.Condition]fault.Fault{}
 	for _, f := range fault.All() {
@@ -36,7 +36,7 @@ func (c Config) jobs() (all []job) {
 	return all
 }
 
-// needs is the flag with which the condition can be played; "" where it can be as it is.
+// needs returns the flag that the condition requires, or "".
 func (c Config) needs(f promise.Condition) string {
 	if on := promise.On(f); on != "" && on != c.database() {
 		return "--local-db " + on
@@ -47,16 +47,16 @@ func (c Config) needs(f promise.Condition) string {
 	return ""
 }
 
-// database is the dialect.
+// database returns the dialect.
 func (c Config) database() string {
 	server, err := localserver.DatabaseNamed(c.LocalDB)
 	if err != nil {
-		return "" // as StartServers will say
+		return "" // StartServers will report the error
 	}
 	return dialect.Kind(server.Database)
 }
 
-// file is the name of the cell's history.
+// file returns the name of the cell's history file.
 func (j job) file() string {
 	if j.plays == 0 {
 		return string(j.name) + ".ndjson"
@@ -64,5 +64,5 @@ func (j job) file() string {
 	return fmt.Sprintf("%s-%03d.ndjson", j.name, j.play+1)
 }
 
-// productOf a cell is its own.
+// productOf returns the product of a cell, which no other cell uses.
 func productOf(j job) string { return fmt.Sprintf("verify-%s-%s", j.strategy.Name, j.name) }

@@ -42,14 +42,13 @@ type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
-	subject string // what the pair was started for
+	subject string // the subject that the pair was started for
 	needs   []lockstrategy.Need
 	times   fault.Times // of the pair
 }
 
-// play plays one cell. The shops are new after each fault: what a fault did to
-// a pool or a client must not be another cell's. An error is one of the servers, or
-// ctx's.
+// play plays one cell. After each fault the shops are started anew, since a fault's effect on a
+// pool or a client must not reach another cell. An error comes from the servers or from ctx.
 func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
@@ -106,12 +105,11 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// undisturbedTries is how often a cell is played in which Redis failed over by itself.
+// undisturbedTries is how often a cell is played if Redis fails over by itself.
 const undisturbedTries = 3
 
-// once is one play of a cell, the first or a later one: that has shops and a history of
-// its own. It was disturbed if its strategy uses Redis, which failed over though nothing had
-// struck it; then it has shown nothing.
+// once plays a cell once, with shops and a history of its own. isDisturbed reports that the
+// strategy uses Redis, and Redis failed over without a fault; the play then proves nothing.
 func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, isDisturbed bool, _ error) {
 	if play > 1 {
 		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
@@ -135,8 +133,8 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, is
 	return cell, cell.disturbed(why), err
 }
 
-// disturbed makes the cell inconclusive where Redis failed over by itself, which is why; ""
-// where it did not. What no lock that was forgotten explains stays as it was seen.
+// disturbed makes the cell inconclusive if Redis failed over by itself, for the reason why; ""
+// means that it did not. A violation that a forgotten lock does not explain stays.
 func (c *Cell) disturbed(why string) bool {
 	if why == "" || slices.Contains([]verdict.Verdict{verdict.Lost, verdict.Diverged, verdict.Duplicated}, c.Verdict) {
 		return false
@@ -146,13 +144,13 @@ func (c *Cell) disturbed(why string) bool {
 	return true
 }
 
-// record plays the cell with its history written down, and judges by both.
+// record plays the cell, records its history, and judges by both.
 func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	log, err := history.NewLog(cell.History)
 	if err != nil {
 		return err
 	}
-	if j.name != promise.Duplicates { // one purchaser buys at two processes at once there, which no history can tell apart
+	if j.name != promise.Duplicates { // there, one purchaser buys at two processes at once, which a history cannot distinguish
 		l.pair.RecordTo(log)
 	}
 	if j.fault.Inject == nil {
@@ -187,9 +185,8 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// restart starts another pair of shops. A shop asks its servers once when it
-// starts and ends when one does not answer in time, which a busy machine's may not:
-// it is tried again, since nothing is judged yet.
+// restart starts another pair of shops. A shop exits if a server does not answer in time at its
+// start, which may happen on a busy machine. Nothing is judged yet, so restart tries again.
 func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
 	for tries := 0; tries == 0 || err != nil && tries < 3 && ctx.Err() == nil; tries++ {
 		l.pair.Stop()
@@ -208,7 +205,7 @@ func (l *lane) missing(s Strategy) string {
 	return ""
 }
 
-// rush sends the crowd of a condition, to one process or to two.
+// rush sends the rush of a condition, to one process or to two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:Processes(j.name)]
 	shelf := rush.Target{BaseURL: urls[0]}
@@ -223,14 +220,14 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// strike plays a fault and judges what came of it.
+// strike injects a fault and judges the result.
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
 	bed := &fault.Testbed{
 		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
 		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times, Confirmed: l.RedisWait > 0,
 	}
 	facts, err := bed.Play(ctx, j.fault)
-	l.pair.A, l.pair.B = bed.A, bed.B // a shop that was restarted has a successor
+	l.pair.A, l.pair.B = bed.A, bed.B // a restarted shop has a successor
 	if err != nil {
 		return err
 	}

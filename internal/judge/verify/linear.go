@@ -12,15 +12,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// buysIn reads the buys of a product in a history: what the shops saw of each, those
-// that never returned included.
+// buysIn returns the buys of a product in a history, as the shops saw them, including those that
+// never returned.
 func buysIn(events []history.Event, product string) (buys []linear.Buy, stock int64) {
 	events = slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Product != product })
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	open := map[string]int{}
 	for _, e := range events {
 		switch e.Kind {
-		case history.Restocked: // stock and records start afresh
+		case history.Restocked: // stock and records start again
 			buys, stock = nil, e.Amount
 			clear(open)
 		case history.Call:
@@ -41,9 +41,9 @@ func buysIn(events []history.Event, product string) (buys []linear.Buy, stock in
 	return buys, stock
 }
 
-// linear checks the history of a cell. Stock and records that agree do not make up for answers
-// that no order of the buys explains: the verdict says so. linear draws one that was not put in order
-// beside the file of its events, where there is one: the longest part that was.
+// linear checks the history of a cell. Even if stock and records are right, some order of the buys
+// must explain the answers; otherwise the verdict says so. If the cell has a history file, linear
+// draws a picture next to it, with the longest part for which an order exists.
 func (c *Cell) linear(buys []linear.Buy, stock int64) error {
 	counts := countsOf(c.Strategy)
 	c.Linearizable = linear.Check(buys, stock, counts, linear.Timeout)

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestBuysIn: a history's buys, from the last restock on; who never returned is
-// of unknown fate until the records say.
+// TestBuysIn: a history's buys since the last restock. The records decide about a buy that never
+// returned.
 func TestBuysIn(t *testing.T) {
 	at := func(ms int64, kind history.Kind, who string, outcome purchase.Outcome) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(ms), Purchaser: who, Outcome: string(outcome)}
@@ -23,11 +23,11 @@ func TestBuysIn(t *testing.T) {
 	restock := at(5, history.Restocked, "", "")
 	restock.Amount = 3
 	buys, stock := buysIn([]history.Event{
-		at(9, history.Return, "b", purchase.SoldOut), // another process's pipe came first
+		at(9, history.Return, "b", purchase.SoldOut), // the other process's pipe was faster
 		at(1, history.Call, "old", ""), restock,
 		at(6, history.Call, "a", ""), at(7, history.Call, "b", ""), at(8, history.Call, "c", ""), at(8, history.Call, "d", ""),
 		at(10, history.Return, "a", purchase.Sold), at(11, history.Return, "d", purchase.Unknown),
-		{Kind: history.Call, At: time.UnixMilli(12), Product: "pear", Purchaser: "e"}, // is another counter
+		{Kind: history.Call, At: time.UnixMilli(12), Product: "pear", Purchaser: "e"}, // another counter
 	}, "")
 	if len(buys) != 4 || stock != 3 {
 		t.Fatalf("%d buys, stock %d: %+v", len(buys), stock, buys)
@@ -47,8 +47,8 @@ func TestBuysIn(t *testing.T) {
 	}
 }
 
-// TestNotLinear: books that agree do not cover for answers that no order explains.
-// The cell is red, says so, and has its picture.
+// TestNotLinear: right stock and records do not excuse answers that no order explains. The cell is
+// red, says so, and has a picture.
 func TestNotLinear(t *testing.T) {
 	one := int64(1)
 	buys := []linear.Buy{

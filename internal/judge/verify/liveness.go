@@ -7,10 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// bound sets how soon after the fault somebody else was to be sold a unit: within
-// allowed of the moment from which nothing of the fault stood in the way, when
-// the last blow was struck or the holder went on. It is written beside what was
-// seen and decides no verdict: a machine may be slow.
+// bound sets the limit for the next sale to another buyer: allowed after the end of the fault's
+// effect, which is its last action or the moment at which the holder went on. The limit is reported
+// next to the observation and does not affect the verdict, since a machine may be slow.
 func (c reading) bound(allowed time.Duration) {
 	var struck, free time.Time
 	for _, e := range c.events {
@@ -29,7 +28,7 @@ func (c reading) bound(allowed time.Duration) {
 	}
 }
 
-// liveness is the comparison in words, "" where nothing was struck.
+// liveness describes the comparison; "" without a fault.
 func liveness(c *Cell) string {
 	switch {
 	case c.BoundMS == 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// TestLiveness: the bound counts from the last moment at which something of the
-// fault stood in the way; what comes later is said to be late, and no more.
+// TestLiveness: the limit counts from the end of the fault's effect. A later sale is reported as
+// late, without an effect on the verdict.
 func TestLiveness(t *testing.T) {
 	at := func(ms int, kind history.Kind, who, outcome string) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(int64(1000 + ms)), Purchaser: who, Outcome: outcome}

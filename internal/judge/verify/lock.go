@@ -9,21 +9,21 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// LockRules are what a strategy's lock promises under one condition, by itself: stock
-// and records that are right do not make up for it. The zero value promises nothing.
+// LockRules are the promises of a strategy's lock under one condition, apart from stock and
+// records. The zero value promises nothing.
 type LockRules struct {
-	Excludes bool // nobody holds it beside a holder
-	Keeps    bool // a holder keeps it to the end of its section
+	Excludes bool // there is at most one holder at a time
+	Keeps    bool // a holder keeps the lock to the end of its section
 }
 
-// judgeLock judges the history of the lock: when it was acquired, released, and known to
-// be lost. A run in which stock or records broke says more, and stays as it is; one of a
-// strategy that reports no lock has nothing to be judged here.
+// judgeLock judges the history of the lock: when it was acquired, released, and known to be lost.
+// It keeps a violation of stock or records, which says more. It has nothing to judge if the
+// strategy reports no lock.
 //
-// It compares times of several processes, which is sound on one machine: a holder reports
-// that it has acquired after it has, and that it releases before it does. Only a loss may
-// be reported late, by a process that a busy machine keeps waiting. So a loss that was
-// known within a quarter of a lease after somebody else came in shows nothing.
+// It compares times of several processes, which is valid on one machine: a holder reports an
+// acquisition after it, and a release before it. Only a loss may be reported late, by a process on
+// a busy machine. A loss that is known within a quarter of a lease after another holder came in
+// therefore proves nothing.
 func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	if !c.sound() {
 		return
@@ -45,9 +45,8 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// besides is the first pair of which one came in beside the other, or the first where that
-// is no proof. A buyer whose process was killed holds nothing any more that it could
-// write with.
+// besides returns the first pair of overlapping holdings (two), or the first pair that is no proof
+// (late). A buyer whose process was killed holds nothing any more, since it cannot write.
 func besides(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
@@ -67,7 +66,7 @@ func besides(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	return nil, late
 }
 
-// lost is the first holding that ended since the lease was gone.
+// lost returns the first holding that ended because the lease was lost.
 func lost(holdings []Holding) *Holding {
 	for _, h := range holdings {
 		if h.Ended == string(history.Lost) || h.Ended == endedNotHeld {
@@ -77,8 +76,8 @@ func lost(holdings []Holding) *Holding {
 	return nil
 }
 
-// freedAnothers judges that a buyer deleted the lock of another in n schedules. It is a
-// break unless it is known of the lock: what the stock came to was luck.
+// freedAnothers handles n schedules in which a buyer deleted another buyer's lock. That is a
+// violation unless it is known of the lock, since only luck kept the stock right.
 func freedAnothers(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", explore.Count(n, "schedule"))
 	if known {

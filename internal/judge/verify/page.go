@@ -112,7 +112,7 @@ func (r Report) row(strategy string, conditions []promise.Condition) []report.Ce
 type group struct {
 	seen       string
 	conditions []promise.Condition
-	short      string // what a page shows in place of the conditions; "" for their names
+	short      string // shown on a page instead of the conditions; "" for their names
 }
 
 type groups []*group

@@ -11,8 +11,8 @@ import (
 //go:embed pictures.html
 var drawings string
 
-// pictures draws what a page shows of a cell: who held the lock when, and the
-// schedule that broke it.
+// pictures draws a cell's pictures for a page: the holders of the lock over time, and the violating
+// schedule.
 type pictures struct{ template *template.Template }
 
 func newPictures() (*pictures, error) {
@@ -20,13 +20,13 @@ func newPictures() (*pictures, error) {
 	return &pictures{t}, err
 }
 
-// holders is the timeline of a cell, which has one, as SVG.
+// holders draws the timeline of a cell as SVG. The cell must have one.
 func (p *pictures) holders(c Cell) (template.HTML, error) { return p.draw("holders", bars(c)) }
 
-// sequence is a witness as SVG.
+// sequence draws a witness as SVG.
 func (p *pictures) sequence(w *Witness) (template.HTML, error) { return p.draw("sequence", draw(w)) }
 
-// draw executes a template, which escapes what it is given.
+// draw executes a template, which escapes its data.
 func (p *pictures) draw(name string, what any) (template.HTML, error) {
 	var b strings.Builder
 	err := p.template.ExecuteTemplate(&b, name, what)
@@ -38,7 +38,7 @@ type chart struct {
 	Height int
 	Bars   []bar
 	Ticks  []tick
-	Struck *float64 // where the fault struck
+	Struck *float64 // time of the fault
 }
 
 // A bar is a holding on a line of 900 units.
@@ -46,7 +46,7 @@ type bar struct {
 	Holding
 	Y, TextY int
 	X, Width float64
-	Twice    bool // somebody else held at the same time
+	Twice    bool // whether another buyer held at the same time
 }
 
 type tick struct {
@@ -56,12 +56,12 @@ type tick struct {
 
 // Measures of the chart.
 const (
-	chartLeft  = 150.0 // names stand there
+	chartLeft  = 150.0 // width of the names
 	chartWidth = 750.0
 	barGap     = 24
 )
 
-// bars lays the timeline out, which has a holding at least.
+// bars lays out the timeline, which must have at least one holding.
 func bars(c Cell) *chart {
 	first, last := c.Timeline[0].FromMS, 0.0
 	for _, h := range c.Timeline {
@@ -87,7 +87,7 @@ func bars(c Cell) *chart {
 	return d
 }
 
-// ticks are some round numbers between two.
+// ticks returns some round numbers between from and to.
 func ticks(from, to float64) (all []float64) {
 	step := math.Pow(10, math.Floor(math.Log10(max(to-from, 1))))
 	for (to-from)/step < 4 {

@@ -6,11 +6,11 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Race makes the cell one of a data race. report is what the race detector of the Go
-// toolchain wrote; "" where it wrote nothing, and then the cell stays what it is.
+// Race marks the cell as one with a data race. report is the output of Go's race detector; ""
+// leaves the cell unchanged.
 //
-// A race is a contradiction, whatever stock and records say: a program that has one
-// may do anything the next time (The Go Memory Model, https://go.dev/ref/mem).
+// A race contradicts every promise, whatever stock and records say: such a program may do anything
+// the next time (The Go Memory Model, https://go.dev/ref/mem).
 func (c *Cell) Race(report string) {
 	first := firstRace(report)
 	if first == nil {
@@ -22,17 +22,17 @@ func (c *Cell) Race(report string) {
 	c.Evidence = c.evidence()
 }
 
-// raceMarks begin the reports: of the detector, and of the runtime, which notices some
-// unguarded maps by itself and ends the program.
+// raceMarks are the first lines of reports: from the detector, and from the runtime, which detects
+// some unguarded maps and ends the program.
 var raceMarks = []string{"WARNING: DATA RACE", "fatal error: concurrent map"}
 
-// raceFrames are those of a stack that are kept: below them are the libraries that serve.
+// raceFrames is the number of stack frames that are kept. The frames below belong to the HTTP
+// libraries.
 const raceFrames = 5
 
-// firstRace is the first report: its two accesses, each with its stack; nil when there
-// is none.
+// firstRace returns the first report: its two accesses with their stacks; nil if there is none.
 func firstRace(text string) (lines []string) {
-	stack := 0 // lines of this one so far
+	stack := 0 // lines of the current stack
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		begins := false
@@ -54,8 +54,8 @@ func firstRace(text string) (lines []string) {
 	return lines
 }
 
-// inOneLine is a report as "Write by goroutine 8: F file.go:9; Previous write ...": of
-// each stack the first frame that is not the runtime's.
+// inOneLine formats a report as "Write by goroutine 8: F file.go:9; Previous write ...". It takes
+// the first frame of each stack outside the runtime.
 func inOneLine(report []string) string {
 	var accesses []string
 	named := true
@@ -79,8 +79,8 @@ func inOneLine(report []string) string {
 	return strings.Join(accesses, "; ")
 }
 
-// place is a frame's "/home/me/oversell/internal/lockstrategy/keyed/keyed.go:45 +0x1c" without the
-// folders that say nothing.
+// place shortens a frame's path, such as "/home/me/oversell/internal/lockstrategy/keyed/keyed.go:45
+// +0x1c".
 func place(line string) string {
 	path, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if parts := strings.Split(path, "/"); len(parts) > 2 {

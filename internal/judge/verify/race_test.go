@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// raceReport is of a map that two goroutines write.
+// raceReport reports a map that two goroutines write.
 const raceReport = `==================
 WARNING: DATA RACE
 Write at 0x00c00009c030 by goroutine 85:
@@ -32,8 +32,8 @@ WARNING: DATA RACE
 Read at 0x00c00009c099 by goroutine 90:
 `
 
-// TestRace: a report of the detector or of the runtime is a contradiction with its first
-// race as evidence; other words are none.
+// TestRace: a report of the detector or of the runtime contradicts the promise, with its first race
+// as evidence. Other output does not.
 func TestRace(t *testing.T) {
 	for name, c := range map[string]struct{ report, want string }{
 		"the detector's": {raceReport, "Write by goroutine 85: keyed.(*Map[go.shape.string]).Use() keyed/keyed.go:44; Previous write by goroutine 86: keyed.(*Map[go.shape.string]).Use() keyed/keyed.go:44"},

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// repeated is the jobs n times: a whole run, and then another.
+// repeated returns the jobs n times: one whole run after the other.
 func repeated(jobs []job, n int) (all []job) {
 	for play := range max(1, n) {
 		for _, j := range jobs {
@@ -23,8 +23,7 @@ func repeated(jobs []job, n int) (all []job) {
 	return all
 }
 
-// merge makes a cell of each strategy under each fault out of its plays, those
-// that were not played left away.
+// merge combines the plays of each strategy under each fault into a cell. It ignores nil plays.
 func merge(played []*Cell) (cells []Cell) {
 	byCell := map[[2]string][]Cell{}
 	var order [][2]string
@@ -44,10 +43,9 @@ func merge(played []*Cell) (cells []Cell) {
 	return cells
 }
 
-// merged is the play that shows most, the first that contradicts or else the
-// first that could not be judged or has shown nothing, with what all of them have shown: a cell is as
-// promised when every play is. Under a promise that is a verdict that does not
-// change.
+// merged returns the most informative play: the first contradiction, otherwise the first that
+// failed or is inconclusive. It adds the verdicts of all plays. A cell is as promised if every play
+// is. Under a promise of one verdict, that verdict must not change.
 func merged(plays []Cell) Cell {
 	if len(plays) == 1 {
 		return plays[0]
@@ -76,7 +74,7 @@ func merged(plays []Cell) Cell {
 	return cell
 }
 
-// tallied says how often each verdict was seen, the most frequent first.
+// tallied lists how often each verdict was seen, the most frequent first.
 func tallied(verdicts map[verdict.Verdict]int) string {
 	seen := slices.SortedFunc(maps.Keys(verdicts), func(a, b verdict.Verdict) int {
 		return cmp.Or(cmp.Compare(verdicts[b], verdicts[a]), cmp.Compare(a, b))
@@ -88,8 +86,8 @@ func tallied(verdicts map[verdict.Verdict]int) string {
 	return strings.Join(counts, ", ")
 }
 
-// counted is what the matrix shows: the verdict, or the counts of a cell that was
-// played more than once.
+// counted returns the matrix text: the verdict, or the counts of a cell that was played more than
+// once.
 func (c presented) counted() string {
 	if len(c.Verdicts) > 0 && c.HarnessError == "" {
 		return tallied(c.Verdicts)

@@ -7,8 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestMerge: a cell is as promised when every play is, and shows the play that
-// is not.
+// TestMerge: a cell is as promised if every play is. Otherwise it shows the play that is not.
 func TestMerge(t *testing.T) {
 	play := func(promise, seen verdict.Verdict) *Cell {
 		c := &Cell{Strategy: "redis", Fault: "pause", Promise: promise, Verdict: seen, Acknowledged: 10, Evidence: "seen " + string(seen)}
@@ -22,7 +21,7 @@ func TestMerge(t *testing.T) {
 		for _, v := range seen {
 			all = append(all, play(promise, v))
 		}
-		return append(all, nil) // one that was not played any more
+		return append(all, nil) // a job that was not played
 	}
 	for _, c := range []struct {
 		name  string

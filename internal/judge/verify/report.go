@@ -16,23 +16,23 @@ import (
 
 // A Report is what `shop verify --json` writes.
 type Report struct {
-	Engine     string    `json:"engine"`            // "target" for a service that runs already
-	Target     string    `json:"target,omitempty"`  // where it is
-	Server     string    `json:"server,omitempty"`  // the database's product and version, of the local engine
-	Redis      string    `json:"redis,omitempty"`   // its topology, of the local engine; "" for one server
-	Command    string    `json:"command,omitempty"` // that made it, without the flags of its output
+	Engine     string    `json:"engine"`            // "target" for a service that already runs
+	Target     string    `json:"target,omitempty"`  // its address
+	Server     string    `json:"server,omitempty"`  // the database's product and version, on the local engine
+	Redis      string    `json:"redis,omitempty"`   // its topology, on the local engine; "" for one server
+	Command    string    `json:"command,omitempty"` // of the run, without its output flags
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
-	LeftOut    []string  `json:"left_out,omitempty"`   // what could not run here, and why
-	Unfinished string    `json:"unfinished,omitempty"` // why there are no more cells, "" when all were played
+	LeftOut    []string  `json:"left_out,omitempty"`   // skipped, with the reason
+	Unfinished string    `json:"unfinished,omitempty"` // why cells are missing; "" if all were played
 	OK         bool      `json:"ok"`
 }
 
-// Unfinish notes that cells are missing: those that are there prove nothing of them.
+// Unfinish marks the report as incomplete: the played cells prove nothing about the missing ones.
 func (r *Report) Unfinish(why string) { r.Unfinished, r.OK = why, false }
 
-// Finish sets what follows from the cells.
+// Finish computes the fields that depend on the cells.
 func (r *Report) Finish() {
 	r.DurationMS = time.Since(r.Started).Milliseconds()
 	r.OK = len(r.Cells) > 0
@@ -41,11 +41,11 @@ func (r *Report) Finish() {
 	}
 }
 
-// Sorted are the cells by what they came to: as promised, in contradiction to the
-// promise, with nothing shown, and with an instrument that failed.
+// Sorted has the cells by result: as promised, contradicting the promise, inconclusive, and with a
+// failed instrument.
 type Sorted struct{ Kept, Broken, Void, Failed []Cell }
 
-// Sort finds them.
+// Sort sorts the cells.
 func (r Report) Sort() (s Sorted) {
 	for _, c := range r.Cells {
 		switch {
@@ -62,7 +62,7 @@ func (r Report) Sort() (s Sorted) {
 	return s
 }
 
-// free counts those of which nothing is promised: they are as promised whatever they show.
+// free counts the cells without a promise, which always count as promised.
 func (s Sorted) free() (n int) {
 	for _, c := range s.Kept {
 		if c.Promise == "" {
@@ -72,7 +72,7 @@ func (s Sorted) free() (n int) {
 	return n
 }
 
-// counts is how many cells came to what, in words.
+// counts says how many cells had which result.
 func (s Sorted) counts() string {
 	free := s.free()
 	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept)-free, len(s.Broken), len(s.Void))
@@ -85,14 +85,14 @@ func (s Sorted) counts() string {
 	return text
 }
 
-// LeaveOut notes what could not run here, once.
+// LeaveOut records a skipped condition or strategy, once.
 func (r *Report) LeaveOut(text string) {
 	if !slices.Contains(r.LeftOut, text) {
 		r.LeftOut = append(r.LeftOut, text)
 	}
 }
 
-// cell finds one; nil when there is none.
+// cell returns a cell, or nil.
 func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy && c.Fault == fault })
 	if i < 0 {
@@ -101,11 +101,10 @@ func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	return &r.Cells[i]
 }
 
-// marks is how the terminal shows a matrix, and a cell in a line.
+// marks returns the appearance of a matrix and of a single cell on a terminal.
 func marks(colour bool) report.Look { return report.Look{Marks: true, Colour: colour} }
 
-// Table writes the matrix for a person, and below it each cell that is not as
-// promised.
+// Table prints the matrix, and below it each cell that is not as promised.
 func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	sorted := r.Sort()
@@ -137,7 +136,7 @@ func orNothing(v verdict.Verdict) string {
 	return string(v)
 }
 
-// axes are the matrix's: rows as in the catalogue, columns as in the list of faults.
+// axes returns the rows, in the order of the catalogue, and the columns, in the order of faults.
 func axes(cells []Cell) (strategies []string, faults []promise.Condition) {
 	for _, c := range cells {
 		if !slices.Contains(strategies, c.Strategy) {

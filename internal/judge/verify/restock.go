@@ -7,9 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// restock ends a cell that holds: the product is restocked, and a small crowd at each
-// of the shops must buy all of it again. What they remember of the first sale shows
-// here. The history of the cell ends before it.
+// restock completes a cell that holds: the product is restocked, and a small burst at each shop
+// must buy everything again. This exposes shops that remember the first sale. The history of the
+// cell ends before it.
 func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	if cell.Verdict != verdict.Holds {
 		return nil
@@ -25,7 +25,7 @@ func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// restocked takes what a crowd has shown after a restock, if it has shown a break.
+// restocked adds a violation that a burst has shown after a restock.
 func (c *Cell) restocked(r rush.Result) {
 	if r.Verdict == verdict.Holds {
 		c.Struck += "; restocked, it sold out again"

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A sequence is a witness drawn as a sequence diagram: the first buyer on the
-// left, the other on the right, the servers between them, and stock and records beside
-// each step. Its units are those of the SVG.
+// A sequence is a witness as a sequence diagram: the first buyer on the left, the other on the
+// right, the servers between them, and stock and records beside each step. Its units are those of
+// the SVG.
 //
 //	buyer 1 ──SELECT──▶ database                buyer 2   stock, records
 //	                       ◀──────UPDATE────────────
@@ -22,17 +22,17 @@ type lifeline struct {
 	Name string
 }
 
-// A sequenceRow is one step. An event of nobody's has no arrow and goes across.
+// A sequenceRow is one step. An event that belongs to no buyer has no arrow and spans the diagram.
 type sequenceRow struct {
 	Y, From, To    int // of the arrow
 	Text, Result   string
-	Whole          string // the text uncut
+	Whole          string // the text in full length
 	Note           string
 	Event          bool
 	TextX          int
-	Anchor         string // of the text: where its buyer stands
+	Anchor         string // of the text: the side of its buyer
 	Stock, Records int64
-	Changed        bool // stock or records
+	Changed        bool // whether stock or records changed
 }
 
 // Measures of the diagram.
@@ -44,7 +44,7 @@ const (
 	fits     = 100 // characters of a text
 )
 
-// draw lays a witness out.
+// draw lays out a witness.
 func draw(w *Witness) sequence {
 	servers := []string{}
 	seen := map[string]bool{}
@@ -87,7 +87,7 @@ func draw(w *Witness) sequence {
 	return d
 }
 
-// cut keeps a text within the diagram; the whole of it is in its tooltip.
+// cut shortens a text to fit the diagram. Its tooltip has the full text.
 func cut(text string) string {
 	if columns, _, insert := strings.Cut(text, " ("); insert && strings.HasPrefix(text, "INSERT INTO") {
 		return columns + " ..."

@@ -20,35 +20,34 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Target is a service that runs already, in whatever language. Nothing of it
-// is touched but its routes: what strikes is how its buyers behave.
+// A Target is a running service in any language. The tests use only its routes; their faults are in
+// the behaviour of its buyers.
 type Target struct {
 	rush.Target
 	Product string        // its records are cleared
 	Timeout time.Duration // of one request
-	run     string        // makes the purchasers of this run its own
+	run     string        // makes the purchasers of this run unique
 }
 
-// Crowds of a target's cells. Each is well above what is on sale.
+// Sizes of a target's bursts. Each asks for more than the stock.
 const (
 	targetStock  = 100
 	targetBuyers = 200
-	pairs        = 40 // of one request sent twice
+	pairs        = 40 // of one request that is sent twice
 )
 
-// way is what each direction of a slow connection holds back, more or less.
+// way is the mean delay in each direction of a slow connection.
 const (
 	way       = 40 * time.Millisecond
 	wayJitter = 25 * time.Millisecond
 )
 
-// finishTimeout is how long a service may take to finish what buyers that hung up
-// have left behind, once it has served a whole crowd after them.
+// finishTimeout is how long a service may take to complete the buys of clients that have hung up,
+// after it has served a whole later burst.
 const finishTimeout = 10 * time.Second
 
-// Check asks for the audit, which changes nothing. An error when what comes is no
-// JSON: a page for people is no shop, and gets no crowd. A shop may not know the
-// product yet.
+// Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so
+// that a web page gets no rush. A shop may not know the product yet.
 func (t *Target) Check(ctx context.Context) error {
 	_, err := t.Audit(ctx, t.Product)
 	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
@@ -57,8 +56,8 @@ func (t *Target) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Play plays one cell until it is Sure. An error is one of the harness, or of a service
-// that does not speak the routes.
+// Play plays one cell until it is Sure. An error comes from the harness, or from a service without
+// the required routes.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	return Sure(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
 }
@@ -134,7 +133,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 		return fmt.Errorf("read the records: %w", err)
 	}
 	c.judge(facts, compared.Lost, compared.Untold)
-	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // why, in the service's own words
+	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // the reason in the service's own words
 		i := slices.IndexFunc(facts.Answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
 		if i >= 0 {
 			c.Reason += "; first error: " + facts.Answers[i].Detail
@@ -143,19 +142,19 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	return nil
 }
 
-// crowd sends buyers to the target.
+// crowd returns a sender of buyers for the target.
 func (t *Target) crowd(strategy string) buyers.Sender {
 	return buyers.Sender{URLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout, Patience: lockstrategy.DefaultSettings().Wait}
 }
 
-// send returns ctx's error when ctx ends before every buyer is answered: what
-// such a crowd got shows nothing.
+// send returns ctx's error if ctx ends before every buyer is answered, since an incomplete burst
+// proves nothing.
 func send(ctx context.Context, sender buyers.Sender, all []buyers.Buyer) ([]buyers.Answer, error) {
 	answers := sender.AtOnce(ctx, all)
 	return answers, ctx.Err()
 }
 
-// buyers are n who stay.
+// buyers returns n buyers that do not hang up.
 func (t *Target) buyers(name string, n int) []buyers.Buyer {
 	all := make([]buyers.Buyer, n)
 	for i := range all {

@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// clientGone lets a third of a crowd hang up, each at a moment of its own within
-// the time in which a buy is usually answered.
+// clientGone makes a third of a burst hang up, each at a random moment within the usual time of an
+// answer.
 func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if err := t.restock(ctx, targetStock); err != nil {
 		return err
@@ -56,8 +56,8 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if gone == 0 {
 		facts.Missed = "every buyer was answered before it could hang up"
 	}
-	// What they had begun may end after all others were served: stock and records
-	// have to agree in the end. What was sold twice stays so.
+	// Interrupted buys may end after all others were served, so stock and records have until then
+	// to agree. A unit that was sold twice stays a violation.
 	for deadline := time.Now().Add(finishTimeout); ; time.Sleep(100 * time.Millisecond) {
 		if err := t.judge(ctx, c, facts, targetStock); err != nil {
 			return err
@@ -69,8 +69,8 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	}
 }
 
-// usualTime is the median time of an answer, at least 1 ns. A buyer that was
-// never sent has no times and does not count.
+// usualTime returns the median time of an answer, at least 1 ns. A buyer that was never sent has no
+// times and does not count.
 func usualTime(answers []buyers.Answer) time.Duration {
 	var took []time.Duration
 	for _, a := range answers {

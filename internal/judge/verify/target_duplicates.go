@@ -10,9 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// duplicates sends each order twice at once under one key, and once more when
-// all is over. What a service of another kind must answer is the id of the sale: see
-// docs/guides/test-your-shop.md.
+// duplicates sends each order twice at once with one key, and once more at the end. A service of
+// another kind must answer with the id of the sale: see docs/guides/test-your-shop.md.
 func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	const stock = pairs / 2
 	if err := t.restock(ctx, stock); err != nil {
@@ -26,8 +25,8 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	for _, o := range orders {
 		requests = append(requests, o, o)
 	}
-	// The first orders come alone, while there is a unit for both requests of each: a service
-	// that sells an order again must not refuse it because it is sold out.
+	// The first orders come alone, with a unit for both requests of each. A service that sells a
+	// repeated order must not be able to refuse it as sold out.
 	const alone = stock
 	twice, err := send(ctx, t.crowd(c.Strategy), requests[:alone])
 	if err != nil {

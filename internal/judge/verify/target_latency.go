@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// latency is a crowd behind a connection that holds back requests and answers.
+// latency sends a burst through a connection that delays requests and answers.
 func (t *Target) latency(ctx context.Context, c *Cell) error {
 	slow, err := slowLink(t.BaseURL)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Holding is the time in which a buyer believed to hold the lock, in
-// milliseconds since the first event of the cell.
+// A Holding is the time in which a buyer believed to hold the lock, in milliseconds since the first
+// event of the cell.
 type Holding struct {
 	Purchaser string  `json:"purchaser"`
 	Token     string  `json:"token,omitempty"`
@@ -18,14 +18,14 @@ type Holding struct {
 	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
 }
 
-// How a holding ended, besides the kinds of history.
+// These are the ends of a holding besides the kinds of history.
 const (
 	endedKilled  = "killed"
 	endedNever   = "never"
-	endedNotHeld = "not held" // it released, and was told that the lease was gone before
+	endedNotHeld = "not held" // its release reported that the lease was already lost
 )
 
-// An Overlap is two holders at once.
+// An Overlap is a pair of simultaneous holders.
 type Overlap struct {
 	First  Holding `json:"first"`
 	Second Holding `json:"second"`
@@ -37,8 +37,8 @@ type reading struct {
 	events []history.Event
 }
 
-// read takes from the history what stock and records do not show: two holders at
-// once, and when somebody else could buy again.
+// read takes two facts from the history that stock and records do not show: simultaneous holders,
+// and when another buyer could buy again.
 func (c reading) read() {
 	holdings, start, struck := timeline(c.events)
 	for i, second := range holdings {
@@ -70,8 +70,8 @@ func (c reading) read() {
 	c.Evidence = c.evidence()
 }
 
-// excerpt is what a picture has room for: the first holdings, or those up to the
-// second of two at once.
+// excerpt returns the holdings that fit into a picture: the first ones, or those up to the second
+// of two simultaneous holders.
 func excerpt(holdings []Holding, two *Overlap) []Holding {
 	const room = 12
 	last := min(room, len(holdings))
@@ -85,18 +85,18 @@ func excerpt(holdings []Holding, two *Overlap) []Holding {
 	return shown
 }
 
-// timeline is when each buyer believed to hold the lock, and the times of the
-// first event and of the first strike.
+// timeline returns when each buyer believed to hold the lock, and the times of the first event and
+// of the first fault.
 //
-// A buyer held until it released, or until its section's context ended since the lease
-// was known to be lost. One that did neither held until its buy returned. Where the shop
-// reported neither, it was killed, and the buyer held until its connection broke.
-// A shop goes on after its buyer has hung up, and reports later.
+// A buyer held the lock until its release, or until its section's context ended because the lease
+// was known to be lost. Without either, it held until its buy returned. If the shop reported
+// neither, it was killed, and the buyer held until its connection broke. A shop continues after its
+// buyer has hung up, and reports later.
 func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
 	if len(events) == 0 {
 		return nil, start, struck
 	}
-	events = slices.Clone(events) // two processes and a harness: sorted by their one clock
+	events = slices.Clone(events) // two processes and a harness, sorted by their common clock
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	start = events[0].At
 	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }

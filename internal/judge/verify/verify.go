@@ -1,10 +1,9 @@
-// Package verify judges: a cell is one strategy under one fault, with the
-// verdict that the catalogue promises, the one that was seen, and what was seen.
+// Package verify judges strategies under faults. A cell is one strategy under one fault, with the
+// promised verdict, the observed verdict, and the evidence.
 //
-//	strategy x fault -> internal/fault strikes a testbed -> stock and records, answers, history -> verdict
+//	strategy x fault -> internal/fault injects it into a testbed -> stock and records, answers, history -> verdict
 //
-// Speed decides no verdict. How long it took until somebody else could buy is
-// written beside it.
+// Speed does not affect a verdict. The time until another buyer could buy is reported next to it.
 package verify
 
 import (
@@ -27,16 +26,16 @@ import (
 // A Strategy is a row of the matrix.
 type Strategy struct {
 	fault.Subject
-	// Promised is the catalogue's word, "" where it has none.
+	// Promised returns the promise, or "" if there is none.
 	Promised func(promise.Condition) verdict.Verdict
-	// NoPromise says why it has none; "" where it has one. nil: it says nothing.
+	// NoPromise says why there is no promise, or returns "". It may be nil.
 	NoPromise func(promise.Condition) string
-	// Lock is what its lock promises by itself; nil: nothing.
+	// Lock returns the promises of the lock itself. nil: none.
 	Lock func(promise.Condition) LockRules
 }
 
-// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it,
-// and a Redis as engine.Engine.Topology does.
+// FromCatalogue returns the row of an entry, for a database named as in engine.Engine.Database and
+// a Redis named as in engine.Engine.Topology.
 func FromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
 	e = e.OnRedis(redis)
 	return Strategy{
@@ -60,21 +59,21 @@ func (s Strategy) noPromise(f promise.Condition) string {
 type Config struct {
 	Strategies []Strategy
 	Faults     []promise.Condition
-	Launch     fault.Launch // of a shop with failpoints
+	Launch     fault.Launch // starts a shop with failpoints
 	Times      fault.Times
-	History    string                                       // the folder of the cells' histories; "" for none
-	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
-	LocalRedis string                                       // how Redis is built, of localserver.RedisServers; "" is single
-	ShopFlags  []string                                     // flags that Launch adds to those of each shop, for the replay command
-	RedisWait  int                                          // how many replicas the shops' locks wait for, as Launch has it
-	Lanes      int                                          // cells side by side, each lane on servers of its own
-	Before     Report                                       // what was played before; the cells of this run follow
-	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1
+	History    string                                       // folder of the cells' histories; "" for none
+	LocalDB    string                                       // database server, of localserver.DatabaseServers; "" is the default
+	LocalRedis string                                       // Redis topology, of localserver.RedisServers; "" is single
+	ShopFlags  []string                                     // flags that Launch adds to each shop, for the replay command
+	RedisWait  int                                          // number of replicas that the shops' locks wait for, as set in Launch
+	Lanes      int                                          // concurrent lanes, each with servers of its own
+	Before     Report                                       // the earlier cells; the cells of this run follow
+	Repeat     int                                          // number of plays of each cell, one whole run after the other; 0 is 1
 	Progress   func(done, all int, last Cell, sofar Report) // called as each cell ends, one call at a time
 }
 
-// Run plays every cell; one that could not be judged says so. An error is one of the
-// servers, or ctx's; the report then has the cells that were done.
+// Run plays every cell. A cell that could not be judged says so. An error comes from the servers or
+// from ctx; the report then has the completed cells.
 func Run(ctx context.Context, c Config) (Report, error) {
 	c.leaveOutLacking()
 	jobs := c.jobs()
@@ -116,11 +115,11 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	return all.report(), errors.Join(all.errs...)
 }
 
-// leaveOutLacking drops the rows of strategies that need what the database has not.
+// leaveOutLacking drops the rows of strategies that this database does not support.
 func (c *Config) leaveOutLacking() {
 	server, err := localserver.DatabaseNamed(c.LocalDB)
 	if err != nil {
-		return // as StartServers will say
+		return // StartServers will report the error
 	}
 	lacks := dialect.Lacks(server.Database)
 	c.Strategies = slices.DeleteFunc(slices.Clone(c.Strategies), func(s Strategy) bool {
@@ -134,28 +133,28 @@ func (c *Config) leaveOutLacking() {
 	})
 }
 
-// plan is the cells of a run, and which of them are done.
+// plan is the cells of a run and their progress.
 type plan struct {
 	Config
 	jobs []job
-	next chan int // the place of the job that a lane takes next
+	next chan int // index of the job that a lane takes next
 	stop context.CancelFunc
 
 	mu    sync.Mutex
-	cells []*Cell // in the order of jobs; nil until it is played
+	cells []*Cell // in the order of jobs; nil until played
 	done  int
 	errs  []error
 }
 
-// on notes what the database is.
+// on records the database's name.
 func (p *plan) on(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Before.Server = server
 }
 
-// lane plays jobs until there are no more, on new servers after each cell that could
-// not be judged: what it has left there must not be another cell's.
+// lane plays jobs until there are none left. After a cell that could not be judged it uses new
+// servers, since the old ones may affect the next cell.
 func (p *plan) lane(ctx context.Context) error {
 	i, more := <-p.next
 	work := func(play func(job) (Cell, error)) error {
@@ -177,7 +176,7 @@ func (p *plan) lane(ctx context.Context) error {
 	return nil
 }
 
-// ended notes a cell that was played.
+// ended records a played cell.
 func (p *plan) ended(i int, cell Cell) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +185,7 @@ func (p *plan) ended(i int, cell Cell) {
 	p.Progress(p.done, len(p.jobs), cell, p.report())
 }
 
-// report is of the cells that were played.
+// report returns the report of the played cells.
 func (p *plan) report() Report {
 	r := p.Before
 	r.Cells = append(slices.Clone(r.Cells), merge(p.cells)...)
@@ -194,8 +193,8 @@ func (p *plan) report() Report {
 	return r
 }
 
-// failed stops all lanes when one ends with an error. The others then end with
-// context.Canceled, which says nothing more.
+// failed stops all lanes when one ends with an error. The others then end with context.Canceled,
+// which is not reported.
 func (p *plan) failed(err error) {
 	if err == nil {
 		return

@@ -8,10 +8,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// hangs is when a waiter that hung up is given up.
+// hangs is how long the test waits for a waiter that was canceled.
 const hangs = 5 * time.Second
 
-// cancelWaiting: a waiter's context ends while somebody else holds the lock.
+// cancelWaiting: a waiter's context ends while another client holds the lock.
 func cancelWaiting(ctx context.Context, tr *trial) Result {
 	clients, err := tr.connect(ctx, 3)
 	if err != nil {
@@ -67,11 +67,10 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 		round(took), said, round(gap))
 }
 
-// cancelRace: waiters hang up at about the time when they are given the lock:
-// 200 of them, or as many as come in 5 s, from one hand-over's time before the
-// Unlock to 1.6 times as long after it: a waiter that polls is given the lock one
-// hand-over's time after, and some must hang up later than that. After each the lock
-// must be free.
+// cancelRace: a waiter is canceled at about the time when it gets the lock. There are 200 rounds,
+// or as many as fit into 5 s. Their cancellations cover the span from one handover's time before
+// the Unlock to 1.6 handovers after it: a polling waiter gets the lock one handover after the
+// Unlock, and some cancellations must come later than that. The lock must be free after each round.
 func cancelRace(ctx context.Context, tr *trial) Result {
 	clients, err := tr.connect(ctx, 3)
 	if err != nil {
@@ -81,10 +80,10 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 	var (
 		begin           = time.Now()
 		rounds, granted int
-		handOver        time.Duration // of the first round, in which nobody hangs up
+		handOver        time.Duration // of the first round, which cancels no waiter
 	)
 	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
-		apart := handOver * time.Duration(rounds*17%53-20) / 20 // all of the span, in no order
+		apart := handOver * time.Duration(rounds*17%53-20) / 20 // the whole span, in random order
 		had, took, err := tr.hangUp(ctx, clients, apart, rounds == 0)
 		if err != nil {
 			return breaks("round %d: %v", rounds, err)
@@ -100,16 +99,16 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		}
 		rounds++
 	}
-	if granted < 2 { // the first did not hang up
+	if granted < 2 { // the first round was not canceled
 		return inconclusive("none of %d waiters that hung up from %s before the Unlock to 1.6 times as long after it had the lock", rounds-1, round(handOver))
 	}
 	return holds("%d waiters hung up from %s before the Unlock to 1.6 times as long after it, %d of them had the lock; it was free after each",
 		rounds, round(handOver), granted)
 }
 
-// hangUp is one round: a holder unlocks, and its waiter hangs up apart after
-// that, or before it when apart is negative, or not at all when it stays. It
-// returns whether the waiter had the lock, and how long after the Unlock.
+// hangUp runs one round: a holder unlocks, and its waiter is canceled that long after the Unlock,
+// or before it if apart is negative, or not at all if it stays. hangUp returns whether the waiter
+// got the lock, and how long after the Unlock.
 func (tr *trial) hangUp(ctx context.Context, clients []Client, apart time.Duration, stays bool) (had bool, took time.Duration, err error) {
 	holder, err := clients[0].Lock(ctx, tr.name)
 	if err != nil {
@@ -148,8 +147,7 @@ func (tr *trial) hangUp(ctx context.Context, clients []Client, apart time.Durati
 	return had, answered.Sub(freed), err
 }
 
-// spin waits, for the last 2 ms without giving up the CPU: a timer is too
-// coarse here.
+// spin waits. It keeps the CPU for the last 2 ms, since a timer is too coarse here.
 func spin(d time.Duration) {
 	begin := time.Now()
 	if d > 2*time.Millisecond {
@@ -159,11 +157,11 @@ func spin(d time.Duration) {
 	}
 }
 
-// errLeft: the lock is free, and yet cannot be had.
+// errLeft: the lock is free, but a client cannot take it.
 var errLeft = errors.New("the lock was left without a holder")
 
-// next takes the free lock and gives it back. That must not take half a TTL,
-// and not half a second: a lock without a holder is had when its TTL ends.
+// next takes the free lock and gives it back. That must take less than half a TTL and less than
+// half a second. A lock that was left behind would become free when its TTL ends.
 func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	begin := time.Now()
 	lease, err := c.Lock(ctx, tr.name)
@@ -177,8 +175,8 @@ func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	return took, errors.Join(err, lease.Unlock(ctx))
 }
 
-// noLeak: what a client started ends with it, also after waiters hung up. One
-// client lives and dies before the count, for what starts once a process.
+// noLeak: everything that a client started ends with it, also after canceled waiters. One client is
+// opened and closed before the count, for what starts once per process.
 func noLeak(ctx context.Context, tr *trial) Result {
 	if err := tr.life(ctx); err != nil {
 		return breaks("%v", err)
@@ -201,7 +199,7 @@ func noLeak(ctx context.Context, tr *trial) Result {
 	}
 }
 
-// life is a client that holds, waits, hangs up and is closed.
+// life runs a client that holds the lock, waits for it, cancels a wait and is closed.
 func (tr *trial) life(ctx context.Context) error {
 	c, err := tr.s.Connect(ctx)
 	if err != nil {

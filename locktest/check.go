@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// A Verdict is what a check came to.
+// A Verdict is the result of a check.
 type Verdict string
 
 // The verdicts. Only Breaks and Inconclusive fail a test.
 const (
 	Holds        Verdict = "holds"
 	Breaks       Verdict = "breaks"
-	NotClaimed   Verdict = "not claimed"  // tried where possible: Result.Seen
+	NotClaimed   Verdict = "not claimed"  // the lock does not claim it; Result.Seen has what was seen
 	Unchecked    Verdict = "unchecked"    // a hook is missing
-	Inconclusive Verdict = "inconclusive" // the machine was too busy, or nobody contended
+	Inconclusive Verdict = "inconclusive" // the machine was too busy, or there was no contention
 )
 
 // A Result is the verdict of one check.
@@ -38,10 +38,10 @@ func (r Result) String() string {
 	return fmt.Sprintf("%s: %s: %s", r.Check, r.Verdict, r.Why)
 }
 
-// A Check is one thing that must hold of a lock.
+// A Check is one property of a lock.
 type Check struct {
 	Name string
-	Must string // what must hold, in a sentence
+	Must string // the property, in a sentence
 
 	claimed func(Subject) bool // nil: every lock claims it
 	try     func(context.Context, *trial) Result
@@ -52,10 +52,10 @@ func Checks() []Check {
 	return []Check{
 		{"Exclusion", "no two contenders, of whatever client, hold the lock at once", nil, exclusion},
 		{"HandOver", "every contender that waits gets the lock after the one before has unlocked", nil, handOver},
-		{"Fairness", "the first to ask gets the lock first, and nobody gets less than half of a fair share", isFair, fairness},
+		{"Fairness", "the first to ask gets the lock first, and no contender gets less than half of a fair share", isFair, fairness},
 		{"Renewal", "a holder that lives keeps the lock for three TTLs", renews, renewal},
 		{"LossSignal", "a holder whose lock is gone from the server learns of it within the bound", signalsLoss, lossSignal},
-		{"FrozenServer", "a holder whose server does not answer learns of it before somebody else can have the lock", signalsLoss, frozenServer},
+		{"FrozenServer", "a holder whose server does not answer learns of it before another client can have the lock", signalsLoss, frozenServer},
 		{"ReleaseSafety", "a holder that lost the lease and unlocks late leaves the next holder's lock in place", nil, releaseSafety},
 		{"UnlockTwice", "a second Unlock leaves the next holder's lock in place", nil, unlockTwice},
 		{"CancelWaiting", "a waiter whose context ends returns at once with an error and leaves no gap in the line", nil, cancelWaiting},
@@ -68,9 +68,9 @@ func isFair(s Subject) bool      { return s.Fair }
 func renews(s Subject) bool      { return s.Renews }
 func signalsLoss(s Subject) bool { return s.SignalsLoss }
 
-// Run runs all checks as subtests. What breaks or stays inconclusive fails;
-// what is not claimed or cannot be checked is skipped with the reason. It
-// must not run beside parallel tests: NoLeak would see their goroutines.
+// Run runs all checks as subtests. A check that breaks or stays inconclusive fails. A check that is
+// not claimed or cannot run is skipped with its reason. Run must not run at the same time as
+// parallel tests: NoLeak would see their goroutines.
 func Run(t *testing.T, s Subject) []Result {
 	t.Helper()
 	var results []Result
@@ -92,7 +92,7 @@ func Run(t *testing.T, s Subject) []Result {
 	return results
 }
 
-// Summary is one line for each result.
+// Summary returns one line for each result.
 func Summary(s Subject, results []Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "locktest: %s\n", s.Name)
@@ -103,18 +103,17 @@ func Summary(s Subject, results []Result) string {
 }
 
 const (
-	// tryTimeout bounds one try of a check. Only a broken lock or a machine that stands
-	// still reaches it.
+	// tryTimeout limits one attempt of a check. Only a broken lock or a stalled machine reaches
+	// it.
 	tryTimeout = time.Minute
 	// grace is added to every bound on a lock's time: a round trip, a wake-up.
 	grace = 250 * time.Millisecond
-	// tries is how often a check is tried when the machine is too busy.
+	// tries is how often a check is repeated if the machine is too busy.
 	tries = 4
 )
 
-// Examine runs the check on a subject. A try returns within about a minute also
-// when the subject ignores its contexts; goroutines of the subject may stay
-// behind then.
+// Examine runs the check on a subject. An attempt returns within about a minute even if the subject
+// ignores its contexts; goroutines of the subject may remain then.
 func (c Check) Examine(ctx context.Context, s Subject) Result {
 	var r Result
 	for range tries {
@@ -157,7 +156,7 @@ func (c Check) once(ctx context.Context, s Subject) Result {
 	}
 }
 
-// A trial is one try of a check: its clients and its lock's name.
+// A trial is one attempt of a check: its clients and its lock's name.
 type trial struct {
 	s       Subject
 	name    string
@@ -188,8 +187,8 @@ func (tr *trial) close() error {
 	return errors.Join(errs...)
 }
 
-// stillHeld says whether somebody holds the lock: a third client asks for it
-// and must not have it within wait.
+// stillHeld reports whether a client holds the lock: a third client asks for it and must not get it
+// within wait.
 func (tr *trial) stillHeld(ctx context.Context, third Client, wait time.Duration) (bool, error) {
 	if tr.s.Remaining != nil {
 		left, err := tr.s.Remaining(ctx, tr.name)
@@ -206,8 +205,8 @@ func (tr *trial) stillHeld(ctx context.Context, third Client, wait time.Duration
 	return false, lease.Unlock(context.WithoutCancel(ctx))
 }
 
-// queued waits until n wait for the lock: as the server says, or for spacing
-// where it does not.
+// queued waits until n clients wait for the lock. If the server does not report them, it waits for
+// spacing.
 func (tr *trial) queued(ctx context.Context, n int, spacing time.Duration) error {
 	if tr.s.Waiting == nil {
 		return sleep(ctx, spacing)

@@ -16,9 +16,9 @@ import (
 // childEnv has the task of a child process, as JSON.
 const childEnv = "LOCKTEST_CHILD"
 
-// Child does the work of a child process of Measure and ends it. In any other
-// process it returns at once. Call it first in main or TestMain, with what
-// makes a Subject of its Spec; only Connect is used of it.
+// Child does the work of a child process of Measure and exits. In any other process it returns at
+// once. Call it first in main or TestMain, with a function that makes a Subject from its Spec. Only
+// Connect of that Subject is used.
 //
 //	func TestMain(m *testing.M) {
 //		locktest.Child(func(spec string) (locktest.Subject, error) { return subject(spec), nil })
@@ -36,8 +36,8 @@ func Child(open func(spec string) (Subject, error)) {
 	os.Exit(0)
 }
 
-// serve is the child's side: it says that it is ready, waits for a line, does
-// the task and answers with the tally. It ends when its input does.
+// serve is the child's side: it reports that it is ready, waits for a line, does the task and
+// answers with the tally. It ends when its input ends.
 func serve(text string, open func(spec string) (Subject, error), in io.Reader, out io.Writer) error {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -76,7 +76,7 @@ type child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
-	words *bytes.Buffer // what it says on its standard error
+	words *bytes.Buffer // its standard error
 }
 
 func startChild(ctx context.Context, _ Subject, t task) (crew, error) {
@@ -114,7 +114,7 @@ func startChild(ctx context.Context, _ Subject, t task) (crew, error) {
 	return c, nil
 }
 
-func (c *child) begin() { _, _ = fmt.Fprintln(c.in, "go") } // a child that is gone shows in collect
+func (c *child) begin() { _, _ = fmt.Fprintln(c.in, "go") } // collect reports a child that is gone
 
 func (c *child) collect() (sum tally, err error) {
 	err = json.NewDecoder(c.out).Decode(&sum)

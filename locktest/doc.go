@@ -1,8 +1,7 @@
-// Package locktest holds locks that live on a server to what they claim, and
-// measures them.
+// Package locktest checks whether locks that live on a server do what they claim, and measures them.
 //
-// Give it a [Subject], that is a way to connect one more client and what the
-// lock claims, and call [Run] in a test:
+// Make a [Subject], which can connect clients and states the lock's claims, and call [Run] in a
+// test:
 //
 //	func TestMyLock(t *testing.T) {
 //		locktest.Run(t, locktest.Subject{
@@ -14,20 +13,17 @@
 //		})
 //	}
 //
-// Every [Check] says in one sentence what must hold. What the subject does not
-// claim is tried all the same where that is possible and reported as not
-// claimed with what was seen; what cannot be tried for want of a hook is
-// reported as unchecked. Neither passes in silence.
+// Every [Check] states one property in a sentence. If the subject does not claim a property, the
+// check still tries it where possible, and reports "not claimed" with the observation. If the
+// subject lacks the hook that a check needs, the check reports "unchecked". Neither counts as passed.
 //
 //	client 1 ── contender, contender, ... ─┐
 //	client 2 ── contender, contender, ... ─┼── lock server
 //	client 3 ── contender, contender, ... ─┘        │
 //	     └── the checks ── Forget, Remaining, ... ──┘
 //
-// [Measure] counts hand-overs, waits and commands with contenders in child
-// processes.
+// [Measure] counts handovers, waits and commands with contenders in child processes.
 //
-// It proves nothing: a race that shows once in a million grants may get by.
-// Every check is itself checked by a lock that is broken in just that way
-// (TestBrokenLocksAreCaught).
+// Passed checks prove nothing: they may miss a race that occurs once in a million grants. A test
+// runs every check on a lock that is broken in exactly that way (TestBrokenLocksAreCaught).
 package locktest

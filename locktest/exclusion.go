@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// exclusion: 24 contenders of 3 clients add one, four times each, to a counter that
-// loses updates when two are inside.
+// exclusion: 24 contenders of 3 clients each add one, four times, to a counter that loses updates
+// if two are inside.
 func exclusion(ctx context.Context, tr *trial) Result {
 	const processes, each, rounds = 3, 8, 4
 	clients, err := tr.connect(ctx, processes)
@@ -47,7 +47,7 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	switch {
 	case most > 1:
 		return breaks("%d holders at once; the counter shows %d of %d", most, shows, want)
-	case errors.Is(failed.get(), context.DeadlineExceeded): // who was not woken is HandOver's matter
+	case errors.Is(failed.get(), context.DeadlineExceeded): // HandOver checks waiters that were not woken
 		return inconclusive("%d of %d grants, one at a time, when the time was over", shows, want)
 	case failed.get() != nil:
 		return breaks("%v", failed.get())
@@ -59,14 +59,14 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	return holds("%d grants to %d contenders of %d clients, one at a time; the counter is right", want, processes*each, processes)
 }
 
-// A raceCounter is outside of the lock's server and deliberately not atomic where it
-// matters: it is read, and written a while later.
+// A raceCounter is independent of the lock's server and deliberately not atomic: it is read, and
+// written some time later.
 type raceCounter struct {
 	shows  atomic.Int64
 	inside atomic.Int64
 	most   atomic.Int64 // inside at once
 	asking atomic.Int64
-	met    atomic.Int64 // grants that others waited for
+	met    atomic.Int64 // grants after a wait
 }
 
 // visit adds one under the lock.
@@ -91,8 +91,8 @@ func (r *raceCounter) visit(ctx context.Context, c Client, name string) error {
 	return nil
 }
 
-// handOver: 24 contenders of 3 clients wait behind a holder. Each must get its
-// turn. The latency is from the call of Unlock to the return of the next Lock.
+// handOver: 24 contenders of 3 clients wait while a holder has the lock. Each of them must get the
+// lock. The latency is from the call of Unlock to the return of the next Lock.
 func handOver(ctx context.Context, tr *trial) Result {
 	const processes, contenders = 3, 24
 	clients, err := tr.connect(ctx, processes)
@@ -142,13 +142,13 @@ func handOver(ctx context.Context, tr *trial) Result {
 	return r
 }
 
-// spread returns the median and the longest; 0 and 0 of none.
+// spread returns the median and the maximum; 0 and 0 if there are no values.
 func spread(d []time.Duration) (median, longest time.Duration) {
 	d = slices.Sorted(slices.Values(d))
 	return quantile.Of(d, 0.5), quantile.Of(d, 1)
 }
 
-// round keeps three digits or so of a duration for a report.
+// round keeps about three digits of a duration for a report.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > time.Second:
@@ -159,7 +159,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Microsecond)
 }
 
-// raise sets v to at least n.
+// raise sets v to n if n is greater.
 func raise(v *atomic.Int64, n int64) {
 	for {
 		old := v.Load()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// spacing is put between two waiters where the server cannot say who waits:
-// 50 ms, or less where eight of them would outlast half a lease.
+// spacing is the time between two waiters if the server cannot report its waiters: 50 ms, or less
+// if eight of them would last longer than half a lease.
 func (tr *trial) spacing() time.Duration {
 	const most = 50 * time.Millisecond
 	if tr.s.TTL > 0 {
@@ -19,10 +19,9 @@ func (tr *trial) spacing() time.Duration {
 	return most
 }
 
-// fairness has two parts. Eight waiters of two clients, which ask one after the
-// other, must get the lock in that order. Then eight contenders ask again as soon
-// as they have unlocked, for 400 grants and half a second at least, and none may
-// get less than half of an equal share.
+// fairness has two parts. First, eight waiters of two clients ask one after another and must get
+// the lock in that order. Then eight contenders ask again as soon as they have unlocked, for at
+// least 400 grants and half a second. None may get less than half of an equal share.
 func fairness(ctx context.Context, tr *trial) Result {
 	clients, err := tr.connect(ctx, 2)
 	if err != nil {
@@ -54,9 +53,8 @@ func fairness(ctx context.Context, tr *trial) Result {
 	return r
 }
 
-// arrivals lets n waiters ask one after the other behind a holder, alternating
-// between the clients, and returns them in the order in which they had the
-// lock.
+// arrivals lets n waiters ask one after another while a holder has the lock, alternating between
+// the clients. It returns them in the order in which they got the lock.
 func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, error) {
 	first, err := clients[0].Lock(ctx, tr.name)
 	if err != nil {
@@ -97,7 +95,7 @@ func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, e
 // shares has the number of grants of each contender and of each client.
 type shares struct {
 	contender, client []int
-	median, longest   time.Duration // of the waits; one that the end cut off counts
+	median, longest   time.Duration // of the waits, including those that the end cut off
 }
 
 func (s shares) total() int {
@@ -110,10 +108,9 @@ func (s shares) total() int {
 
 func (s shares) ratio() float64 { return float64(s.longest) / float64(max(s.median, 1)) }
 
-// closedLoop lets n contenders ask again and again until there were that many
-// grants and that much time has passed, or for 10 s. The time is for a lock in
-// memory, which gives 400 grants in 2 ms: a contender that the scheduler leaves
-// out for a millisecond would count as starved by the lock.
+// closedLoop lets n contenders ask again and again until there were that many grants and that much
+// time has passed, or for 10 s. The time is for a lock in memory, which gives 400 grants in 2 ms:
+// if the scheduler stops a contender for a millisecond, the lock would seem to starve it.
 func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants int64, least time.Duration) (shares, error) {
 	short, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

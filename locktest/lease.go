@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// renewal: a holder does nothing for three TTLs while another client asks for
-// the lock. It must be the holder all the time. The time is taken from the
-// server, which is read every twentieth of a TTL: each rise of the remaining
-// time is a renewal, and the rises must come to two TTLs on top of the first.
-// Without the hook the clock decides.
+// renewal: a holder is idle for three TTLs while another client asks for the lock. It must hold the
+// lock all the time. The check reads the remaining time from the server every twentieth of a TTL.
+// Each rise is a renewal, and the rises must add up to two TTLs. Without that hook, elapsed time
+// decides.
 func renewal(ctx context.Context, tr *trial) Result {
 	if tr.s.TTL <= 0 {
 		return unchecked("the leases have no TTL")
@@ -52,7 +51,7 @@ func renewal(ctx context.Context, tr *trial) Result {
 	return r
 }
 
-// watch reads what is left of the lease until it was renewed for two TTLs.
+// watch reads the remaining time of the lease until it was renewed for two TTLs.
 func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken chan Lease) Result {
 	var (
 		ttl         = tr.s.TTL
@@ -69,7 +68,7 @@ func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken c
 			taken <- l
 			return breaks("another client had the lock after %s, and the holder had not unlocked; TTL %s", round(time.Since(begin)), ttl)
 		case <-lost(lease):
-			return breaks("the holder was told after %s that the lock is lost, and nobody took it", round(time.Since(begin)))
+			return breaks("the holder was told after %s that the lock is lost, and no client took it", round(time.Since(begin)))
 		case <-ticker.C:
 		}
 		if tr.s.Remaining == nil {
@@ -96,7 +95,7 @@ func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken c
 	}
 }
 
-// lossSignal: the server forgets the lock, and the holder must learn of it.
+// lossSignal: the server loses the lock, and the holder must be told.
 func lossSignal(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil {
 		return unchecked("no hook Forget")
@@ -112,9 +111,8 @@ func lossSignal(ctx context.Context, tr *trial) Result {
 	return tr.signalled(ctx, lease, begin, tr.s.lossBound(), "the server forgot the lock")
 }
 
-// frozenServer: the server stops to answer, so that nothing can be renewed.
-// From a TTL after that the lock may be somebody else's, for all the holder
-// knows.
+// frozenServer: the server stops answering, so the lease cannot be renewed. One TTL later another
+// client may have the lock, and the holder cannot know.
 func frozenServer(ctx context.Context, tr *trial) Result {
 	switch {
 	case tr.s.Freeze == nil:
@@ -134,19 +132,19 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 	if err := thaw(); err != nil {
 		return breaks("thaw: %v", err)
 	}
-	_ = lease.Unlock(ctx) // it may be lost, and then says so
+	_ = lease.Unlock(ctx) // the lock may be lost, and then reports that
 	begin := time.Now()
 	next, err := tr.clients[1].Lock(ctx, tr.name)
 	if err != nil {
-		return breaks("nobody could have the lock after the thaw: %v", err)
+		return breaks("no client could take the lock after the thaw: %v", err)
 	}
 	_ = next.Unlock(ctx)
 	r.Why += fmt.Sprintf("; another client had it %s after the thaw", round(time.Since(begin)))
 	return r
 }
 
-// holder takes the lock with the first of two new clients. The lease is nil
-// when the lease has no signal; the result then says why.
+// holder takes the lock with the first of two new clients. The lease is nil if it has no signal;
+// the result then says why.
 func (tr *trial) holder(ctx context.Context) (Lease, Result) {
 	clients, err := tr.connect(ctx, 2)
 	if err != nil {
@@ -169,7 +167,7 @@ func (tr *trial) holder(ctx context.Context) (Lease, Result) {
 	return lease, Result{}
 }
 
-// signalled waits for the signal of a loss and judges how long it took since begin.
+// signalled waits for the signal of a loss and judges how long after begin it came.
 func (tr *trial) signalled(ctx context.Context, lease Lease, begin time.Time, bound time.Duration, event string) Result {
 	giveUp := time.After(3*bound + 4*grace)
 	select {

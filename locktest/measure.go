@@ -14,40 +14,37 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// A Load is what Measure puts on one lock.
+// A Load describes the load that Measure puts on one lock.
 type Load struct {
-	Contenders int           // in all, spread evenly over the processes; each asks again as soon as it has unlocked
-	Processes  int           // each with one Client; a multiple of it are the Contenders
+	Contenders int           // in total, spread evenly over the processes; each asks again as soon as it has unlocked
+	Processes  int           // each with one Client; Contenders must be a multiple of Processes
 	Section    time.Duration // how long a holder sleeps before it unlocks; 0 unlocks at once
 	For        time.Duration // how long they ask
 }
 
-// Figures are what a Load came to.
+// Figures are the results of a Load.
 type Figures struct {
-	Grants          int // how often the lock was had
+	Grants          int // how often a contender got the lock
 	GrantsPerSecond float64
-	// Handovers are the grants to another contender than the one before. A
-	// holder that unlocks and has the lock again at once, past all who wait,
-	// has got a grant and handed nothing over.
+	// Handovers are the grants to another contender than the previous one. A holder that unlocks
+	// and takes the lock again before all waiters gets a grant, but hands nothing over.
 	Handovers          int
 	HandoversPerSecond float64
-	// Overlaps are the grants that began before the holder before called
-	// Unlock, by the clock of the machine: 0 of a lock that excludes, as long
-	// as nobody sets the clock.
+	// Overlaps are the grants that began before the previous holder called Unlock, by the clock of
+	// the machine. A lock that excludes has 0, unless the clock is set during the run.
 	Overlaps int
-	// Waits are from asking to having. One that the end of the run cut off
-	// counts with what it had lasted, so that who is never served shows.
+	// Waits are the times from the call of Lock to its return. A wait that the end of the run cut
+	// off counts with its length so far, so a contender that is never served is visible.
 	MedianWait, P99Wait, LongestWait time.Duration
-	// CommandsPerHandover is what the server executed, renewals and polls and
-	// what scripts call included; NaN without Subject.Commands.
+	// CommandsPerHandover is the number of commands that the server executed for each handover,
+	// including renewals, polls and the commands of scripts. It is NaN without Subject.Commands.
 	CommandsPerHandover float64
 	ByProcess           []int // grants of each process
 }
 
-// Measure puts the load on one lock and counts. The processes are real ones,
-// copies of this program, when the subject has a Spec: the program must call
-// Child first. Without a Spec there is one process, this one. An error when a
-// Lock or an Unlock fails.
+// Measure puts the load on one lock and counts. If the subject has a Spec, it uses real processes,
+// copies of this program, which must call Child first. Without a Spec there is only this process.
+// Measure returns an error if a Lock or an Unlock fails.
 func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	if l.Processes < 1 || l.Contenders < l.Processes || l.Contenders%l.Processes != 0 || l.For <= 0 {
 		return Figures{}, fmt.Errorf("%d contenders in %d processes for %s: want a multiple, for some time", l.Contenders, l.Processes, l.For)
@@ -102,8 +99,8 @@ func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	return f, nil
 }
 
-// count adds up what the processes did. Their grants are put in order by the
-// wall clock, which all processes of a machine share.
+// count adds up the results of the processes. It orders their grants by the wall clock, which all
+// processes of a machine share.
 func count(tallies []tally) Figures {
 	var (
 		f      Figures
@@ -137,7 +134,7 @@ func count(tallies []tally) Figures {
 	return f
 }
 
-// commands is NaN without the hook.
+// commands returns NaN without the hook.
 func (s Subject) commands(ctx context.Context) (float64, error) {
 	if s.Commands == nil {
 		return math.NaN(), nil
@@ -146,9 +143,9 @@ func (s Subject) commands(ctx context.Context) (float64, error) {
 	return float64(n), err
 }
 
-// Median takes each figure's median over several runs: a run in which the
-// machine was busy with something else does not show. Of Overlaps it takes the
-// most; ByProcess is left out. It panics when there are no runs.
+// Median returns the median of each figure over several runs, so that a run on a busy machine has
+// no effect. For Overlaps it returns the maximum; it leaves ByProcess out. It panics if there are
+// no runs.
 func Median(runs []Figures) Figures {
 	return Figures{
 		Grants:              median(runs, func(f Figures) int { return f.Grants }),
@@ -172,14 +169,14 @@ func median[N int | float64 | time.Duration](runs []Figures, of func(Figures) N)
 	return quantile.Of(values, 0.5)
 }
 
-// A task is what one process is to do.
+// A task is the work of one process.
 type task struct {
 	Spec, Name   string
 	Contenders   int
 	Section, For time.Duration
 }
 
-// A tally is what one process did.
+// A tally is the result of one process.
 type tally struct {
 	Grants []grant
 	Took   time.Duration
@@ -193,8 +190,7 @@ type grant struct {
 	Had, Left int64
 }
 
-// A crew is one process's contenders. begin lets them ask; collect waits for
-// their end.
+// A crew is the contenders of one process. begin lets them ask; collect waits for their end.
 type crew interface {
 	begin()
 	collect() (tally, error)
@@ -244,8 +240,8 @@ func (h *here) collect() (tally, error) {
 	return h.tally, h.err
 }
 
-// ready connects, and takes another lock once: connections and scripts are
-// there when the time is taken.
+// ready connects, and takes another lock once, so that connections and scripts exist when the
+// measurement starts.
 func ready(ctx context.Context, s Subject, t task) (Client, error) {
 	c, err := s.Connect(ctx)
 	if err != nil {
@@ -263,7 +259,7 @@ func ready(ctx context.Context, s Subject, t task) (Client, error) {
 
 // contend lets the task's contenders ask until its time is over.
 func contend(ctx context.Context, c Client, t task) (tally, error) {
-	// No deadline: some locks cut their lease short by it.
+	// No deadline: some locks shorten their lease to it.
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(t.For, cancel)
@@ -294,7 +290,7 @@ func contend(ctx context.Context, c Client, t task) (tally, error) {
 	return sum, failed.get()
 }
 
-// contender asks until short ends; what it holds then it gives back under ctx.
+// contender asks until short ends. It gives back a lock that it holds then under ctx.
 func contender(ctx, short context.Context, c Client, t task, id int) (grants []grant, waits []time.Duration, err error) {
 	for short.Err() == nil {
 		asked := time.Now()

@@ -8,9 +8,8 @@ import (
 // beat is how often a pulse looks at the clock.
 const beat = 5 * time.Millisecond
 
-// A pulse sees how long this process was not given the CPU at once. A bound on
-// a lock's time is lengthened by it, so that no verdict hangs on a machine
-// that is busy with something else.
+// A pulse measures how long this process did not get the CPU. The limits on a lock's time are
+// extended by that, so that no verdict depends on how busy the machine is.
 type pulse struct {
 	mu      sync.Mutex
 	gap     time.Duration // the longest
@@ -46,11 +45,11 @@ func (p *pulse) look() {
 	p.last = now
 }
 
-// late is how late an event may be for want of the CPU: once when it is due
-// and once when it is seen.
+// late returns how late an event may be because the process had no CPU: once when it is due and
+// once when it is seen.
 func (p *pulse) late() time.Duration { return 2 * p.longest() }
 
-// longest is the longest time lost at once.
+// longest returns the longest time without the CPU.
 func (p *pulse) longest() time.Duration {
 	p.look()
 	p.mu.Lock()

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// watchful is for how long a third client asks in vain for a lock that must
-// still be held.
+// watchful is how long a third client asks for a lock that must still be held.
 const watchful = 100 * time.Millisecond
 
-// releaseSafety: the first holder's lease is lost, by Forget or by its TTL,
-// and another client takes the lock. The late Unlock of the first must leave
-// it in place; whether it returns an error is reported.
+// releaseSafety: the first holder loses its lease, by Forget or by its TTL, and another client
+// takes the lock. The late Unlock of the first must not release it; whether it returns an error is
+// reported.
 func releaseSafety(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil && (tr.s.Renews || tr.s.TTL <= 0) {
 		return unchecked("no hook Forget, and the leases do not run out by themselves")
@@ -56,7 +55,7 @@ func unlockTwice(ctx context.Context, tr *trial) Result {
 	return tr.leftInPlace(ctx, lease.Unlock(ctx), next, clients[2], "the second Unlock")
 }
 
-// leftInPlace judges what an Unlock that returned err did to the lock of next.
+// leftInPlace judges whether an Unlock that returned err has released the lock of next.
 func (tr *trial) leftInPlace(ctx context.Context, err error, next Lease, third Client, what string) Result {
 	said := "said nothing"
 	if err != nil {

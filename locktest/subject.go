@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Lease is a lock that somebody holds.
+// A Lease is a lock that a client holds.
 //
 // A Lease that also has the method Lost() <-chan struct{} or Context()
 // context.Context tells its holder so when it is lost: the channel is closed,
@@ -16,61 +16,59 @@ type Lease interface {
 	Unlock(ctx context.Context) error
 }
 
-// A Client is one process as the lock server sees it: it shares nothing with
-// another Client but the server. Its methods are called by many goroutines.
+// A Client is one process from the lock server's view: it shares nothing with another Client except
+// the server. Its methods must be safe for concurrent use.
 type Client interface {
-	// Lock waits until the lock is had, ctx ends or the server fails. ctx
-	// stays alive until the lease was unlocked, unless a check is about that.
+	// Lock waits until it has the lock, ctx ends or the server fails. ctx stays alive until the
+	// lease was unlocked, unless a check tests that.
 	Lock(ctx context.Context, name string) (Lease, error)
-	// Close frees the client. All its leases were unlocked before.
+	// Close frees the client. All its leases have been unlocked before.
 	Close() error
 }
 
-// A Subject is a kind of lock on one running server, what it claims, and what
-// of the server the checks may use. The zero value of a claim is "does not
-// claim"; a nil hook is "cannot be tried". Hooks are called by one goroutine
-// at a time, beside clients that are busy.
+// A Subject is a kind of lock on one running server, with its claims and with the checks' access to
+// the server. The zero value of a claim means "does not claim"; a nil hook means "cannot be tried".
+// One goroutine at a time calls a hook, while clients are busy.
 type Subject struct {
 	Name string // one word, for reports
 
 	// Connect opens one more independent client on the same server.
 	Connect func(ctx context.Context) (Client, error)
 
-	// TTL is how long a lease lasts when its holder is dead. 300 ms to 2 s
-	// keep the checks short and a busy machine harmless. 0: leases do not end.
+	// TTL is how long a lease lasts after its holder has died. With 300 ms to 2 s the checks are
+	// short and a busy machine does no harm. 0 means that leases do not end.
 	TTL time.Duration
 
 	// Renews: a holder that lives keeps its lease past the TTL.
 	Renews bool
-	// RenewEvery is the interval of renewal; 0 where unknown.
+	// RenewEvery is the interval of renewal; 0 means unknown.
 	RenewEvery time.Duration
 
-	// SignalsLoss: the leases have Lost or Context, and it fires within
-	// LossBound of the loss, or of the time when the lease can no longer be
-	// known to be held.
+	// SignalsLoss: the leases have Lost or Context. It fires within LossBound after the loss, or
+	// after the time when the holder can no longer be sure of the lock.
 	SignalsLoss bool
-	// LossBound is RenewEvery when 0, and TTL when that is 0 too.
+	// LossBound is RenewEvery if it is 0, and TTL if that is 0 too.
 	LossBound time.Duration
 
-	// Fair: the first to ask gets the lock first, whichever client it is of.
+	// Fair: waiters get the lock in the order in which they asked, whichever client they belong
+	// to.
 	Fair bool
 
-	// Forget takes the lock from its holder at the server, as a flush, a
-	// failover or an administrator does.
+	// Forget takes the lock from its holder at the server, as a flush, a failover or an
+	// administrator does.
 	Forget func(ctx context.Context, name string) error
-	// Remaining is what the server says is left of the lease; 0 when nobody
-	// holds it.
+	// Remaining returns the remaining time of the lease at the server, or 0 if the lock is free.
 	Remaining func(ctx context.Context, name string) (time.Duration, error)
-	// Waiting is how many wait for the lock, where the server knows.
+	// Waiting returns the number of waiters, if the server knows it.
 	Waiting func(ctx context.Context, name string) (int, error)
-	// Freeze stops the server as SIGSTOP does. thaw lets it go on and may be
-	// called after ctx has ended.
+	// Freeze stops the server as SIGSTOP does. thaw lets it continue and may be called after ctx
+	// has ended.
 	Freeze func(ctx context.Context) (thaw func() error, err error)
-	// Commands is how many commands the server has executed so far.
+	// Commands returns how many commands the server has executed so far.
 	Commands func(ctx context.Context) (int64, error)
 
-	// Spec is how a child process finds this subject again; see Child. "":
-	// Measure runs its contenders in this process.
+	// Spec identifies this subject to a child process; see Child. With "", Measure runs its
+	// contenders in this process.
 	Spec string
 }
 
@@ -84,8 +82,7 @@ func (s Subject) lossBound() time.Duration {
 	return s.TTL
 }
 
-// lost returns the channel by which a lease signals its loss, nil when it has
-// none.
+// lost returns the channel by which a lease signals its loss, or nil if it has none.
 func lost(l Lease) <-chan struct{} {
 	switch l := l.(type) {
 	case interface{ Lost() <-chan struct{} }:

@@ -11,18 +11,18 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 )
 
-// A claim is one call of Lock or TryLock on its way to a lease.
+// A claim is one call of Lock or TryLock that waits for its lease.
 type claim struct {
 	lock   *Lock
 	slot   *slot
 	ctx    context.Context // the caller's, with the holder; the lease's context is its child
-	shared bool            // the holder came from the caller, and others may use it now
+	shared bool            // the caller supplied the holder, which others may be using
 	denied bool            // Redis has refused the lock in this call
 	request
 }
 
-// try asks Redis once. When somebody else has the lock, the lease is nil and the
-// duration says when to ask again at the latest.
+// try asks Redis once. If another holder has the lock, the lease is nil and the duration says when
+// to ask again at the latest.
 func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	s := c.slot
 	if !s.begin(ctx) {
@@ -33,9 +33,9 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 		have = s.current.held()
 	}
 	sent := c.lock.client.clock.Now()
-	a, answered, err := bounded(ctx,
+	a, answered, err := runInterruptibly(ctx,
 		func(ctx context.Context) (answer, error) { return c.lock.acquire(ctx, c, have+1) },
-		func(a answer, err error) { // nobody waited for it
+		func(a answer, err error) { // the caller has stopped waiting
 			defer s.end()
 			if a.holds > 0 || maybeDone(err) {
 				c.undo(have)
@@ -59,7 +59,7 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	return c.granted(sent, a.holds, a.token)
 }
 
-// ended is the error of a wait that ended while Redis was asked.
+// ended returns the error of a wait that ended during a request to Redis.
 func (c *claim) ended(ctx context.Context) error {
 	if c.denied {
 		return waitEnded(ctx)
@@ -67,13 +67,13 @@ func (c *claim) ended(ctx context.Context) error {
 	return noAnswer(ctx)
 }
 
-// granted makes the lease. The slot must be busy.
+// granted makes the lease. The caller must have the slot's turn.
 func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Duration, error) {
 	s := c.slot
 	h := s.current
 	if h == nil || h.held() == 0 || holds == 1 {
 		if h != nil {
-			h.end(ErrLost) // it had run out, and this holder took the lock anew
+			h.end(ErrLost) // it had expired, and this holder took the lock again
 		}
 		h = newHold(c.ctx, c.lock.client, s)
 		if !c.lock.client.keep(h) {
@@ -85,22 +85,22 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 	return h.admit(c, sent, token), 0, nil
 }
 
-// undo releases a lock that may have been granted after the caller gave up. If
-// it was not granted, nothing changes. The slot must be busy. When Redis cannot
-// be reached, the lock expires by itself.
+// undo releases a lock that may have been granted after the caller gave up. If it was not granted,
+// nothing changes. The caller must have the slot's turn. If Redis cannot be reached, the lock
+// expires by itself.
 func (c *claim) undo(have int) {
 	_, _ = c.lock.sendRelease(context.WithoutCancel(c.ctx), c.slot.field, have)
 }
 
 type answer struct {
-	holds     int64 // 0: somebody else has the lock
+	holds     int64 // 0: another holder has the lock
 	token     int64
-	remaining time.Duration // until it runs out
+	remaining time.Duration // until it expires
 }
 
-// acquire asks once. Where replicas are to have a grant and do not have it in time, it is
-// given back, and the answer is that somebody else has the lock.
-func (l *remote) acquire(ctx context.Context, c *claim, holds int) (a answer, err error) {
+// acquire asks once. If not enough replicas have a grant in time, acquire gives it back and answers
+// that another holder has the lock.
+func (l *redisLock) acquire(ctx context.Context, c *claim, holds int) (a answer, err error) {
 	replicas := l.client.replicas
 	if replicas == 0 {
 		return l.sendAcquire(ctx, l.client.redis, c, holds)
@@ -120,7 +120,7 @@ func (l *remote) acquire(ctx context.Context, c *claim, holds int) (a answer, er
 	return a, err
 }
 
-func (l *remote) sendAcquire(ctx context.Context, rdb processor, c *claim, holds int) (answer, error) {
+func (l *redisLock) sendAcquire(ctx context.Context, rdb processor, c *claim, holds int) (answer, error) {
 	ms := c.ttl.Milliseconds()
 	var reply []int64
 	var err error
@@ -141,12 +141,12 @@ func (l *remote) sendAcquire(ctx context.Context, rdb processor, c *claim, holds
 	return answer{holds: reply[0], token: reply[1]}, nil
 }
 
-// maxPoll is the longest wait in ms that a time.Duration has room for.
+// maxPoll is the longest wait in ms that fits into a time.Duration.
 const maxPoll = int64(math.MaxInt64/time.Millisecond) - 1
 
-// pollAfter turns the answer of PTTL into a wait. A lock without a TTL, or with one
-// of centuries, was not made by this package; it is polled now and then.
-func (l *remote) pollAfter(pttl int64) time.Duration {
+// pollAfter converts the answer of PTTL to a wait. This package did not make a lock without a TTL,
+// or with one of centuries; such a lock is polled from time to time.
+func (l *redisLock) pollAfter(pttl int64) time.Duration {
 	if pttl < 0 || pttl > maxPoll {
 		return l.client.watchdog
 	}
@@ -154,11 +154,10 @@ func (l *remote) pollAfter(pttl int64) time.Duration {
 	return time.Duration(pttl+1) * time.Millisecond
 }
 
-// bounded runs f in a goroutine of its own and waits for it until ctx ends.
-// go-redis ignores the cancellation of a context, and its deadline too unless
-// Options.ContextTimeoutEnabled is set. When ctx ends first, f runs on, its
-// results go to late, and answered is false.
-func bounded[T any](ctx context.Context, f func(context.Context) (T, error), late func(T, error)) (result T, answered bool, err error) {
+// runInterruptibly runs f in a new goroutine and waits for it until ctx ends. go-redis ignores the
+// cancellation of a context, and also its deadline unless Options.ContextTimeoutEnabled is set. If
+// ctx ends first, f continues, its results go to late, and answered is false.
+func runInterruptibly[T any](ctx context.Context, f func(context.Context) (T, error), late func(T, error)) (result T, answered bool, err error) {
 	type outcome struct {
 		result T
 		err    error

@@ -9,9 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Client makes the locks of one Redis: a server, a Sentinel group or a
-// cluster. Its methods, and those of its locks, may be called by several
-// goroutines. One Client a process is enough; its waiters share a single
+// A Client makes the locks of one Redis: a server, a Sentinel group or a cluster. It is safe for
+// concurrent use, and so are its locks. One Client per process is enough; its waiters share one
 // subscription connection.
 type Client struct {
 	redis     redis.UniversalClient
@@ -33,12 +32,12 @@ type Client struct {
 	closed     chan struct{}
 
 	mu    sync.Mutex
-	lines map[string]*line // by the lock's name; one lives while somebody waits
+	lines map[string]*line // by the lock's name; an entry lives while a goroutine waits
 	holds map[*hold]struct{}
 }
 
-// New returns a Client that talks through rdb, which stays the caller's: it
-// must be open while locks are held, and Close does not close it.
+// New returns a Client that uses rdb. The caller keeps rdb: it must be open while locks are held,
+// and Close does not close it.
 func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 	c := &Client{
 		redis: rdb, id: uuid.NewString(), watchdog: 30 * time.Second, fairWait: 5 * time.Minute, handOvers: 16,
@@ -54,16 +53,16 @@ func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 		}
 	}
 	if c.replicas > 0 {
-		c.handOvers = 0 // each grant is waited for
+		c.handOvers = 0 // each grant waits for replicas
 	}
 	c.subscriber = newSubscriber(rdb, c.clock)
 	return c
 }
 
-// Close stops every watchdog and the subscription. Waiters and new calls return
-// ErrClosed, and the contexts of leases end with it as their cause. Held locks
-// are not freed, because their sections may still run: Unlock works as before,
-// and a lock that is not unlocked expires. The error is always nil.
+// Close stops every watchdog and the subscription. Waiters and new calls return ErrClosed, and the
+// contexts of leases end with that cause. Close does not free held locks, because their sections
+// may still run. Unlock works as before, and a lock that is not unlocked expires. The error is
+// always nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.isClosed() {
@@ -83,7 +82,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// renewal is how long the watchdog waits before it renews.
+// renewal returns how long the watchdog waits before it renews.
 func (c *Client) renewal() time.Duration {
 	if c.renewEvery != nil {
 		return *c.renewEvery
@@ -100,8 +99,7 @@ func (c *Client) isClosed() bool {
 	}
 }
 
-// keep registers h, so that Close ends it. It returns false when the Client is
-// closed already.
+// keep registers h, so that Close ends it. It returns false if the Client is already closed.
 func (c *Client) keep(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

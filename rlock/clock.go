@@ -5,29 +5,27 @@ import (
 	"time"
 )
 
-// A Clock is where a Client gets the time and its timers from. Its methods may
-// be called by several goroutines at once.
+// A Clock gives a Client the time and its timers. Its methods must be safe for concurrent use.
 type Clock interface {
-	// Now is the present time. It must not run backwards.
+	// Now returns the present time. It must not run backwards.
 	Now() time.Time
-	// NewTimer sends on the channel once d has passed since the call, or since
-	// the last Reset.
+	// NewTimer returns a timer that sends on its channel once d has passed since the call, or
+	// since the last Reset.
 	NewTimer(d time.Duration) (Timer, <-chan time.Time)
-	// AfterFunc calls f in a goroutine of its own once d has passed since the
-	// call, or since the last Reset.
+	// AfterFunc calls f in a new goroutine once d has passed since the call, or since the last
+	// Reset.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// A Timer is what package time calls one, as far as it is used here.
+// A Timer has the methods of time.Timer that this package uses.
 type Timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool
 }
 
-// Timekeeper hands in the clock, for a test that decides by itself when time
-// passes; the clock of package time by default. Leases, waits, and the pauses
-// between two attempts are measured by it; RenewalTimer comes before it for the
-// renewals. The time-outs of go-redis and of the caller's contexts are not.
+// Timekeeper sets the clock, for a test that decides when time passes; the default is the clock of
+// package time. It measures leases, waits, and the pauses between two attempts. RenewalTimer takes
+// precedence for renewals. The timeouts of go-redis and of the caller's contexts do not use it.
 func Timekeeper(c Clock) ClientOption {
 	return func(client *Client) { client.clock = c }
 }
@@ -47,7 +45,7 @@ func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.Afte
 // remaining returns the time until t.
 func remaining(c Clock, t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// withTimeout is context.WithTimeoutCause by a clock.
+// withTimeout is context.WithTimeoutCause with a clock.
 func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	if _, system := c.(systemClock); system {
 		return context.WithTimeoutCause(ctx, d, cause)

@@ -1,35 +1,34 @@
 package rlock
 
-// A Role is what a script is for.
+// A Role is the purpose of a script.
 type Role string
 
 // The roles.
 const (
 	RoleAcquire  Role = "acquire"  // takes the lock, or fails to
-	RoleRenew    Role = "renew"    // gives the holder's lease more time
+	RoleRenew    Role = "renew"    // extends the holder's lease
 	RoleRelease  Role = "release"  // frees the lock, or one hold of it
-	RoleHandover Role = "handover" // gives the lock to another holder, whom it names
+	RoleHandover Role = "handover" // gives the lock to another holder, which the script's arguments name
 	RoleChange   Role = "change"   // changes something else
 )
 
-// A Script describes one of the Lua scripts that this package sends, for a program
-// that watches commands: a proxy, a test. Nothing of it needs to be read from the
-// script's text.
+// A Script describes a Lua script that this package sends, for a program that watches commands,
+// such as a proxy or a test. Such a program need not read the script's text.
 type Script struct {
-	SHA  string // the name that Redis gives it, in hexadecimal
-	Name string // what it does, for people; it does not change
+	SHA  string // the script's name in Redis, in hexadecimal
+	Name string // what it does, in a few words; it never changes
 	Role Role
 	Lock int // which of KEYS is the lock, counted from 1; 0: none
 
-	// Refused is the first value of the answer with which the script says that it has
-	// changed nothing: somebody else has the lock, or there is nothing to give back.
-	// "" where the answer does not tell.
+	// Refused is the first value of an answer which means that the script changed nothing: another
+	// holder has the lock, or there is nothing to give back. "" means that the answer does not
+	// tell.
 	Refused string
-	// Listeners says which value of the answer is the number of listeners that were
-	// notified, counted from 1; 0 where the answer does not tell.
+	// Listeners says which value of the answer is the number of notified listeners, counted from
+	// 1; 0 means that the answer does not tell.
 	Listeners int
-	// Channel returns where waiters for a lock listen; nil for a script whose lock
-	// has no such channel.
+	// Channel returns the channel on which waiters for a lock listen. It is nil if the script's
+	// lock has no such channel.
 	Channel func(lock string) string
 }
 

@@ -24,7 +24,7 @@
 //
 // # Waiting
 //
-// Of all the waiters in one process, only the one at the front asks Redis: when a
+// Of all waiters in one process, only the one at the front asks Redis: when a
 // message arrives, when the subscription is made or remade, and when the lock
 // must have expired. A lost message costs at most the rest of the TTL. The
 // holder hands the lock directly to the next waiter of its process, a few times
@@ -32,13 +32,19 @@
 //
 // # Redis Cluster and Sentinel
 //
-// A Client takes any redis.UniversalClient. On a cluster the keys of a lock must be in one slot: those of a name
-// without braces are, and those of a name with a part in braces, such as "shop:{stock}"; any other is
-// ErrBadSlots. Messages are PUBLISH and not SPUBLISH, so they reach every node; a Redisson that talks to a cluster
-// of Redis 7 or later uses SPUBLISH, and its waiters and those of this package do not wake each other there: they ask again when the
-// lock must have expired. Give the client MaxRetries -1: go-redis repeats a command whose
-// answer did not come, and on a cluster whatever MaxRetries says; the scripts here may be repeated, or say that they must not be.
-// After a failover a lock may be gone; Replicas has a grant wait for replicas.
+// A Client takes any redis.UniversalClient. On a cluster the keys of a lock must be in one slot. The
+// keys of a name without braces are, and so are those of a name with a part in braces, such as
+// "shop:{stock}". Any other name is ErrBadSlots.
+//
+// The scripts send messages with PUBLISH, not SPUBLISH, so messages reach every node. On a cluster of
+// Redis 7 or later, Redisson uses SPUBLISH. There, the waiters of Redisson and of this package do not
+// wake each other: they ask again when the lock must have expired.
+//
+// Set MaxRetries to -1 in the client. Otherwise go-redis repeats a command whose answer did not
+// arrive; its cluster client does so with any MaxRetries. The scripts of this package may be
+// repeated, or say that they must not be.
+//
+// After a failover a lock may be gone. Replicas makes a grant wait for replicas.
 //
 // # What it does not do
 //

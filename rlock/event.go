@@ -5,7 +5,7 @@ type Kind string
 
 // The kinds of Event.
 const (
-	Waiting  Kind = "waiting"  // somebody else has it, and the caller waits
+	Waiting  Kind = "waiting"  // another holder has it, and the caller waits
 	Acquired Kind = "acquired" // a lease was granted, the first or a reentrant one
 	Renewed  Kind = "renewed"  // the watchdog extended it
 	Lost     Kind = "lost"     // the contexts of its leases ended with ErrLost

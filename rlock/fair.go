@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// NewFairLock returns a reentrant lock that is first come, first served among
-// all processes. Redis keeps the queue; a waiter that is silent for FairWait
-// past its turn counts as dead and is skipped. Deadlines are by the clock of
-// Redis, where Redisson's are by the client's.
+// NewFairLock returns a reentrant lock that serves all processes in order of arrival. Redis keeps
+// the queue. A waiter that is silent for FairWait past its turn counts as dead and is skipped.
+// Deadlines use the clock of Redis; Redisson's use the client's.
 //
-// A lock's name belongs to one kind of lock: a lock that NewLock makes under the
-// same name jumps the queue and notifies nobody in it.
+// A lock's name belongs to one kind of lock: a lock that NewLock makes under the same name jumps
+// the queue and notifies no waiter in it.
 //
 // Source: Redisson, RedissonFairLock.
-func (c *Client) NewFairLock(name string) *Lock { return &Lock{remote{c, fair, namesOf(name)}} }
+func (c *Client) NewFairLock(name string) *Lock { return &Lock{redisLock{c, fair, namesOf(name)}} }
 
-// waitTimeout is how long past its turn this waiter may be silent before the
-// others count it as dead.
+// waitTimeout returns how long past its turn this waiter may be silent before the others count it
+// as dead.
 func (c *claim) waitTimeout() time.Duration {
 	if c.wait > 0 {
 		return c.wait
@@ -33,8 +32,8 @@ func (c *claim) enqueue() int {
 	return 1
 }
 
-// queue waits for a fair lock.
-func (c *claim) queue(ctx context.Context) (*Lease, error) {
+// waitFair waits for a fair lock.
+func (c *claim) waitFair(ctx context.Context) (*Lease, error) {
 	lease, remaining, err := c.try(ctx)
 	if c.wait == 0 {
 		if lease == nil && err == nil {
@@ -61,8 +60,8 @@ func (c *claim) queue(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// dequeueTimeout is how long a waiter that gives up waits until it is out of the
-// queue, so that a caller that tries over and over does not fill it.
+// dequeueTimeout is how long a waiter that gives up waits until it is out of the queue. So a caller
+// that tries again and again does not fill the queue.
 const dequeueTimeout = 100 * time.Millisecond
 
 // await listens on the waiter's own channel.
@@ -90,8 +89,8 @@ func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, err
 	}
 }
 
-// quit leaves the queue, and notifies the next waiter if this one had been
-// notified. A holder that others use too may have got the lock meanwhile.
+// quit leaves the queue. If this waiter had been notified, quit notifies the next one. If other
+// goroutines use the same holder, it may have got the lock in the meantime.
 func (c *claim) quit() {
 	ctx := context.WithoutCancel(c.ctx)
 	c.slot.join()
@@ -102,8 +101,8 @@ func (c *claim) quit() {
 	_ = next.Err() // if it failed, the waiter is skipped after its wait timeout
 }
 
-// sendFairRelease is sendReleaseOnce of a fair lock.
-func (l *remote) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
+// sendFairRelease is sendReleaseOnce for a fair lock.
+func (l *redisLock) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
 	reply, err := fairRelease.run(ctx, l.client.redis, l.keys.fair(), field, left).Slice()
 	if err != nil {
 		return false, err

@@ -8,35 +8,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NewFencedLock returns a lock each of whose grants has a greater token than
-// the one before, reentry included; see Lease.Token. The counter outlives the
-// lock, as long as Redis keeps its data.
+// NewFencedLock returns a lock with fencing tokens: each grant, reentry included, has a greater
+// token than the one before, see Lease.Token. The counter outlives the lock, as long as Redis keeps
+// its data.
 //
-// A lease cannot keep a process that was paused from writing after it was
-// lost. What is written to can: it refuses a token below the greatest it saw.
+// A lease cannot prevent a process that was paused from writing after it has lost the lease. The
+// target of the write can: it refuses a token below the greatest one that it has seen.
 //
-// Source: Redisson, RedissonFencedLock; M. Kleppmann, "How to do distributed
-// locking", 2016.
-func (c *Client) NewFencedLock(name string) *Lock { return &Lock{remote{c, fenced, namesOf(name)}} }
+// Source: Redisson, RedissonFencedLock; M. Kleppmann, "How to do distributed locking", 2016.
+func (c *Client) NewFencedLock(name string) *Lock { return &Lock{redisLock{c, fenced, namesOf(name)}} }
 
-// tokenKeys are the keys of a script that grants a lock which is not fair.
-func (l *remote) tokenKeys(lock string) []string {
+// tokenKeys returns the keys of a script that grants a lock which is not fair.
+func (l *redisLock) tokenKeys(lock string) []string {
 	if l.kind == fenced {
 		return []string{lock, l.keys.token}
 	}
 	return []string{lock}
 }
 
-// RaiseToken makes every later token greater than atLeast. It is for a Redis
-// that has lost its data: what is written to remembers greater tokens, and would
-// refuse every holder until the counter has caught up. Raising it too far does
-// no harm below 2^53; beyond it the numbers of Lua are not exact, and two grants may
-// have one token. It does nothing where the lock is not fenced.
+// RaiseToken makes every later token greater than atLeast. Use it after Redis has lost its data:
+// the target of the writes remembers greater tokens, and would refuse every holder until the
+// counter has caught up. A value that is too high does no harm below 2^53. Above 2^53 the numbers
+// of Lua are not exact, and two grants may have the same token. RaiseToken does nothing if the lock
+// is not fenced.
 func (l *Lock) RaiseToken(ctx context.Context, atLeast int64) error {
 	if l.kind != fenced {
 		return nil
 	}
-	_, answered, err := bounded(ctx, func(ctx context.Context) (struct{}, error) {
+	_, answered, err := runInterruptibly(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, raiseToken.run(ctx, l.client.redis, []string{l.keys.token}, atLeast).Err()
 	}, nil)
 	if !answered {
@@ -48,13 +47,13 @@ func (l *Lock) RaiseToken(ctx context.Context, atLeast int64) error {
 	return nil
 }
 
-// Token returns the last token that was granted, whoever got it; 0 when none
-// was, or the lock is not fenced.
+// Token returns the last token that was granted to any holder. It returns 0 if none was granted or
+// the lock is not fenced.
 func (l *Lock) Token(ctx context.Context) (int64, error) {
 	if l.kind != fenced {
 		return 0, nil
 	}
-	token, answered, err := bounded(ctx, func(ctx context.Context) (int64, error) {
+	token, answered, err := runInterruptibly(ctx, func(ctx context.Context) (int64, error) {
 		token, err := l.client.redis.Get(ctx, l.keys.token).Int64()
 		if errors.Is(err, redis.Nil) {
 			return 0, nil

@@ -14,7 +14,7 @@ import (
 
 // TestPollAfter: whatever Redis says of the TTL, nobody asks again and again without a pause.
 func TestPollAfter(t *testing.T) {
-	l := &remote{client: &Client{watchdog: time.Second}}
+	l := &redisLock{client: &Client{watchdog: time.Second}}
 	for _, ms := range []int64{math.MinInt64, -2, -1, 0, 1, maxPoll, maxPoll + 1, math.MaxInt64} {
 		if got := l.pollAfter(ms); got <= 0 {
 			t.Errorf("PTTL %d: a wait of %v", ms, got)

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// yieldTime is how long the lock is left to the other processes when it is their
-// turn. If none of them wants it, no more time than that is lost.
+// yieldTime is how long this process leaves the lock to the other processes when it is their turn.
+// If none of them wants it, only this time is lost.
 const yieldTime = time.Millisecond
 
-// maxStreak bounds the duration of a streak, for sections that take long.
+// maxStreak limits the duration of a streak, for long sections.
 const maxStreak = 20 * time.Millisecond
 
-// A grant is a lock that was handed over, by a command sent at that time.
+// A grant is a lock that was handed over by a command sent at that time.
 type grant struct {
 	sent  time.Time
 	token int64
 }
 
-// chooseSuccessor returns the waiter to which the holder hands the lock directly;
-// nil when the lock is to be offered to everybody. A successor must not be asking
-// Redis at the moment, and must have a holder that nobody else uses.
+// chooseSuccessor returns the waiter to which the holder hands the lock directly, or nil if the
+// lock is to be offered to all processes. A successor must not be asking Redis at the moment, and
+// no other goroutine may use its holder.
 func (c *Client) chooseSuccessor(name, field string) (*line, *waiter) {
 	c.mu.Lock()
 	ln := c.lines[name]
@@ -51,7 +51,7 @@ func (c *Client) chooseSuccessor(name, field string) (*line, *waiter) {
 }
 
 // handOver gives the lock to a waiter of this process in one round trip.
-func (l *remote) handOver(ctx context.Context, field string, line *line, successor *waiter) (bool, error) {
+func (l *redisLock) handOver(ctx context.Context, field string, line *line, successor *waiter) (bool, error) {
 	sent := l.client.clock.Now()
 	reply, err := handover.run(ctx, l.client.redis, successor.claim.lock.tokenKeys(l.keys.lock),
 		field, successor.claim.slot.field, successor.claim.ttl.Milliseconds()).Int64Slice()
@@ -63,16 +63,15 @@ func (l *remote) handOver(ctx context.Context, field string, line *line, success
 	if granted {
 		taken = line.give(successor, grant{sent: sent, token: reply[1]})
 	} else {
-		taken = line.wake(successor) // it has to ask for itself
+		taken = line.wake(successor) // it must ask Redis itself
 	}
 	if !taken && (granted || maybeDone(err)) {
-		successor.claim.undo(0) // it has given up meanwhile
+		successor.claim.undo(0) // it has given up in the meantime
 	}
 	return granted, err
 }
 
-// give hands the lock to the successor. It returns false when that waiter has
-// given up.
+// give hands the lock to the successor. It returns false if that waiter has given up.
 func (ln *line) give(w *waiter, g grant) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -84,8 +83,8 @@ func (ln *line) give(w *waiter, g grant) bool {
 	return true
 }
 
-// wake has the successor ask for itself after a hand-over that failed. It returns
-// false when that waiter has given up.
+// wake makes the successor ask Redis itself after a failed handover. It returns false if that
+// waiter has given up.
 func (ln *line) wake(w *waiter) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -98,10 +97,10 @@ func (ln *line) wake(w *waiter) bool {
 	return true
 }
 
-// offered notes that this process has just offered the lock to all subscribers.
-// Redis notifies them in the order in which they subscribed, so the first would
-// get the lock nearly always and the last never: with 8 processes in a rush, one
-// waited for 2.6 s. So each process stands back until all others had their turn.
+// offered records that this process has just offered the lock to all subscribers. Redis notifies
+// them in the order of their subscriptions, so the first process would nearly always get the lock
+// and the last one never: in a rush with 8 processes, one waited for 2.6 s. So each process waits
+// until all others have had their turn.
 func (c *Client) offered(name string, listeners int) {
 	c.mu.Lock()
 	ln := c.lines[name]
@@ -114,7 +113,7 @@ func (c *Client) offered(name string, listeners int) {
 	ln.yield = listeners - 1
 }
 
-// yields reports whether the message that arrived is for another process.
+// yields reports whether the message that arrived is meant for another process.
 func (ln *line) yields() bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

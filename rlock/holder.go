@@ -9,9 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
-// A Holder is the owner of a lock: what a thread is to Java's locks. A Holder may
-// take a lock again that it holds already. Several goroutines may share one, and
-// are then not kept apart.
+// A Holder owns locks, as a thread does in Java. A Holder may take a lock again that it already
+// holds. Goroutines that share a Holder do not exclude each other.
 type Holder struct {
 	id uint64
 
@@ -32,8 +31,8 @@ func NewHolder() *Holder {
 
 type holderKey struct{}
 
-// WithHolder returns a context whose locks belong to h. Without one, every call
-// of Lock has a Holder of its own, so that a second Lock waits for the first.
+// WithHolder returns a context whose locks belong to h. Without a Holder in its context, every call
+// of Lock has its own, so a second Lock waits for the first.
 func WithHolder(ctx context.Context, h *Holder) context.Context {
 	return context.WithValue(ctx, holderKey{}, h)
 }
@@ -43,23 +42,23 @@ func holderOf(ctx context.Context) (*Holder, bool) {
 	return h, ok
 }
 
-// field is the holder's field in the lock's hash.
+// field returns the holder's field in the lock's hash.
 func (h *Holder) field(c *Client) string {
 	return c.id + ":" + strconv.FormatUint(h.id, 10)
 }
 
-// A slot is one holder's side of one lock. It lives while the lock is held,
-// or while a call is under way.
+// A slot is the state of one holder at one lock. It lives while the lock is held or a call is in
+// progress.
 type slot struct {
 	holder *Holder
 	key    slotKey
 	field  string
 	busy   chan struct{} // a mutex for current and for the commands on the field
 
-	current *hold // nil when it holds nothing; it is a user of the slot
+	current *hold // nil if the holder holds nothing; a hold is a user of the slot
 }
 
-// enter finds or makes the slot; leave must follow.
+// enter finds or makes the slot. leave must follow.
 func (h *Holder) enter(c *Client, name string) *slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,8 +68,8 @@ func (h *Holder) enter(c *Client, name string) *slot {
 	})
 }
 
-// join is enter for one who has the slot. A lease that was unlocked before still
-// has it, when nobody else does.
+// join is enter for a caller that has the slot. A lease that was unlocked before still has the
+// slot, even if no other user has.
 func (s *slot) join() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()
@@ -83,8 +82,8 @@ func (s *slot) leave() {
 	s.holder.slots.Release(s.key)
 }
 
-// hold notes what the slot holds from now on, nil for nothing. The slot must be
-// busy.
+// hold sets what the slot holds from now on; nil means nothing. The caller must have the slot's
+// turn.
 func (s *slot) hold(h *hold) {
 	switch before := s.current; {
 	case before == nil && h != nil:
@@ -95,7 +94,7 @@ func (s *slot) hold(h *hold) {
 	s.current = h
 }
 
-// begin waits for its turn to use the field. When it returns true, end must follow.
+// begin waits for its turn to use the field. If it returns true, end must follow.
 func (s *slot) begin(ctx context.Context) bool {
 	select {
 	case s.busy <- struct{}{}:

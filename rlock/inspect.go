@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ForceUnlock frees the lock, whoever holds it, and notifies the waiters. It
-// returns false when nobody held it. The holder learns of it from its next
-// renewal, at most a third of WatchdogTimeout later, or from Unlock.
+// ForceUnlock frees the lock of any holder, and notifies the waiters. It returns false if no holder
+// had it. The holder finds out at its next renewal, at most a third of WatchdogTimeout later, or at
+// Unlock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return ask(ctx, l, "force-unlock", func(ctx context.Context) (bool, error) {
 		if l.kind == fair {
@@ -23,7 +23,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	})
 }
 
-// IsLocked reports whether anybody holds the lock.
+// IsLocked reports whether any holder has the lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	return ask(ctx, l, "inspect", func(ctx context.Context) (bool, error) {
 		n, err := l.client.redis.Exists(ctx, l.keys.lock).Result()
@@ -31,9 +31,8 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	})
 }
 
-// HoldCount returns how often the Holder in ctx holds the lock, as Redis has it.
-// ctx has a Holder from WithHolder, or as the context of a lease; without one the
-// count is 0.
+// HoldCount returns how often the Holder in ctx holds the lock, according to Redis. ctx has a
+// Holder from WithHolder, or as the context of a lease; without one the count is 0.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	holder, ok := holderOf(ctx)
 	if !ok {
@@ -48,9 +47,8 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	})
 }
 
-// RemainingTTL returns how soon the lock expires unless it is renewed; 0 when
-// nobody holds it. A negative duration says that the lock has no TTL, and so was
-// not made by this package.
+// RemainingTTL returns how soon the lock expires unless it is renewed. It returns 0 if no holder
+// has it. A negative duration means that the lock has no TTL, so this package did not make it.
 func (l *Lock) RemainingTTL(ctx context.Context) (time.Duration, error) {
 	return ask(ctx, l, "inspect", func(ctx context.Context) (time.Duration, error) {
 		d, err := l.client.redis.PTTL(ctx, l.keys.lock).Result()
@@ -67,7 +65,7 @@ func ask[T any](ctx context.Context, l *Lock, what string, f func(context.Contex
 	if err := l.check(); err != nil {
 		return none, fmt.Errorf("rlock: %s %q: %w", what, l.keys.lock, err)
 	}
-	answer, answered, err := bounded(ctx, f, nil)
+	answer, answered, err := runInterruptibly(ctx, f, nil)
 	if !answered {
 		err = noAnswer(ctx)
 	}

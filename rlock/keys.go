@@ -9,8 +9,8 @@ import (
 // maxName is the longest name in bytes. Redis itself would take 512 MB.
 const maxName = 512
 
-// keys are the names under which Redis knows one lock. All but the lock
-// itself have its name in braces, so that a cluster keeps them in one slot.
+// keys are the names of one lock in Redis. Each of them except the lock itself has the lock's name
+// in braces, so that a cluster keeps them in one slot.
 type keys struct {
 	lock     string // hash: field "uuid:id" of the holder -> holds
 	channel  string // '0' is published here when the lock becomes free
@@ -35,12 +35,12 @@ func namesOf(name string) keys {
 	}
 }
 
-// inOneSlot reports whether a Redis Cluster has all keys in one slot, as a script needs it.
-// A name without braces is; one with braces only if it has a hash tag of its own.
+// inOneSlot reports whether a Redis Cluster has all keys in one slot, as a script requires. A name
+// without braces is in one slot. A name with braces is only if it has its own hash tag.
 func (k keys) inOneSlot() bool { return hashTag(k.lock) == hashTag(k.channel) }
 
-// hashTag is the part of a key that decides on its slot: what is in its first braces, and
-// else all of it (Redis cluster specification, "Hash tags").
+// hashTag returns the part of a key that determines its slot: the text in its first braces, or all
+// of it (Redis cluster specification, "Hash tags").
 func hashTag(key string) string {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
@@ -50,8 +50,8 @@ func hashTag(key string) string {
 	return key
 }
 
-// check refuses a name that no lock of this client can have.
-func (l *remote) check() error {
+// check refuses a name that a lock of this client cannot have.
+func (l *redisLock) check() error {
 	if n := len(l.keys.lock); n == 0 || n > maxName {
 		return ErrBadName
 	}
@@ -61,7 +61,7 @@ func (l *remote) check() error {
 	return nil
 }
 
-// waiter is the channel on which one waiter of a fair lock is notified.
+// waiter returns the channel on which one waiter of a fair lock is notified.
 func (k keys) waiter(field string) string { return k.channel + ":" + field }
 
 func (k keys) fair() []string { return []string{k.lock, k.queue, k.timeouts, k.channel} }

@@ -29,33 +29,32 @@ type Lease struct {
 	stopRenewing func() bool // cancels the hook on the end of ctx
 }
 
-// Context is a child of the context given to Lock. It ends when the lease is
-// lost, cause ErrLost; when it is unlocked, cause context.Canceled; and with
-// Client.Close, cause ErrClosed. Locking the same name again with it, or with
-// a child of it, is reentrant: the lease's holder is in it.
+// Context is a child of the context given to Lock. It ends with cause ErrLost when the lease is
+// lost, with context.Canceled when it is unlocked, and with ErrClosed at Client.Close. A Lock of
+// the same name with this context or a child of it is reentrant, since the context contains the
+// lease's holder.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Token is the fencing token of a lease of a FencedLock: greater than that of
-// any grant before. 0 for other locks.
+// Token returns the fencing token of a lease of a fenced lock: greater than that of any earlier
+// grant. It returns 0 for other locks.
 func (l *Lease) Token() int64 { return l.token }
 
-// Holder is the holder's name in Redis: the field "uuid:id" of the hash.
+// Holder returns the holder's name in Redis: the field "uuid:id" of the hash.
 func (l *Lease) Holder() string { return l.hold.slot.field }
 
-// HoldCount is how often the holder holds the lock by leases of this Client
-// that are neither unlocked nor known to be lost. Lock.HoldCount asks Redis.
+// HoldCount returns how often the holder holds the lock by leases of this Client that are neither
+// unlocked nor known to be lost. Lock.HoldCount asks Redis.
 func (l *Lease) HoldCount() int { return l.hold.held() }
 
-// Unlock gives the hold back, and with the last hold the lock. Before that, the
-// context of the lease ends and its watchdog stops; no renewal can follow.
+// Unlock gives the hold back, and with the last hold the lock. Before that, the context of the
+// lease ends and its watchdog stops; no renewal can follow.
 //
-// The error is ErrNotHeld when the lease was unlocked already, or lost: nothing
-// is changed then, whoever has the lock. When ctx ends first, the error wraps
-// ErrNoAnswer and the cause; the lock is still given back as soon as Redis
-// answers, or it expires. After other errors of Redis, Unlock may be called
-// again.
+// The error is ErrNotHeld if the lease was already unlocked or lost. Nothing is changed then,
+// whoever has the lock. If ctx ends first, the error wraps ErrNoAnswer and the cause. The lock is
+// then given back as soon as Redis answers, or it expires. After other errors of Redis, Unlock may
+// be called again.
 func (l *Lease) Unlock(ctx context.Context) error {
-	_, answered, err := bounded(ctx, func(ctx context.Context) (struct{}, error) {
+	_, answered, err := runInterruptibly(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.unlock(ctx)
 	}, nil)
 	switch {
@@ -97,9 +96,9 @@ func (l *Lease) unlock(ctx context.Context) error {
 	return nil
 }
 
-// release gives a hold back; it returns false when there is none. With the last
-// hold the lock goes to the next waiter of this process, if it is that one's turn.
-func (l *remote) release(ctx context.Context, field string, left int) (bool, error) {
+// release gives a hold back. It returns false if there is none. With the last hold the lock goes to
+// the next waiter of this process, if it is that waiter's turn.
+func (l *redisLock) release(ctx context.Context, field string, left int) (bool, error) {
 	if left == 0 && l.kind != fair {
 		if line, successor := l.client.chooseSuccessor(l.keys.lock, field); successor != nil {
 			return l.handOver(ctx, field, line, successor)
@@ -108,9 +107,9 @@ func (l *remote) release(ctx context.Context, field string, left int) (bool, err
 	return l.sendRelease(ctx, field, left)
 }
 
-// sendRelease repeats a command that may not have arrived. The repetition's "not
-// held" proves nothing: the first one may have released the lock.
-func (l *remote) sendRelease(ctx context.Context, field string, left int) (bool, error) {
+// sendRelease repeats a command that may not have arrived. If the repetition answers "not held",
+// the first one may have released the lock.
+func (l *redisLock) sendRelease(ctx context.Context, field string, left int) (bool, error) {
 	released, err := l.sendReleaseOnce(ctx, field, left)
 	if !maybeDone(err) {
 		return released, err
@@ -121,7 +120,7 @@ func (l *remote) sendRelease(ctx context.Context, field string, left int) (bool,
 	return false, err
 }
 
-func (l *remote) sendReleaseOnce(ctx context.Context, field string, left int) (bool, error) {
+func (l *redisLock) sendReleaseOnce(ctx context.Context, field string, left int) (bool, error) {
 	if l.kind == fair {
 		return l.sendFairRelease(ctx, field, left)
 	}

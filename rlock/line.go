@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A line holds the goroutines of this process that wait for one lock that is not
-// fair: first come, first served. Only the waiter at the front asks Redis and
-// listens. So a release costs a process one attempt, however many of its
-// goroutines wait, and there is one channel to subscribe to.
+// A line is the queue of the goroutines of this process that wait for one lock that is not fair, in
+// order of arrival. Only the waiter at the front asks Redis and listens. So a release costs a
+// process one attempt, however many of its goroutines wait, and there is one channel to subscribe
+// to.
 type line struct {
 	name  string
 	topic *topic
@@ -19,10 +19,10 @@ type line struct {
 	mu           sync.Mutex
 	waiters      []*waiter
 	nextPoll     time.Time // when the waiter at the front asks Redis again, unless a message comes first
-	streak       int       // hand-overs since the lock was last offered to everybody
+	streak       int       // handovers since the lock was last offered to all processes
 	offered      time.Time // when the streak began
-	maxHandOvers int       // the longest streak, for the sake of the other processes
-	yield        int       // messages that are for the other processes
+	maxHandOvers int       // the longest streak, to let the other processes have a turn
+	yield        int       // messages that are meant for the other processes
 }
 
 type waiter struct {
@@ -31,14 +31,14 @@ type waiter struct {
 	grant chan grant    // capacity 1: the lock was handed over
 
 	// Guarded by line.mu.
-	trying      bool // an attempt of its own is under way
-	isSuccessor bool // a hand-over to it is under way
+	trying      bool // an attempt of its own is in progress
+	isSuccessor bool // a handover to it is in progress
 	gone        bool
 	failure     error // Redis is gone
 }
 
-// line waits for a lock that is not fair.
-func (c *claim) line(ctx context.Context) (*Lease, error) {
+// waitUnordered waits for a lock that is not fair.
+func (c *claim) waitUnordered(ctx context.Context) (*Lease, error) {
 	client, name := c.lock.client, c.lock.keys.lock
 	var remaining time.Duration
 	if c.wait == 0 || c.reentrant(ctx) || !client.waited(name) {
@@ -52,15 +52,14 @@ func (c *claim) line(ctx context.Context) (*Lease, error) {
 		remaining = after
 	}
 	w := &waiter{claim: c, turn: make(chan struct{}, 1), grant: make(chan grant, 1)}
-	ln := client.enter(c.lock.keys, w, remaining)
+	ln := client.joinLine(c.lock.keys, w, remaining)
 	client.report(Waiting, name, c.slot.field)
 	lease, err := w.wait(ctx, ln)
-	client.leave(ln, w, lease != nil)
+	client.leaveLine(ln, w, lease != nil)
 	return lease, err
 }
 
-// reentrant reports whether the holder has the lock already, and so need not stand
-// in line for it.
+// reentrant reports whether the holder has the lock already, and so need not wait for it.
 func (c *claim) reentrant(ctx context.Context) bool {
 	if !c.shared || !c.slot.begin(ctx) {
 		return false
@@ -110,17 +109,16 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 	}
 }
 
-// accept turns a hand-over into the lease.
+// accept makes the lease of a lock that was handed over.
 func (w *waiter) accept(ctx context.Context, g grant) (*Lease, error) {
 	s := w.claim.slot
-	s.begin(context.WithoutCancel(ctx)) // nobody else knows the holder
+	s.begin(context.WithoutCancel(ctx)) // no other goroutine knows the holder
 	defer s.end()
 	lease, _, err := w.claim.granted(g.sent, 1, g.token)
 	return lease, err
 }
 
-// position reports whether w is the waiter that asks Redis, and until when it may
-// sleep.
+// position reports whether w is the waiter that asks Redis, and until when it may sleep.
 func (ln *line) position(w *waiter) (front bool, nextPoll time.Time, failure error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -163,8 +161,8 @@ func (c *Client) waited(name string) bool {
 	return c.lines[name] != nil
 }
 
-// enter puts w at the end of the line; leave must follow.
-func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
+// joinLine adds w at the end of the line. leaveLine must follow.
+func (c *Client) joinLine(k keys, w *waiter, remaining time.Duration) *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ln := c.lines[k.lock]
@@ -172,8 +170,8 @@ func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
 		topic, listening := c.subscriber.join(k.channel)
 		ln = &line{name: k.lock, topic: topic, clock: c.clock, maxHandOvers: c.handOvers, nextPoll: c.clock.Now()}
 		if !listening {
-			// The lock may become free before the subscription is made: the
-			// confirmation will be a signal.
+			// The lock may become free before the subscription exists: its confirmation will be
+			// a signal.
 			ln.nextPoll = ln.nextPoll.Add(remaining)
 		}
 		c.lines[k.lock] = ln
@@ -184,9 +182,9 @@ func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
 	return ln
 }
 
-// leave takes w out of the line. A message that w has not used, or a lock that was
-// handed to it too late, goes to the next waiter.
-func (c *Client) leave(ln *line, w *waiter, obtained bool) {
+// leaveLine removes w from the line. A message that w has not used goes to the next waiter, and so
+// does a lock that was handed to it too late.
+func (c *Client) leaveLine(ln *line, w *waiter, obtained bool) {
 	c.mu.Lock()
 	ln.mu.Lock()
 	w.gone = true

@@ -14,42 +14,41 @@ const (
 	fair
 )
 
-// A Lock is a name on which holders in any number of processes exclude each
-// other. It has no state; make as many as you like.
-type Lock struct{ remote }
+// A Lock is a name on which holders in any number of processes exclude each other. It has no state:
+// a program may make any number of them.
+type Lock struct{ redisLock }
 
-// remote is what Redis has of a lock: its keys, and the commands on them.
-type remote struct {
+// redisLock has the keys of a lock in Redis, and the commands on them.
+type redisLock struct {
 	client *Client
 	kind   kind
 	keys   keys
 }
 
-// NewLock returns a reentrant lock. Waiters get it in no particular order, except
-// that those of one Client are served first come, first served. A name has 1 to
-// 512 bytes of any value; Lock and TryLock refuse any other.
+// NewLock returns a reentrant lock. Waiters of one Client are served in order of arrival; there is
+// no order between Clients. A name has 1 to 512 bytes of any value; Lock and TryLock refuse any
+// other.
 //
 // Source: Redisson, RedissonLock.
-func (c *Client) NewLock(name string) *Lock { return &Lock{remote{c, plain, namesOf(name)}} }
+func (c *Client) NewLock(name string) *Lock { return &Lock{redisLock{c, plain, namesOf(name)}} }
 
-// Lock waits for the lock until ctx ends, or as long as Wait says. It can be
-// interrupted at any time, even while Redis hangs. By default a watchdog renews
-// the lease until it is unlocked; LeaseTime asks for a lease without one.
+// Lock waits for the lock until ctx ends, or as long as Wait says. It can be interrupted at any
+// time, even while Redis hangs. By default a watchdog renews the lease until it is unlocked;
+// LeaseTime asks for a lease without one.
 //
-// The lease belongs to ctx: its context is a child, and its watchdog stops
-// when ctx ends. Bound the wait by Wait, and not by a deadline of ctx, when
-// the section may take longer.
+// The lease belongs to ctx: its context is a child of ctx, and its watchdog stops when ctx ends. If
+// the section may take longer than the wait, limit the wait with Wait and not with a deadline of
+// ctx.
 //
-// Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended;
-// ErrNoAnswer; ErrBadName; ErrBadSlots; ErrBadTTL; ErrClosed; errors of Redis as they came.
-// After each of them the caller holds nothing.
+// Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended; ErrNoAnswer;
+// ErrBadName; ErrBadSlots; ErrBadTTL; ErrClosed; errors of Redis, wrapped. After each of them the
+// caller holds nothing.
 func (l *Lock) Lock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, forever, options)
 }
 
-// TryLock is Lock without the wait, unless Wait asks for one. It may overtake
-// waiters. Redis may be slow to answer: bound that by ctx, or by the ReadTimeout
-// of the go-redis client.
+// TryLock is Lock without the wait, unless Wait asks for one. It may overtake waiters. Redis may be
+// slow to answer; ctx or the ReadTimeout of the go-redis client limits that.
 func (l *Lock) TryLock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, 0, options)
 }
@@ -59,11 +58,11 @@ func (l *Lock) obtain(ctx context.Context, wait time.Duration, options []Option)
 	if err != nil {
 		return nil, fmt.Errorf("rlock: lock %q: %w", l.keys.lock, err)
 	}
-	return l.obtainAs(ctx, r)
+	return l.obtainRequest(ctx, r)
 }
 
-func (l *Lock) obtainAs(ctx context.Context, r request) (*Lease, error) {
-	lease, err := l.claim(ctx, r)
+func (l *Lock) obtainRequest(ctx context.Context, r request) (*Lease, error) {
+	lease, err := l.waitForLease(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("rlock: lock %q: %w", l.keys.lock, err)
 	}
@@ -71,7 +70,7 @@ func (l *Lock) obtainAs(ctx context.Context, r request) (*Lease, error) {
 	return lease, nil
 }
 
-func (l *Lock) claim(ctx context.Context, r request) (*Lease, error) {
+func (l *Lock) waitForLease(ctx context.Context, r request) (*Lease, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -90,14 +89,14 @@ func (l *Lock) claim(ctx context.Context, r request) (*Lease, error) {
 	defer s.leave()
 	c := &claim{lock: l, slot: s, ctx: ctx, shared: explicit, request: r}
 
-	bounded := ctx
-	if r.bound > 0 {
+	waitCtx := ctx
+	if r.callTimeout > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = withTimeout(ctx, l.client.clock, r.bound, errWaitOver)
+		waitCtx, cancel = withTimeout(ctx, l.client.clock, r.callTimeout, errWaitOver)
 		defer cancel()
 	}
 	if l.kind == fair {
-		return c.queue(bounded)
+		return c.waitFair(waitCtx)
 	}
-	return c.line(bounded)
+	return c.waitUnordered(waitCtx)
 }

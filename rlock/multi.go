@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// nodeTimeout is how long one lock of a MultiLock may take in one round, so that
-// two callers that each hold what the other waits for do not wait for ever.
+// nodeTimeout is how long one lock of a MultiLock may take in one round. Without it, two callers
+// could each wait for ever for a lock that the other holds.
 const nodeTimeout = 1500 * time.Millisecond
 
-// A MultiLock is several locks taken as one, usually of independent Redis
-// servers: all of them, or none. Its methods may be called by several
-// goroutines.
+// A MultiLock is several locks taken as one, usually of independent Redis servers: all of them, or
+// none. It is safe for concurrent use.
 type MultiLock struct{ locks []*Lock }
 
 // Multi returns the lock that is held when all of locks are.
@@ -22,11 +21,10 @@ type MultiLock struct{ locks []*Lock }
 // Source: Redisson, RedissonMultiLock.
 func Multi(locks ...*Lock) *MultiLock { return &MultiLock{locks} }
 
-// Lock takes the locks in their order. When it cannot get one of them, because
-// that one stays held for 1.5 s or its Redis does not answer, it gives back those
-// taken and starts again, until ctx ends or Wait is over. The errors are those of
-// Lock.Lock. When a Redis is down, the error wraps ErrNotObtained and the error of
-// that Redis.
+// Lock takes the locks in their order. If one of them stays held for 1.5 s or its Redis does not
+// answer, Lock gives back those that it has taken and starts again, until ctx ends or Wait is over.
+// The errors are those of Lock.Lock. If a Redis is down, the error wraps ErrNotObtained and the
+// error of that Redis.
 func (m *MultiLock) Lock(ctx context.Context, options ...Option) (*MultiLease, error) {
 	return m.obtain(ctx, forever, options)
 }
@@ -88,16 +86,16 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 	for _, lock := range m.locks {
 		r, err := lock.client.request(asked.wait, options)
 		if err == nil {
-			r.wait, r.bound = asked.wait, nodeTimeout
+			r.wait, r.callTimeout = asked.wait, nodeTimeout
 			if asked.wait != 0 {
 				r.wait = nodeTimeout
 				if !until.IsZero() {
 					r.wait = max(min(r.wait, remaining(lock.client.clock, until)), time.Millisecond)
 				}
-				r.bound = r.wait
+				r.callTimeout = r.wait
 			}
 			var lease *Lease
-			if lease, err = lock.obtainAs(ctx, r); err == nil {
+			if lease, err = lock.obtainRequest(ctx, r); err == nil {
 				leases = append(leases, lease)
 				continue
 			}
@@ -114,12 +112,12 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 	return newMultiLease(ctx, leases), nil
 }
 
-// refresh gives all leases their full time: the first one's has been running
-// while the others were waited for.
+// refresh gives all leases their full time: the first lease has been running while the caller
+// waited for the others.
 func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 	for _, l := range leases {
 		sent := l.lock.client.clock.Now()
-		held, answered, err := bounded(ctx, func(ctx context.Context) (bool, error) {
+		held, answered, err := runInterruptibly(ctx, func(ctx context.Context) (bool, error) {
 			return l.hold.sendRenewal(ctx, ttl)
 		}, nil)
 		switch {
@@ -137,8 +135,7 @@ func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 	return nil
 }
 
-// giveBack waits for no Redis longer than nodeTimeout; a lock that cannot be
-// given back expires.
+// giveBack waits for a Redis at most nodeTimeout. A lock that cannot be given back expires.
 func giveBack(ctx context.Context, leases []*Lease) {
 	if len(leases) == 0 {
 		return
@@ -166,15 +163,14 @@ func newMultiLease(ctx context.Context, leases []*Lease) *MultiLease {
 	return m
 }
 
-// Context ends as soon as that of one lease does, for the same cause.
+// Context ends when the context of the first lease does, with the same cause.
 func (m *MultiLease) Context() context.Context { return m.ctx }
 
 // Leases are the single leases, in the order of the locks.
 func (m *MultiLease) Leases() []*Lease { return m.leases }
 
-// Unlock gives all of them back, the last one first, and returns the errors of
-// Lease.Unlock joined. ErrNotHeld among them means that some other holder may
-// have been in the section.
+// Unlock gives all of them back, the last one first, and returns the joined errors of Lease.Unlock.
+// If ErrNotHeld is among them, another holder may have been in the section.
 func (m *MultiLease) Unlock(ctx context.Context) error {
 	m.cancel(context.Canceled)
 	var errs []error

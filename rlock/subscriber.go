@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// linger is how long a channel stays subscribed after its last waiter has
-	// left: another one is likely to come.
+	// linger is how long a channel stays subscribed after its last waiter has left, since another
+	// one is likely to come.
 	linger = time.Second
-	// pingEvery is how often a silent subscription is pinged; when one ping has
-	// had no answer by the next, the subscription is remade.
+	// pingEvery is how often a silent subscription is pinged. If a ping has no answer by the next
+	// one, the subscription is replaced.
 	pingEvery = 5 * time.Second
 )
 
@@ -56,7 +56,7 @@ func newSubscriber(rdb redis.UniversalClient, clock Clock) *subscriber {
 	return &subscriber{redis: rdb, clock: clock, ctx: ctx, stop: stop, kick: make(chan struct{}, 1)}
 }
 
-// join returns the topic, and whether its subscription is confirmed already.
+// join returns the topic, and whether its subscription is already confirmed.
 func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	return t, t.confirmed
 }
 
-// leave gives the topic up. It is dropped that long after its last user has left.
+// leave gives the topic up. The topic is dropped that long after its last user has left.
 func (s *subscriber) leave(t *topic, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,7 @@ func (s *subscriber) leave(t *topic, after time.Duration) {
 	t.expiry = timer
 }
 
-// endLinger ends the use that the last waiter left behind, if there is one. s.mu
-// is held.
+// endLinger ends the use that the last waiter left behind, if there is one. The caller holds s.mu.
 func (s *subscriber) endLinger(t *topic) {
 	if t.expiry == nil {
 		return
@@ -103,7 +102,7 @@ func (s *subscriber) endLinger(t *topic) {
 	s.release(t)
 }
 
-// release ends one use of the topic. s.mu is held.
+// release ends one use of the topic. The caller holds s.mu.
 func (s *subscriber) release(t *topic) {
 	if s.topics.Release(t.channel) {
 		s.steerSoon()
@@ -133,18 +132,17 @@ func (t *topic) wake() {
 	}
 }
 
-// steer sends the commands that the topics need. It ignores errors: they are the
-// connection's, listen meets them too, and go-redis subscribes to the channels
-// again on its next connection.
+// steer sends the commands that the topics need. It ignores errors. They belong to the connection,
+// so listen sees them too, and go-redis subscribes to the channels again on its next connection.
 //
-// On a cluster one of the channels decides on the node of the connection, at first the first:
-// from the node that has the lock's slot a message needs no hop over the cluster's bus.
+// On a cluster, one channel determines the node of the connection: the first one, at the beginning.
+// A message from the node with the lock's slot needs no hop over the cluster's bus.
 func (s *subscriber) steer() {
 	pinger, due := s.clock.NewTimer(pingEvery)
 	defer pinger.Stop()
 	subscribed := map[string]bool{}
-	asked := false     // for a sign of life
-	listening := false // not before the first channel is known: on a cluster it decides on the node
+	asked := false     // waits for an answer
+	listening := false // not before the first channel is known: on a cluster it determines the node
 	for {
 		ping := false
 		select {
@@ -195,7 +193,7 @@ func (s *subscriber) steer() {
 	}
 }
 
-// renewConnection replaces a connection that has gone silent. s.mu is held.
+// renewConnection replaces a connection that has gone silent. The caller holds s.mu.
 func (s *subscriber) renewConnection() {
 	old := s.pubsub
 	s.pubsub = s.redis.Subscribe(s.ctx)
@@ -205,7 +203,7 @@ func (s *subscriber) renewConnection() {
 	s.done.Go(func() { _ = old.Close() }) // may have to wait for a dial
 }
 
-// listen turns messages and confirmations into signals.
+// listen converts messages and confirmations to signals.
 func (s *subscriber) listen() {
 	pause := time.Duration(0)
 	for s.ctx.Err() == nil {
@@ -227,9 +225,9 @@ func (s *subscriber) listen() {
 	}
 }
 
-// broken wakes every waiter: each then asks for the lock and so learns whether
-// Redis is still there. Where only the subscription fails, waiters poll in this
-// way once a second, which is the longest pause of listen.
+// broken wakes every waiter. Each of them asks for the lock and so learns whether Redis is still
+// there. If only the subscription fails, waiters poll once a second in this way, which is the
+// longest pause of listen.
 func (s *subscriber) broken(pubsub *redis.PubSub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,25 +11,25 @@ import (
 type hold struct {
 	client *Client
 	slot   *slot
-	ctx    context.Context // that of the first grant; for its values only
+	ctx    context.Context // the context of the first grant; for its values only
 
 	mu            sync.Mutex
 	leases        map[*Lease]struct{} // not unlocked yet
-	renewedLeases int                 // those that the watchdog renews
+	renewedLeases int                 // leases that the watchdog renews
 	until         time.Time           // the lock is ours at least until then
 	deadline      Timer               // fires at until
 	renewal       Timer
-	renewing      chan struct{} // closed when the renewal under way is done; nil when none is
-	stopped       bool          // no renewal may start, the deadline means nothing
+	renewing      chan struct{} // closed when the current renewal is done; nil if none is in progress
+	stopped       bool          // no renewal may start, and the deadline has no effect
 	lost          bool
-	cause         error // why it ended, nil while it lasts
+	cause         error // why it ended; nil while it lasts
 }
 
 func newHold(ctx context.Context, c *Client, s *slot) *hold {
 	return &hold{client: c, slot: s, ctx: context.WithoutCancel(ctx), leases: map[*Lease]struct{}{}}
 }
 
-// held is the number of leases, 0 when they are lost.
+// held returns the number of leases, or 0 if they are lost.
 func (h *hold) held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func (h *hold) held() int {
 	return len(h.leases)
 }
 
-// admit makes a lease of a grant by a command sent at that time.
+// admit makes a lease from a grant whose command was sent at that time.
 func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	l := &Lease{lock: c.lock, hold: h, token: token, autoRenewed: c.autoRenewed}
 	l.ctx, l.cancel = context.WithCancelCause(c.ctx)
@@ -67,14 +67,14 @@ func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	return l
 }
 
-// margin is how long before its TTL a lease counts as over: the clocks of two
-// machines drift apart, and Redis expires by its own.
+// margin is how long before its TTL a lease counts as over: the clocks of two machines drift apart,
+// and Redis expires keys by its own.
 func margin(ttl time.Duration) time.Duration {
 	return min(ttl/100+2*time.Millisecond, ttl/2)
 }
 
-// extend counts from the moment at which the command was sent: Redis started the
-// TTL then or later. h.mu is held.
+// extend counts from the time at which the command was sent: Redis started the TTL then or later.
+// The caller holds h.mu.
 func (h *hold) extend(sent time.Time, ttl time.Duration) {
 	until := sent.Add(ttl - margin(ttl))
 	if h.stopped || !until.After(h.until) {
@@ -88,14 +88,14 @@ func (h *hold) extend(sent time.Time, ttl time.Duration) {
 	}
 }
 
-// expire runs when the deadline fires, whatever hangs meanwhile.
+// expire runs when the deadline fires, even if Redis hangs.
 func (h *hold) expire() {
 	h.mu.Lock()
 	if h.stopped {
 		h.mu.Unlock()
 		return
 	}
-	if left := remaining(h.client.clock, h.until); left > 0 { // extended while it fired
+	if left := remaining(h.client.clock, h.until); left > 0 { // extended while the deadline fired
 		h.deadline.Reset(left)
 		h.mu.Unlock()
 		return
@@ -104,7 +104,7 @@ func (h *hold) expire() {
 	h.end(ErrLost)
 }
 
-// renewIn arms the watchdog. h.mu is held.
+// renewIn starts the watchdog's timer. The caller holds h.mu.
 func (h *hold) renewIn(d time.Duration) {
 	if h.stopped || h.renewedLeases == 0 {
 		return
@@ -116,8 +116,8 @@ func (h *hold) renewIn(d time.Duration) {
 	}
 }
 
-// renew asks Redis for another TTL and schedules the next renewal. A command that
-// hangs holds up this goroutine alone.
+// renew asks Redis for another TTL and schedules the next renewal. A command that hangs blocks only
+// this goroutine.
 func (h *hold) renew(ctx context.Context) {
 	h.mu.Lock()
 	if h.stopped || h.renewedLeases == 0 || h.renewing != nil {
@@ -141,7 +141,7 @@ func (h *hold) renew(ctx context.Context) {
 		h.extend(sent, ttl)
 		h.renewIn(h.client.renewal())
 	case err != nil:
-		h.renewIn(ttl / 10) // the deadline says how often
+		h.renewIn(ttl / 10) // the deadline limits the attempts
 	}
 	h.mu.Unlock()
 	switch {
@@ -157,7 +157,7 @@ func (h *hold) sendRenewal(ctx context.Context, ttl time.Duration) (bool, error)
 	return n == 1, err
 }
 
-// stopRenewing is for a lease that ends. h.mu is held.
+// stopRenewing is called for a lease that ends. The caller holds h.mu.
 func (h *hold) stopRenewing(l *Lease) {
 	if !l.autoRenewed {
 		return
@@ -169,7 +169,7 @@ func (h *hold) stopRenewing(l *Lease) {
 	}
 }
 
-// stop prevents further renewals. h.mu is held.
+// stop prevents further renewals. The caller holds h.mu.
 func (h *hold) stop() {
 	h.stopped = true
 	if h.deadline != nil {
@@ -180,9 +180,9 @@ func (h *hold) stop() {
 	}
 }
 
-// retire ends the context of l, and returns how many holds are left without it.
-// When none is left, the watchdog has stopped and no renewal is under way. held is
-// false when l is not, or no longer, part of the hold.
+// retire ends the context of l, and returns how many holds remain without it. If none remain, the
+// watchdog has stopped and no renewal is in progress. held is false if l is not, or no longer, part
+// of the hold.
 func (h *hold) retire(l *Lease) (left int, held bool) {
 	h.mu.Lock()
 	if _, held = h.leases[l]; !held {

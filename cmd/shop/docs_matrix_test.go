@@ -87,7 +87,7 @@ func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, c
 			}
 			for _, f := range played {
 				shown := seen[e.Name][f]
-				if promised := e.Promised(f, database); promised != "" && !promised.Keeps(verdict.Verdict(shown)) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
+				if promised := e.Promised(f, database); promised != "" && !promised.Keeps(verdict.Verdict(shown)) || lockstrategy.Affects(f, e.Needs) == (shown == "") {
 					t.Errorf("%s under %s: promised %q, the page has %q: run make verify", e.Name, f, promised, shown)
 				}
 			}

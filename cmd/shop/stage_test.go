@@ -179,7 +179,7 @@ func TestStageFaults(t *testing.T) {
 // the fault, and has this promise under it; "" where there is none.
 func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string {
 	for _, e := range lockstrategy.All() {
-		if e.Leased && e.Promised(promise.TwoProcesses, database) == verdict.Holds && lockstrategy.Strikes(c, e.Needs) && e.Promised(c, database) == v {
+		if e.Leased && e.Promised(promise.TwoProcesses, database) == verdict.Holds && lockstrategy.Affects(c, e.Needs) && e.Promised(c, database) == v {
 			return e.Name
 		}
 	}

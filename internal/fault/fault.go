@@ -134,7 +134,7 @@ func (f Fault) WhyNot(e *engine.Engine) string {
 // Unused says why the fault does not affect a strategy with these needs, or returns "". The matrix
 // skips the cell if there is a reason.
 func (f Fault) Unused(needs []lockstrategy.Need) string {
-	if lockstrategy.Strikes(f.Name, needs) {
+	if lockstrategy.Affects(f.Name, needs) {
 		return ""
 	}
 	return fmt.Sprintf("%s strikes only what uses %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))

@@ -15,8 +15,8 @@ func TestPromises(t *testing.T) {
 	for _, e := range lockstrategy.All() {
 		for _, f := range promise.Played() {
 			_, promised := e.Promise[f]
-			if said := e.NoPromise[f] != ""; lockstrategy.Strikes(f, e.Needs) != (promised || said) || promised && said {
-				t.Errorf("%s under %s: strikes %t, promised %t, said why not %t", e.Name, f, lockstrategy.Strikes(f, e.Needs), promised, said)
+			if said := e.NoPromise[f] != ""; lockstrategy.Affects(f, e.Needs) != (promised || said) || promised && said {
+				t.Errorf("%s under %s: affects %t, promised %t, said why not %t", e.Name, f, lockstrategy.Affects(f, e.Needs), promised, said)
 			}
 		}
 	}

@@ -49,15 +49,16 @@ type Bucketed struct {
 	crowds   spread.Crowds
 }
 
-// NewBucketed needs the database.
+// NewBucketed returns the strategy. It needs only the database.
 func NewBucketed(d Deps) *Bucketed {
 	return &Bucketed{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds), sweepers: waiting.NewLines(1)}
 }
 
 var (
-	// errElsewhere: the buyer's row has too little, and all together have enough.
+	// errElsewhere: the buyer's row has too few units, but all rows together have enough.
 	errElsewhere = errors.New("the units are in other rows")
-	// errSwept: another buyer of this process has divided the stock meanwhile.
+	// errSwept: another buyer of this process has divided the stock since this buyer chose its
+	// row.
 	errSwept = errors.New("the rows are divided anew")
 )
 
@@ -78,8 +79,8 @@ func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, nil
 }
 
-// round takes from one row, from another one if that has too little, and sweeps if no row has
-// enough. A buyer that finds a row empty that had enough was overtaken by a sale.
+// round takes from one row, tries another row if that one has too few units, and sweeps if no
+// single row has enough. If it finds a row empty that had enough, another sale was faster.
 func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	choice := crowd.Choose(o)
 	if choice.Grow {
@@ -98,9 +99,9 @@ func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Or
 	}
 }
 
-// sweepInTurn sweeps, one buyer of the process after the other. It returns errSwept if another
-// buyer has swept since this one chose: each of a crowd whose product is not divided yet would
-// lock all rows in turn.
+// sweepInTurn lets the buyers of the process sweep one at a time. It returns errSwept if another
+// buyer has swept since this one chose. Otherwise, each buyer of a product that is not divided yet
+// would lock all rows in turn.
 func (s *Bucketed) sweepInTurn(
 	ctx context.Context, crowd *spread.Crowd, choice spread.Choice, o purchase.Order, start time.Time,
 ) (receipt purchase.Receipt, err error) {
@@ -118,9 +119,9 @@ func (s *Bucketed) sweepInTurn(
 	return s.sweep(ctx, o, rows, start)
 }
 
-// take sells from one row. It returns errElsewhere if that has too little and all together have
-// enough, with the rows that alone had enough. By then the transaction has ended, so that no buyer
-// waits for one row while it has another one locked.
+// take sells from one row. If that row has too few units and all rows together have enough, it
+// returns errElsewhere with the rows that have enough by themselves. The transaction has ended by
+// then, so no buyer waits for one row while it holds another.
 func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (receipt purchase.Receipt, enough []int64, _ error) {
 	receipt = purchase.NewReceipt(o, "bucketed", 0, 0)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
@@ -149,10 +150,11 @@ func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since 
 	return receipt, enough, err
 }
 
-// sweep sells from all rows and divides what is left among as many rows; among more if more are
-// there, since another process may need them. Every sweep and every restock locks the product's
-// row first and then the others, and a buyer that takes from one row waits for no other. So none
-// of them wait for each other in a circle.
+// sweep sells from all rows and divides the remaining units evenly among them. It keeps the number
+// of rows if the product has more rows than wanted, since another process may need them.
+//
+// Sweeps and restocks lock the product's row first and then the others. A buyer that takes from one
+// row waits for no other row. So no two of them can wait for each other.
 func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, "bucketed", 0, 0)
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
@@ -191,7 +193,7 @@ func bucketedEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
 		Traits: Traits{
 			Uncounted: sizing.Path{Rows: spread.MaxRows},
-			WaitsFor:  AWorker, // who sweeps; at a row it is the database that knows
+			WaitsFor:  WaitWorker, // guards the sweep; the database guards the rows
 			InMemory:  true, LeftLags: true, KeyDecides: true, Left: product.Left,
 		},
 	}.holds()

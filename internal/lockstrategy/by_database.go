@@ -6,8 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// DiffersByDatabase reports whether order alone breaks a strategy on one of dialect.Levels and not
-// on another. A database for which nothing is promised is not compared.
+// DiffersByDatabase reports whether an interleaving without any event breaks the strategy on one of
+// dialect.Levels and none does on another. It ignores a database for which nothing is promised.
 func DiffersByDatabase(e Entry) bool {
 	verdicts := map[verdict.Verdict]bool{}
 	for _, l := range dialect.Levels() {
@@ -19,12 +19,12 @@ func DiffersByDatabase(e Entry) bool {
 }
 
 // BrokenBy returns the first exploration with an event that breaks a strategy on a database, and
-// the verdict: a crash, then a lease that runs out, then a Redis that forgets. It returns "" if
-// none does, or if order alone breaks the strategy.
+// the verdict. It tries a crash, then an expired lease, then a Redis that loses its keys. It
+// returns "" if none of them breaks the strategy, or if an interleaving without any event does.
 //
-// Above READ COMMITTED, if the catalogue says nothing, it is the exploration at READ COMMITTED: a
-// late holder has read the stock before its transaction begins, so nothing that it writes is stale
-// to the database. TestAboveReadCommitted explores it.
+// Above READ COMMITTED the catalogue may promise nothing. BrokenBy then takes the exploration at
+// READ COMMITTED: a late holder has read the stock before its transaction begins, so the database
+// does not see its write as stale. TestAboveReadCommitted explores this.
 func BrokenBy(e Entry, database string) (promise.Condition, verdict.Verdict) {
 	if v, _ := e.Explored(promise.Explore, database); v != verdict.Holds {
 		return "", ""

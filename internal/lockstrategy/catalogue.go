@@ -16,7 +16,7 @@ func Names() []string {
 	return names
 }
 
-// ByName finds an entry.
+// ByName returns the entry of that name, and whether there is one.
 func ByName(name string) (Entry, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
@@ -26,12 +26,11 @@ func ByName(name string) (Entry, bool) {
 	return all[i], true
 }
 
-// Resolve turns what stands in ?lock= into a strategy's name: an alias, such as Y,
-// into the name of the entry that has it. Any other text is returned as it is,
-// known or not.
+// Resolve returns the strategy's name for a value of ?lock=: an alias such as Y becomes the name of
+// its entry. It returns any other value unchanged, whether it is a known name or not.
 func Resolve(lock string) string { return Resolver()(lock) }
 
-// Resolver is Resolve for many calls: it reads the catalogue once.
+// Resolver returns a Resolve for many calls, which reads the catalogue once.
 func Resolver() func(lock string) string {
 	names := map[string]string{}
 	for _, e := range All() {
@@ -47,7 +46,7 @@ func Resolver() func(lock string) string {
 	}
 }
 
-// Missing says what the entry needs and d has not, or "".
+// Missing says what the entry needs and d does not have. It returns "" if nothing is missing.
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {
@@ -66,7 +65,7 @@ func (e Entry) Missing(d Deps) string {
 	return ""
 }
 
-// absent is why a server could not be started, or else what to configure.
+// absent says why a server could not be started or, if no start was tried, how to configure it.
 func absent(d Deps, server, configure string) string {
 	if d.Absent != nil {
 		if why := d.Absent(server); why != "" {
@@ -76,7 +75,7 @@ func absent(d Deps, server, configure string) string {
 	return configure
 }
 
-// AllMissing says of each strategy that d lacks a server for why it cannot run.
+// AllMissing returns why each strategy that cannot run with d is unavailable, by name.
 func AllMissing(d Deps) map[string]string {
 	missing := map[string]string{}
 	for _, e := range All() {
@@ -87,8 +86,8 @@ func AllMissing(d Deps) map[string]string {
 	return missing
 }
 
-// Build constructs the strategies whose servers d has, by name, and says of
-// the others why not. A strategy that is an io.Closer must be closed.
+// Build returns the strategies whose servers d has, by name, and why each of the others is missing.
+// The caller must close a strategy that is an io.Closer.
 func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]string) {
 	built, missing = map[string]purchase.Strategy{}, AllMissing(d)
 	for _, e := range All() {

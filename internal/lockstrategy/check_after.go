@@ -34,7 +34,7 @@ type CheckAfter struct {
 	retrier waiting.Retrier
 }
 
-// NewCheckAfter needs the database.
+// NewCheckAfter returns the strategy. It needs only the database.
 func NewCheckAfter(d Deps) *CheckAfter {
 	return &CheckAfter{d, waiting.NewRetrier(d, waiting.AnyRounds)}
 }
@@ -48,7 +48,7 @@ func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (receipt purchas
 	return receipt, err
 }
 
-// round decrements once. start is when the buyer began to wait.
+// round tries to sell once. start is the time when the buyer began to wait.
 func (s *CheckAfter) round(ctx context.Context, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, "check-after", 0, 0)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
@@ -76,5 +76,5 @@ func checkAfterEntry() Entry {
 	return Entry{
 		Name: "check-after", Family: sqlOnly,
 		New: func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
-	}.holds().aboveReadCommitted(promise.Crowds(), "")
+	}.holds().withPromiseAboveReadCommitted(promise.Crowds(), "")
 }

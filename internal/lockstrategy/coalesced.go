@@ -18,7 +18,7 @@ import (
 // coalesced is the strategy's name.
 const coalesced = "coalesced"
 
-// Coalesced sells to all who wait at once.
+// Coalesced sells to all waiting buyers in one transaction.
 //
 //   - Summary: buyers that wait at the same time share one transaction: amount - k, k rows, one commit
 //   - Guarantees: A group sells under the row's lock, in order of arrival and only what there is. Each buyer is
@@ -44,7 +44,7 @@ type Coalesced struct {
 	groups  *waiting.Groups
 }
 
-// NewCoalesced needs the database.
+// NewCoalesced returns the strategy. It needs only the database.
 func NewCoalesced(d Deps) *Coalesced {
 	s := &Coalesced{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds)}
 	s.groups = waiting.NewGroups(d.Now, s.serve)
@@ -53,7 +53,7 @@ func NewCoalesced(d Deps) *Coalesced {
 
 // Buy is purchase.Strategy.Buy.
 func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // it would be part of a sum
+	if err := o.Check(); err != nil { // otherwise it would be added to a sum
 		return purchase.Receipt{}, err
 	}
 	if o.IdempotencyKey == "" && s.deps.Certifies { // see purchase.ReadIDs
@@ -72,7 +72,7 @@ func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 
 var (
 	errLeft = errors.New("a buyer of the group has left before its COMMIT")
-	errNone = errors.New("there is nobody to sell to")
+	errNone = errors.New("no buyer is left to sell to")
 )
 
 // serve answers each buyer of a group.
@@ -92,10 +92,10 @@ func (s *Coalesced) serve(g *waiting.Group) {
 		for _, m := range d.buyers {
 			m.Answer(purchase.Receipt{}, err)
 		}
-		if len(d.refused) > 0 { // to whom nothing was sold for certain, and perhaps could be
+		if len(d.refused) > 0 { // certainly sold nothing, and may still buy
 			s.serve(g.Apart(d.refused))
 		}
-	case g.Ctx.Err() != nil: // all have left
+	case g.Ctx.Err() != nil: // every buyer has left
 	case !g.Gathered(), errors.As(err, &down):
 		for _, m := range g.Gather() {
 			m.Answer(purchase.Receipt{}, err)
@@ -105,7 +105,7 @@ func (s *Coalesced) serve(g *waiting.Group) {
 	}
 }
 
-// refused answers the one whose order the database has refused, and serves the others.
+// refused answers the buyer whose order the database has refused, and serves the others.
 func (s *Coalesced) refused(g *waiting.Group, err error) {
 	members := g.Gather()
 	switch half := len(members) / 2; {
@@ -117,7 +117,8 @@ func (s *Coalesced) refused(g *waiting.Group, err error) {
 	}
 }
 
-// sell takes the row, and then whoever has come until then, and sells in one transaction.
+// sell locks the row, gathers the buyers that have arrived until then, and sells to them in one
+// transaction.
 func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ error) {
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, g.Product)
@@ -149,7 +150,7 @@ func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ e
 	return d, err
 }
 
-// A division is who of a group is sold to.
+// A division says which buyers of a group can buy.
 type division struct {
 	buyers   []*waiting.Member
 	receipts []*purchase.Receipt // of buyers
@@ -158,7 +159,7 @@ type division struct {
 	left     int64 // units
 }
 
-// divide sells in order of arrival to whom it can.
+// divide assigns the units to the buyers in order of arrival.
 func divide(stock int64, members []*waiting.Member, now time.Time) division {
 	d := division{left: stock}
 	for _, m := range members {
@@ -175,7 +176,7 @@ func divide(stock int64, members []*waiting.Member, now time.Time) division {
 	return d
 }
 
-// answer says sold and sold out when both are true: after the COMMIT.
+// answer tells the buyers sold or sold out. It is called after the COMMIT, when both are true.
 func (d division) answer() {
 	for i, m := range d.buyers {
 		m.Answer(*d.receipts[i], nil)
@@ -191,7 +192,7 @@ func coalescedEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewCoalesced(d) },
 		Traits: Traits{
 			Uncounted: sizing.Path{TurnSQL: 3, Batch: waiting.MaxGroup},
-			WaitsFor:  AWorker, InMemory: true,
+			WaitsFor:  WaitWorker, InMemory: true,
 		},
 	}.holds()
 }

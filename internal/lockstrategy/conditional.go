@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Conditional takes units only if so many are left.
+// Conditional takes units only if the stock has enough.
 //
 //   - Summary: UPDATE ... SET amount = amount - ? WHERE amount >= ?
 //   - Guarantees: One statement checks and writes the stock, and the database runs it under the row's lock. The
@@ -33,7 +33,7 @@ type Conditional struct {
 	retrier waiting.Retrier
 }
 
-// NewConditional needs the database.
+// NewConditional returns the strategy. It needs only the database.
 func NewConditional(d Deps) *Conditional {
 	return &Conditional{d, waiting.NewRetrier(d, waiting.AnyRounds)}
 }
@@ -47,7 +47,8 @@ func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 	return receipt, err
 }
 
-// takeIfLeft takes the units and inserts the record, within ctx. since is when the buyer began to wait.
+// takeIfLeft takes the units and inserts the record, within ctx. since is the time when the buyer
+// began to wait.
 func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, strategy, 0, 0)
 	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
@@ -56,7 +57,7 @@ func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, 
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
 		receipt.Waited = d.Now().Sub(since)
-		// Ours when it took some: the row is locked until the commit.
+		// The row is ours once an update has changed it: it stays locked until the commit.
 		p, err := product.ByName(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read what is left", err)
@@ -77,5 +78,5 @@ func conditionalEntry() Entry {
 	return Entry{
 		Name: "conditional", Family: sqlOnly,
 		New: func(d Deps) purchase.Strategy { return NewConditional(d) },
-	}.holds().aboveReadCommitted(promise.Crowds(), "")
+	}.holds().withPromiseAboveReadCommitted(promise.Crowds(), "")
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing"
 )
 
-// Texts describe a strategy. They are written in the doc comment of its type, as a list.
+// Texts describe a strategy. Each is an item of the list in the doc comment of the strategy's type.
 type Texts struct {
 	Summary    string `json:"summary"` // what it does, for a table
 	Guarantees string `json:"guarantees"`
 	BreaksWhen string `json:"breaks_when"` // in a few words, for a table
 
-	// HowItBreaks is BreaksWhen at length: step by step, or at what border the guarantee
-	// ends. It is empty if BreaksWhen says all.
+	// HowItBreaks is BreaksWhen at length: the steps, or the limit of the guarantee. It is empty
+	// if BreaksWhen says all.
 	HowItBreaks string `json:"how_it_breaks,omitempty"`
 
 	Cost   string `json:"cost"`
 	Source string `json:"source"`          // author, document, section
-	Notes  string `json:"notes,omitempty"` // what a reader of the code must know besides
+	Notes  string `json:"notes,omitempty"` // what else a reader of the code must know
 }
 
-// A description is what is generated about a strategy: its texts from the comment of its type,
-// and its path from what the servers have received in a test.
+// A description is the generated part of an entry: the texts from the comment of its type, and the
+// path that a test counts from what the servers received.
 type description struct {
 	Texts
 	Path sizing.Path `json:"path"`

@@ -11,32 +11,33 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Entry is one strategy of the catalogue. shop strategies, the live page, verify and
-// docs/reference/strategies.md take from it what they show.
+// An Entry is one strategy of the catalogue. shop strategies, the live page, shop verify and
+// docs/reference/strategies.md show what it says.
 type Entry struct {
-	Name   string `json:"name"` // = URL name = file name = table row
+	Name   string `json:"name"` // also the value in the URL, the name of the file, and the row of a table
 	Family string `json:"family"`
 	Texts
 
-	Needs   []Need          `json:"needs"` // none is an empty list
+	Needs   []Need          `json:"needs"` // empty, not nil, if the strategy needs nothing
 	Promise promise.Promise `json:"promise"`
 
-	// NoPromise says why there is none under a condition that strikes the strategy:
-	// a run may show a break or not.
+	// NoPromise says why the catalogue promises nothing under a condition that affects the
+	// strategy: a run may or may not show a break.
 	NoPromise map[promise.Condition]string `json:"no_promise,omitempty"`
 
-	// PromiseOn is what differs on a database, by dialect and condition; "" where a
-	// run there may show it or not.
+	// PromiseOn holds the promises that differ on a database, by dialect and condition. "" means
+	// that a run there may or may not show a break.
 	PromiseOn map[string]promise.Promise `json:"promise_on,omitempty"`
 
-	// redis is the topology that the promises are asked for; "" for one server. See OnRedis.
+	// redis is the topology of Redis for which the promises are asked; "" means a single server.
+	// See OnRedis.
 	redis string
 
-	// Scripts describes the Lua scripts that it sends, and those of the libraries that
-	// it uses. The explorer refuses a script that is not here.
+	// Scripts describes the Lua scripts that the strategy and its libraries send. The explorer
+	// refuses any other script.
 	Scripts []redisscript.Description `json:"-"`
 
-	// New builds the strategy. A strategy that is an io.Closer must be closed.
+	// New builds the strategy. The caller must close a strategy that is an io.Closer.
 	New func(Deps) purchase.Strategy `json:"-"`
 
 	Traits `json:"-"`
@@ -53,8 +54,8 @@ const (
 	throughput   = "throughput"
 )
 
-// A Need is a server that a strategy uses besides the database, or what the database
-// itself must be able to do, see Deps.Lacks.
+// A Need is a server that a strategy uses in addition to the database, or an ability of the
+// database itself, see Deps.Lacks.
 type Need string
 
 // The needs, named as on the command line.
@@ -68,101 +69,101 @@ const (
 	NeedsEtcd      Need = deps.Etcd
 )
 
-// Traits are what the instruments must know of a strategy besides its promise. The
-// zero value is that of a strategy whose buyers wait in the database for the row.
+// Traits are what the instruments must know about a strategy in addition to its promise. The zero
+// value suits a strategy whose buyers wait for the row in the database.
 type Traits struct {
-	// Aliases are further spellings in ?lock=. Y and N are those of the tutorial that
-	// this shop grew from; "" is no lock at all.
+	// Aliases are other values of ?lock= for this strategy. Y and N come from the tutorial that
+	// this shop grew from; "" means no lock.
 	Aliases []string
 
-	// Leased: what the buyer locks with runs out by itself. The explorer lets it.
+	// Leased: the lock expires by itself. The explorer can then make it expire.
 	Leased bool
 
-	// Confirms: under Settings.Replicas a grant counts when replicas have it.
+	// Confirms: with Settings.Replicas, a grant counts only after that many replicas have it.
 	Confirms bool
 
-	// WaitsFor is what a buyer stands in line for.
+	// WaitsFor is the thing that a buyer waits for.
 	WaitsFor Turn
 
-	// InMemory: buyers of one process meet in its memory, in a lock, a line or a
-	// subscription of the strategy's own. verify --race watches that memory.
+	// InMemory: buyers of one process share memory of the strategy, such as a lock, a queue or a
+	// subscription. verify --race watches that memory.
 	InMemory bool
 
-	// Lock is what the lock promises by itself, where WaitsFor is ALock.
+	// Lock is the promise of the lock itself, if WaitsFor is WaitLock.
 	Lock LockPromise
 
-	// WritesLater: an admitted order cannot be taken back, and a worker writes it to
-	// the database. A buyer who gives up is answered unknown, and may be sold to all
-	// the same. To the explorer such a buyer has several commands under way.
+	// WritesLater: a buyer cannot withdraw an admitted order, and a worker writes it to the
+	// database later. A buyer that gives up is answered unknown, and its order may still be sold.
+	// For the explorer, such a buyer has several commands in flight.
 	WritesLater bool
 
-	// AdmitsFirst: a buyer takes units from a counter before the sale is sure, and
-	// puts them back if it is not. What other buyers are answered meanwhile is the
-	// counter's word: left may be too low, sold out may come too early, and a second
-	// request under one Idempotency-Key may be refused by another process while the
-	// first is under way.
+	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
+	// if it fails. Until then other buyers see the counter's value. Their left may be too low, and
+	// sold out may come too early. Another process may refuse a second request under an
+	// Idempotency-Key while the first one is in progress.
 	AdmitsFirst bool
 
-	// LeftLags: what a receipt says is left may leave out sales that are under way at the
-	// same moment: it is never less than there is. Sold out is exact.
+	// LeftLags: the left of a receipt may not include sales that are in progress at that moment,
+	// so it may be too high but never too low. Sold out is exact.
 	LeftLags bool
 
-	// KeyDecides: what a buyer sends depends on its key or name, so two who have not begun
-	// differ in more than their names. The explorer does not take them for alike.
+	// KeyDecides: the commands of a buyer depend on its key or name. Two buyers that have not
+	// started then differ in more than their names, so the explorer does not treat them as
+	// interchangeable.
 	KeyDecides bool
 
-	// Left reads what of a product can still be sold, without a lock, where product.amount
-	// does not say so; nil where it does. See purchase.Left: one statement, or what it adds
-	// up was never there at one moment.
+	// Left reads how many units of a product can still be sold, without a lock. It is nil if
+	// product.amount says so. See purchase.Left: it must be one statement, since a sum of several
+	// reads may never have been true.
 	//
-	// Of a strategy that admits buyers elsewhere product.amount says it, too, as long as the
-	// database has the last word: what the counter has and the database has not is not there.
+	// It is also nil for a strategy that admits buyers elsewhere, as long as the database decides.
+	// Units that only the counter has do not exist.
 	Left func(db *gorm.DB, product string) (units int64, _ error)
 
-	// ExploredAs is what an exploration comes to where that differs from the promise
-	// that it follows from, see Entry.Explored.
+	// ExploredAs holds the verdicts of explorations that differ from the promise they follow from,
+	// see Entry.Explored.
 	ExploredAs promise.Promise
 
 	// NotExplored says why verify leaves an exploration out, and how to run it.
 	NotExplored map[promise.Condition]string
 
-	// Witnesses are the searches whose shortest violations docs/witnesses shows. Nil:
-	// the one that the promise calls for, see Entry.WitnessSearches.
+	// Witnesses are the searches whose shortest violations the pages of witnesses show. Nil means
+	// the search that follows from the promise, see Entry.WitnessSearches.
 	Witnesses []Witness
 
-	// Path is what a sale sends, and what of that keeps the next sale waiting: the input of
-	// shop size. It is counted, see described.
+	// Path says what a sale sends, and which part of it makes the next sale wait. It is the input
+	// of shop size, and it is counted, see described.
 	Path sizing.Path
 
-	// Uncounted are the fields of Path that cannot be counted. The others are zero.
+	// Uncounted holds the fields of Path that cannot be counted. Its other fields are zero.
 	Uncounted sizing.Path
 
-	// CaughtBy says which tests of the conformance suite must catch the strategy, by
-	// name, and what they then say, a regular expression. A sound strategy has none.
+	// CaughtBy names the tests of the conformance suite that must catch the strategy, each with a
+	// regular expression for its message. It is empty for a correct strategy.
 	CaughtBy map[string]string
 }
 
-// A Witness is a search of shop explore that ends at a violation.
+// A Witness is a search of shop explore that ends with a violation.
 type Witness struct {
-	Suffix string // of the file docs/witnesses/NAME.md, after the strategy's name; for a second one
+	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
 	Flags  string // of shop explore, after the strategy's name
-	Long   string // why only make soak searches, and the other tests replay; "" where it is quick
+	Long   string // why only make soak searches and the other tests replay; "" if the search is quick
 }
 
-// A Turn is what a buyer stands in line for, and so what lock events it reports.
+// A Turn is what a buyer waits for. It determines which lock events the buyer reports.
 type Turn int
 
 const (
-	TheRow  Turn = iota // in the database; no events
-	AWorker             // that sells in turn: Waiting
-	ALock               // that the buyer then holds: Waiting, Acquired, Released
+	WaitRow    Turn = iota // the database's row; no events
+	WaitWorker             // a goroutine that sells one order at a time: Waiting
+	WaitLock               // a lock that the buyer then holds: Waiting, Acquired, Released
 )
 
-// What the conformance suite says of a broken strategy.
+// Messages of the conformance suite about a broken strategy.
 const (
-	soldTwice     = "verdict (oversold|drifted)"
-	twoHolders    = "drift 1"
-	soldOrTwoIn   = soldTwice + "|2 holders at once" // of processes that each grant the lock
-	lockedForEver = "locked for ever"
-	freedAnother  = "freed the second one's lock"
+	wantSoldTwice             = "verdict (oversold|drifted)"
+	wantTwoHolders            = "drift 1"
+	wantSoldTwiceOrTwoHolders = wantSoldTwice + "|2 holders at once" // for processes that each grant the lock
+	wantLockedForEver         = "locked for ever"
+	wantFreedAnother          = "freed the second one's lock"
 )

@@ -21,8 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// etcdLock gives each buyer a lease of etcd and a key that lives as long. The buyer of the oldest
-// key has the lock; the library watches the keys before its own.
+// etcdLock gives each buyer a lease of etcd and a key that lives as long as the lease. The buyer
+// with the oldest key has the lock. The library watches the keys before the buyer's own.
 //
 //   - Summary: lease + concurrency.Mutex
 //   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers enter in order of arrival, across
@@ -47,11 +47,11 @@ type etcdLock struct {
 	notified waiting.Notified
 }
 
-// etcdWidth: a Mutex asks for the events from the present revision on, which
-// makes its watch one that etcd has to catch up with, and it does so every
-// 100 ms. A buyer that stood in line for less waits for the rest of them. Of
-// 200 buyers one at a time bought 20 a second, 8 at a time 40, 32 at a time
-// 145 and 64 at a time 145 (shop rush --engine local --strategy etcd, two cores).
+// etcdWidth is the number of buyers of one process that queue in etcd at once. A Mutex asks for the
+// events from the current revision on. etcd serves such a watch as one that has to catch up, and
+// does so every 100 ms. A buyer that queued for less time waits for the rest of them. Sales per
+// second of 200 buyers (shop rush --engine local --strategy etcd, two cores): 20 with 1 buyer in
+// the queue, 40 with 8, 145 with 32, 145 with 64.
 const etcdWidth = 32
 
 func newEtcd(d Deps) purchase.Strategy { return lease.NewLocked(d, "etcd", newEtcdLock(d, "etcd")) }
@@ -61,12 +61,12 @@ func newEtcdLock(d Deps, strategy string) etcdLock {
 	return etcdLock{strategy, d.Etcd, int64(seconds), waiting.NewNotified(etcdWidth)}
 }
 
-// etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
-// It is well below the default wait, so that a buyer is answered what is down, and
-// not busy.
+// etcdTimeout is how long a call that does not wait for another buyer may take before etcd counts
+// as down. It is well below the default wait, so the buyer learns that etcd is down instead of
+// "busy".
 const etcdTimeout = 2 * time.Second
 
-// prefix quotes the name, so that the line of "a" has no key of "a/b".
+// prefix escapes the name, so that the queue of "a" contains no key of "a/b".
 func (e etcdLock) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
 }
@@ -82,8 +82,8 @@ func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error)
 	})
 }
 
-// queue stands in line once, and returns waiting.ErrNotInLine if its key was gone after the wait.
-// Unless it returns a lease it leaves no key.
+// queue waits in etcd's queue once. It returns waiting.ErrNotInLine if its key was gone after the
+// wait. It leaves no key behind unless it returns a lease.
 func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error) {
 	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error
 	if err := lease.mutex.Lock(ctx); err != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), deps.ReleaseTimeout)
 		defer cancel()
-		_ = lease.Release(late) // with the lease goes the key, at latest when it runs out
+		_ = lease.Release(late) // the key is removed with the lease, at the latest when the lease expires
 		if errors.Is(err, concurrency.ErrSessionExpired) || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil, waiting.ErrNotInLine
 		}
@@ -108,9 +108,9 @@ func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error
 	return lease, nil
 }
 
-// failedEtcd returns the cause of ctx when the wait is over, and otherwise an error that says
-// that etcd is down. A call carries its deadline to the server, whose timer may fire a moment
-// before the one of ctx: a call that ends within that moment ended because of ctx.
+// failedEtcd returns the cause of ctx when the wait is over, and otherwise an error that says that
+// etcd is down. A call sends its deadline to the server, whose timer may fire a moment before that
+// of ctx. A call that ends in that moment also ended because of ctx.
 func failedEtcd(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && status.Code(err) == codes.DeadlineExceeded && time.Until(end) < 50*time.Millisecond {
 		<-ctx.Done()
@@ -121,7 +121,7 @@ func failedEtcd(ctx context.Context, err error) error {
 	return deps.Failed(deps.Etcd, err)
 }
 
-// Reset revokes every lease in line, of any holder, and with them the keys.
+// Reset revokes the lease of every holder and waiter, which removes their keys.
 func (e etcdLock) Reset(ctx context.Context, product string) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -145,8 +145,8 @@ type etcdLease struct {
 
 func (l *etcdLease) Token() string { return strconv.FormatInt(l.Fence(), 10) }
 
-// Fence is the create revision of the lock's key. Revisions are the whole
-// cluster's and only grow, so a later holder's is higher.
+// Fence is the create revision of the lock's key. Revisions count all writes to the cluster and
+// only grow, so a later holder has a higher one.
 func (l *etcdLease) Fence() int64 {
 	owner := l.mutex.IsOwner()
 	return owner.GetCompare().GetCreateRevision()
@@ -156,7 +156,7 @@ func (l *etcdLease) Context(ctx context.Context) (context.Context, context.Cance
 	return lease.UntilLost(ctx, l.session.Done())
 }
 
-// Release revokes the lease, and the key goes with it: one write, not two.
+// Release revokes the lease, which also removes the key: one write instead of two.
 func (l *etcdLease) Release(ctx context.Context) error {
 	l.session.Orphan()
 	_, err := l.session.Client().Revoke(ctx, l.session.Lease())
@@ -178,9 +178,9 @@ func etcdEntry() Entry {
 		Traits: Traits{
 			Uncounted: sizing.Path{Lock: 3, TurnLock: 2},
 			Leased:    true,
-			WaitsFor:  ALock,
+			WaitsFor:  WaitLock,
 			Lock:      LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
-			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
+			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.Partition: ""})
+	}.holdsExcept(promise.Promise{promise.Pause: verdict.Oversold, promise.Partition: ""})
 }

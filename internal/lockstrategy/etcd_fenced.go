@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// etcdFenced takes the lock of etcd, whose key has a create revision. The buyer shows it to the
-// product's row before it reads, see purchase.Section.SellFenced.
+// etcdFenced takes etcd's lock and uses the create revision of its key as a fencing token. The
+// buyer writes the token into the product's row before it reads, see purchase.Section.SellFenced.
 //
 //   - Summary: etcd, with the write guarded by the key's create revision as fencing token
 //   - Guarantees: A holder that was overtaken writes nothing, however long it was paused. It gets lock_lost. The
@@ -35,7 +35,7 @@ func etcdFencedEntry() Entry {
 		New:   newEtcdFenced,
 		Traits: Traits{
 			Uncounted: sizing.Path{Lock: 3, TurnLock: 2},
-			Leased:    true, WaitsFor: ALock,
+			Leased:    true, WaitsFor: WaitLock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.Pause, promise.Partition, promise.LeaseRevoked}},
 		},
 	}.holds()

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// fenced takes the lock of redisson with a fencing token. The buyer shows the token to the
-// product's row before it reads, see purchase.Section.SellFenced.
+// fenced takes redisson's lock with a fencing token. The buyer writes the token into the product's
+// row before it reads, see purchase.Section.SellFenced.
 //
 //   - Summary: redisson + a token from the same script, UPDATE ... WHERE fence < ?
 //   - Guarantees: A holder that was overtaken writes nothing, however long it was paused and whatever Redis
@@ -38,7 +38,7 @@ func fencedEntry() Entry {
 		New:     newFenced,
 		Traits: Traits{
 			Uncounted: sizing.Path{TurnLock: 1},
-			Leased:    true, InMemory: true, Confirms: true, WaitsFor: ALock,
+			Leased:    true, InMemory: true, Confirms: true, WaitsFor: WaitLock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
 				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.PrimaryPartition, promise.ClockJump,
 			}},

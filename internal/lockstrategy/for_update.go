@@ -36,7 +36,7 @@ type ForUpdate struct {
 	section purchase.Section
 }
 
-// NewForUpdate needs the database.
+// NewForUpdate returns the strategy. It needs only the database.
 func NewForUpdate(d Deps) *ForUpdate {
 	return &ForUpdate{d, waiting.NewRetrier(d, waiting.AnyRounds), d.Section("for-update")}
 }
@@ -64,5 +64,5 @@ func forUpdateEntry() Entry {
 	return Entry{
 		Name: "for-update", Family: sqlOnly,
 		New: func(d Deps) purchase.Strategy { return NewForUpdate(d) },
-	}.holds().aboveReadCommitted(promise.Crowds(), "")
+	}.holds().withPromiseAboveReadCommitted(promise.Crowds(), "")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// getSet stores in the key when its lease ends, by the client's clock. A buyer takes over a key
-// whose time is past.
+// getSet stores the end of the lease in the key, by the client's clock. A buyer takes over a key
+// whose time has passed.
 //
 //   - Summary: expiry in the value by the client's clock, taken over with GETSET
 //   - Guarantees: Mutual exclusion per product while the clocks of all clients agree and every section ends
@@ -51,12 +51,12 @@ func (s getSet) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 	return rediskey.Held{Holder: until, Free: func(ctx context.Context) error { return s.redis.Del(ctx, key).Err() }}, nil
 }
 
-// takeOver replaces the time of a key if that is past. Of two buyers at once, the second one
-// sees the time that the first one wrote.
+// takeOver replaces the time of an expired key. If two buyers do so at once, the second one sees
+// the time that the first one wrote.
 func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ error) {
 	seen, err := s.redis.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
-		return false, nil // freed meanwhile: another try
+		return false, nil // freed in between: try again
 	}
 	if err != nil || !s.past(seen) {
 		return false, err
@@ -68,7 +68,7 @@ func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ 
 	return err == nil && s.past(before), err
 }
 
-// past reports whether the time of a key is over.
+// past reports whether the key has expired.
 func (s getSet) past(value string) bool {
 	until, err := strconv.ParseInt(value, 10, 64)
 	return err == nil && until <= s.now().UnixMilli()
@@ -81,11 +81,11 @@ func getsetEntry() Entry {
 		New:   newGetSet,
 		Traits: Traits{
 			Leased:   true,
-			WaitsFor: ALock,
+			WaitsFor: WaitLock,
 			Lock:     LockPromise{FreesAnothers: true},
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother},
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
 		},
-	}.holdsBut(promise.Promise{ // as a lease, but for clock-jump: the lock server's clock has no say
+	}.holdsExcept(promise.Promise{ // as for a lease, except under clock-jump: the strategy does not use the lock server's clock
 		promise.Pause: verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
 		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold,
 	})

@@ -23,12 +23,12 @@ func TestLockPromises(t *testing.T) {
 		}
 		caught := false
 		for _, says := range e.CaughtBy {
-			caught = caught || says == freedAnother
+			caught = caught || says == wantFreedAnother
 		}
 		if caught != e.Lock.FreesAnothers {
 			t.Errorf("%s: frees another's lock %v, and the suite catches it at that: %v", e.Name, e.Lock.FreesAnothers, caught)
 		}
-		if lock := e.WaitsFor == ALock; !lock && (e.Lock.Renewed || e.Lock.FreesAnothers || e.Excludes(promise.Rush, dialect.MySQL)) {
+		if lock := e.WaitsFor == WaitLock; !lock && (e.Lock.Renewed || e.Lock.FreesAnothers || e.Excludes(promise.Rush, dialect.MySQL)) {
 			t.Errorf("%s promises something of a lock, and reports none", e.Name)
 		}
 	}

@@ -1,25 +1,25 @@
-// Package lockstrategy is the catalogue: every way to keep two buyers of the
-// last unit apart, one file each, the broken ones included.
+// Package lockstrategy is the catalogue of lock strategies: every way to keep two buyers from
+// buying the same unit, one file each. It includes the broken ones.
 //
 //	all.go        the list, in display order
 //	NAME.go       one strategy: its texts, its code, its Entry (what it promises)
 //	entry.go      what an Entry says
-//	catalogue.json  what is generated: the texts, and what a sale sends
+//	catalogue.json  generated: the texts, and what a sale sends
 //	deps/         what a strategy is built from
 //	lease/        a lock around the naive section of internal/purchase
 //	waiting/      how the buyers of one process wait for their turn
 //	rediskey/     a lock that is one key of one Redis
 //	rlocker/      a lock of rlock
 //	quorum/       independent Redis nodes of which a majority decides
-//	zkline/       a line of nodes in ZooKeeper
+//	zkline/       a queue of nodes in ZooKeeper
 //	spread/       which of a product's rows a buyer of the process takes from
-//	orderstream/  the way of an admitted order from a stream in Redis to the database
-//	onengine/     the one way from an engine to what a strategy is built from
+//	orderstream/  moves admitted orders from a stream in Redis to the database
+//	onengine/     connects strategies to an engine
 //	lockstrategytest/ the conformance suite
 //
-// A strategy is a purchase.Strategy that gets all it needs by its constructor. None
-// keeps package state, so two instances in one process are as far apart as two
-// processes. Imports go one way: strategies -> rediskey -> waiting -> lease -> deps.
+// A strategy is a purchase.Strategy that gets everything it needs in its constructor. No strategy
+// has package state, so two instances in one process share no more than two processes do. Imports
+// go one way: strategies -> rediskey -> waiting -> lease -> deps.
 package lockstrategy
 
 import (
@@ -27,7 +27,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// What a caller builds strategies from, and what a lock is. The rooms have the docs.
+// Aliases of what a caller needs to build strategies and to use locks. The subpackages document
+// them.
 type (
 	Deps      = deps.Deps
 	Settings  = deps.Settings
@@ -47,5 +48,5 @@ const (
 	Lost     = deps.Lost
 )
 
-// DefaultSettings returns the settings that the shop runs with.
+// DefaultSettings returns the settings of a normal shop.
 func DefaultSettings() Settings { return deps.DefaultSettings() }

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// multilock takes the lock of redisson on each node, one after the other.
+// multilock takes redisson's lock on each node, one node after another.
 //
 //   - Summary: redisson on all nodes
 //   - Guarantees: It gives the same guarantees as redisson. The lock also survives the restart of all nodes
@@ -54,7 +54,7 @@ func (m multilock) Lock(ctx context.Context, product string) (lease.Lease, error
 	return multilockLease{held}, nil
 }
 
-// Reset frees the lock on every node, whoever holds it.
+// Reset frees the lock on every node, for any holder.
 func (m multilock) Reset(ctx context.Context, product string) error {
 	locks := m.locks(product)
 	return quorum.Each(ctx, len(locks), func(ctx context.Context, node int) error {
@@ -95,9 +95,9 @@ func multilockEntry() Entry {
 			InMemory:  true,
 			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,
-			WaitsFor:  ALock,
+			WaitsFor:  WaitLock,
 			Lock:      LockPromise{Renewed: true},
-			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
+			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})
+	}.holdsExcept(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// mutexLock holds a product by the front place in its line.
+// mutexLock gives a product to the buyer at the front of its queue.
 //
 //   - Summary: one mutex per product, in memory
 //   - Guarantees: Mutual exclusion per product, within one process. Buyers enter in order of arrival.
@@ -22,7 +22,7 @@ import (
 //     sync.Mutex, and every wait in this shop has a limit.
 type mutexLock struct{ lines *waiting.Lines }
 
-// NewMutex needs the database.
+// NewMutex returns the strategy. It needs only the database.
 func NewMutex(d Deps) *Locked {
 	return lease.NewLocked(d, "mutex", mutexLock{waiting.NewLines(1)})
 }
@@ -41,7 +41,7 @@ type mutexLease struct{ place *waiting.Place }
 func (l mutexLease) Token() string { return "" }
 
 func (l mutexLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx) // memory forgets nothing
+	return context.WithCancel(ctx) // a lock in memory cannot be lost
 }
 
 func (l mutexLease) Release(context.Context) error {
@@ -55,9 +55,9 @@ func mutexEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewMutex(d) },
 		Traits: Traits{
 			InMemory: true,
-			WaitsFor: ALock,
-			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
+			WaitsFor: WaitLock,
+			CaughtBy: map[string]string{"TwoProcesses": wantSoldTwiceOrTwoHolders},
 		},
-	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).on(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
-		aboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // a buyer at each process ends it: one may be refused
+	}.holdsExcept(promise.BreaksFrom(promise.TwoProcesses)).withPromiseOn(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
+		withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // one buyer at each process can end it, and one of them may be refused
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// NamedLock holds a lock of the database server.
+// NamedLock takes a lock of the database server.
 //
 //   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section
 //     uses the lock's connection
@@ -45,16 +45,16 @@ type NamedLock struct {
 	section purchase.Section
 }
 
-// NewNamedLock needs a database with named locks.
+// NewNamedLock returns the strategy. It needs a database with named locks.
 func NewNamedLock(d Deps) *NamedLock { return &NamedLock{d, d.Section("named-lock")} }
 
-// lockName is of the length that MySQL takes: 64 characters.
+// lockName returns a name of the length that MySQL accepts: 64 characters.
 func lockName(product string) string {
 	sum := sha256.Sum256([]byte(product))
 	return "shop:" + hex.EncodeToString(sum[:16])
 }
 
-// lockKey is the name of a lock where names are numbers.
+// lockKey returns the lock's number, for a database whose named locks have numbers.
 func lockKey(product string) int64 {
 	sum := sha256.Sum256([]byte(product))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
@@ -72,8 +72,8 @@ func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	return s.inSession(ctx, o, start, event)
 }
 
-// inTransaction takes the lock as the first statement of the transaction that writes:
-// it ends with the COMMIT, or with whatever else ends the transaction.
+// inTransaction takes the lock as the first statement of the transaction that writes. The lock ends
+// with that transaction, by COMMIT or in any other way.
 func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start time.Time, event deps.Event) (receipt purchase.Receipt, _ error) {
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(?)", lockKey(o.Product)).Error; err != nil {
@@ -82,7 +82,7 @@ func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start t
 		waited := s.deps.Now().Sub(start)
 		event.Kind = deps.Acquired
 		s.deps.Report(ctx, event)
-		defer func() { // after COMMIT somebody else may have it already
+		defer func() { // after the COMMIT another buyer may already hold it
 			event.Kind = deps.Released
 			s.deps.Report(ctx, event)
 		}()
@@ -102,7 +102,7 @@ func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start t
 	return receipt, nil
 }
 
-// inSession takes the lock on a connection of its own, and gives it back there.
+// inSession takes the lock on its own connection and releases it there.
 func (s *NamedLock) inSession(ctx context.Context, o purchase.Order, start time.Time, event deps.Event) (purchase.Receipt, error) {
 	pool, err := s.deps.DB.DB()
 	if err != nil {
@@ -129,13 +129,13 @@ func (s *NamedLock) inSession(ctx context.Context, o purchase.Order, start time.
 		s.release(ctx, conn, o.Product)
 	}()
 	section := s.section
-	section.DB = s.deps.DB.WithContext(ctx) // a copy, for this buyer alone
+	section.DB = s.deps.DB.WithContext(ctx) // a copy for this buyer only
 	section.DB.Statement.ConnPool = conn
 	return section.Sell(ctx, o, s.deps.Now().Sub(start))
 }
 
-// release frees the lock, after the commit. A connection that cannot say that
-// it did must not go back to the pool: it would keep the lock.
+// release frees the lock after the commit. If a connection cannot confirm the release, it must not
+// return to the pool: it would keep the lock.
 func (s *NamedLock) release(ctx context.Context, conn *sql.Conn, product string) {
 	ctx, cancel := s.deps.Releasing(ctx)
 	defer cancel()
@@ -153,9 +153,10 @@ func namedLockEntry() Entry {
 		New:   func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		Traits: Traits{
 			Uncounted: sizing.Path{TurnSQL: 6},
-			WaitsFor:  ALock,
-			// The server releases the lock with the connection, before the shop notices the loss.
+			WaitsFor:  WaitLock,
+			// The server releases the lock with the connection, before the shop notices the lost
+			// connection.
 			Lock: LockPromise{SharedUnder: []promise.Condition{promise.CommitAnswerLost}},
 		},
-	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
+	}.holds().withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// None runs the naive section bare.
+// None runs the naive section without a lock.
 //
 //   - Summary: read, compute, write; no lock
 //   - Guarantees: It guarantees nothing.
@@ -22,7 +22,7 @@ type None struct {
 	section purchase.Section
 }
 
-// NewNone needs the database.
+// NewNone returns the strategy. It needs only the database.
 func NewNone(d Deps) *None {
 	return &None{d, d.Section("none")}
 }
@@ -40,7 +40,7 @@ func noneEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewNone(d) },
 		Traits: Traits{
 			Aliases:  []string{"N", ""},
-			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+			CaughtBy: map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwice},
 		},
-	}.holdsBut(promise.BreaksFrom(promise.Rush))
+	}.holdsExcept(promise.BreaksFrom(promise.Rush))
 }

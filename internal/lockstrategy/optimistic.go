@@ -33,7 +33,7 @@ type Optimistic struct {
 	retrier waiting.Retrier
 }
 
-// NewOptimistic needs the database.
+// NewOptimistic returns the strategy. It needs only the database.
 func NewOptimistic(d Deps) *Optimistic {
 	return &Optimistic{d, waiting.NewRetrier(d, waiting.FewRounds)}
 }
@@ -47,7 +47,7 @@ func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (receipt purchas
 	return receipt, err
 }
 
-// round reads once and tries to write once. errStale when somebody was faster.
+// round reads once and tries to write once. It returns errStale if another buyer wrote first.
 func (s *Optimistic) round(ctx context.Context, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), o.Product)
 	if err != nil {
@@ -78,5 +78,5 @@ func optimisticEntry() Entry {
 		Name: "optimistic", Family: sqlOnly,
 		New:    func(d Deps) purchase.Strategy { return NewOptimistic(d) },
 		Traits: Traits{Uncounted: sizing.Path{TurnSQL: 4, Rounds: waiting.FewRounds}},
-	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
+	}.holds().withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

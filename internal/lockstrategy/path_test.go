@@ -36,9 +36,9 @@ func pathOf(t *testing.T, e *engine.Engine, entry lockstrategy.Entry) sizing.Pat
 		p.Nodes = nodesOf(entry)
 	}
 	switch {
-	case entry.WaitsFor == lockstrategy.ALock && len(entry.Needs) > 0:
+	case entry.WaitsFor == lockstrategy.WaitLock && len(entry.Needs) > 0:
 		p.Keeps = sizing.All
-	case entry.WaitsFor != lockstrategy.TheRow && p.Rows == 0:
+	case entry.WaitsFor != lockstrategy.WaitRow && p.Rows == 0:
 		p.Keeps = sizing.Process
 	}
 	if p.Keeps != sizing.Nobody {

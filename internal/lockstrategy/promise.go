@@ -10,27 +10,25 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Strikes reports whether a condition of promise.Played strikes what a strategy with
-// these needs uses.
-func Strikes(c promise.Condition, needs []Need) bool {
+// Affects reports whether a condition of promise.Played affects a strategy with these needs.
+func Affects(c promise.Condition, needs []Need) bool {
 	servers := promise.Struck(c)
 	return servers == nil || slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, string(n)) })
 }
 
-// holds promises that the entry holds under each condition that strikes what it
-// uses.
-func (e Entry) holds() Entry { return e.holdsBut(nil) }
+// holds promises that the entry holds under each condition that affects it.
+func (e Entry) holds() Entry { return e.holdsExcept(nil) }
 
-// holdsBut promises what holds does, except for the verdicts in breaks. "" in breaks makes no
-// promise. No promise is guessed: shop verify --engine local shows each, and docs/reference/matrix
-// has what each showed.
-func (e Entry) holdsBut(breaks promise.Promise) Entry {
+// holdsExcept promises the verdicts in breaks, and "holds" under every other condition that affects
+// the entry. "" in breaks means no promise. Every promise was measured: shop verify --engine local
+// shows it, and the matrix records it.
+func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	if e.Needs == nil {
 		e.Needs = []Need{}
 	}
 	e.Promise = promise.Promise{}
 	for _, c := range promise.Played() {
-		if !Strikes(c, e.Needs) {
+		if !Affects(c, e.Needs) {
 			continue
 		}
 		v, ok := breaks[c]
@@ -44,8 +42,8 @@ func (e Entry) holdsBut(breaks promise.Promise) Entry {
 	return e
 }
 
-// atBest is v, but where nothing helps: no lock, and no isolation level, keeps what the
-// database has lost.
+// atBest returns v, except under a condition that breaks every strategy: no lock and no isolation
+// level saves what the database has lost.
 func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
 	if c == promise.DBFailoverAsync && v != "" {
 		return verdict.Lost
@@ -53,13 +51,12 @@ func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
 	return v
 }
 
-// on promises v under these conditions on a database, where they strike; "" is no
-// promise.
-func (e Entry) on(database string, conditions []promise.Condition, v verdict.Verdict) Entry {
+// withPromiseOn promises v on a database under the conditions that affect the entry; "" means no promise.
+func (e Entry) withPromiseOn(database string, conditions []promise.Condition, v verdict.Verdict) Entry {
 	differs := promise.Promise{}
 	maps.Copy(differs, e.PromiseOn[database])
 	for _, c := range conditions {
-		if Strikes(c, e.Needs) {
+		if Affects(c, e.Needs) {
 			differs[c] = atBest(c, v)
 		}
 	}
@@ -72,22 +69,22 @@ func (e Entry) on(database string, conditions []promise.Condition, v verdict.Ver
 	return e
 }
 
-// aboveReadCommitted promises v under these conditions where the database refuses a stale
-// write with 40001: PostgreSQL at REPEATABLE READ and SERIALIZABLE.
-func (e Entry) aboveReadCommitted(conditions []promise.Condition, v verdict.Verdict) Entry {
-	return e.on(dialect.PostgresRepeatableRead, conditions, v).on(dialect.PostgresSerializable, conditions, v)
+// withPromiseAboveReadCommitted promises v where the database refuses a stale write with 40001: PostgreSQL at
+// REPEATABLE READ and SERIALIZABLE.
+func (e Entry) withPromiseAboveReadCommitted(conditions []promise.Condition, v verdict.Verdict) Entry {
+	return e.withPromiseOn(dialect.PostgresRepeatableRead, conditions, v).withPromiseOn(dialect.PostgresSerializable, conditions, v)
 }
 
-// leaseBreaks is where a lease breaks that runs out under a holder that does not
-// know it. Its Redis may forget it, too.
+// leaseBreaks returns the promise of a lease that is not renewed: it breaks if it expires before
+// its holder notices, or if Redis loses it.
 func leaseBreaks() promise.Promise {
 	p := renewedLeaseBreaks()
 	p[promise.SlowSection], p[promise.Partition] = verdict.Oversold, verdict.Oversold
 	return p
 }
 
-// renewedLeaseBreaks is where a lease breaks that is renewed while its process runs,
-// and given up in time when it cannot be.
+// renewedLeaseBreaks returns the promise of a lease that its process renews, and gives up in time
+// if it cannot renew it.
 func renewedLeaseBreaks() promise.Promise {
 	return promise.Promise{
 		promise.Pause: verdict.Oversold, promise.RedisRestart: verdict.Oversold,
@@ -95,15 +92,15 @@ func renewedLeaseBreaks() promise.Promise {
 	}
 }
 
-// OnRedis is the entry with its promises as they are where Redis is built in that way,
-// of package topology.
+// OnRedis returns the entry with its promises for a topology of Redis, as package topology names
+// it.
 func (e Entry) OnRedis(kind string) Entry {
 	e.redis = kind
 	return e
 }
 
-// Confirmed is the entry with its promises as they are when a grant counts only if replicas
-// have it: then the one that is elected has the lock, too.
+// Confirmed returns the entry with its promises for grants that count only after replicas have
+// them. An elected replica then has the lock too.
 func (e Entry) Confirmed() Entry {
 	if e.Confirms {
 		e.Promise = maps.Clone(e.Promise)
@@ -113,9 +110,9 @@ func (e Entry) Confirmed() Entry {
 	return e
 }
 
-// Promised is the verdict promised under a condition on a database, as
-// engine.Engine.Database names it; "" where the catalogue makes no promise. An entry without any, such
-// as one that was just added, is expected to hold.
+// Promised returns the verdict that is promised under a condition on a database, as
+// engine.Engine.Database names it; "" means no promise. A new entry without any promise is expected
+// to hold.
 func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if e.Promise == nil {
 		return verdict.Holds
@@ -138,18 +135,8 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
-// BreaksUnder names the conditions under which the catalogue promises a break on a database, in
-// the order of Played.
-func (e Entry) BreaksUnder(database string) (broken []string) {
-	for _, c := range promise.Played() {
-		if v := e.Promised(c, database); v != "" && v != verdict.Holds {
-			broken = append(broken, string(c))
-		}
-	}
-	return broken
-}
-
-// LackedOn says what the strategy needs and a database lacks, as far as its name says so.
+// LackedOn says what the strategy needs and the database lacks, judged by the database's name
+// alone. It returns "" if nothing is lacking.
 func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)
 	for _, need := range e.Needs {
@@ -160,7 +147,7 @@ func (e Entry) LackedOn(database string) string {
 	return ""
 }
 
-// WhyNoPromise says why Promised is "" under a condition; "" where it is not.
+// WhyNoPromise says why Promised returns "" under a condition. It returns "" if Promised does not.
 func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	switch {
 	case e.Promised(c, database) != "":
@@ -170,19 +157,19 @@ func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	case e.NoPromise[c] != "" || !dialect.LevelNamed(database).RefusesStale:
 		return e.NoPromise[c]
 	case slices.Contains(promise.Crowds(), c):
-		return "a stale write is refused at this isolation level and the strategy does not start again; how many buyers notice is chance"
+		return "the database refuses stale writes at this isolation level and the strategy does not start again; how many buyers are affected is chance"
 	}
-	return "it has not been played at this isolation level"
+	return "no run at this isolation level exists"
 }
 
-// Explored is the verdict that an exploration of two buyers and one unit must
-// come to on a database, and whether there is one to make. What breaks by order
-// alone is not explored with events. "" where the catalogue makes no promise.
+// Explored returns the verdict that an exploration of two buyers and one unit must reach on a
+// database, and whether that exploration is possible. "" means that the catalogue promises nothing.
+// If a strategy breaks without any event, it is not explored with events.
 //
-// It follows from the promises under faults that do the same to a strategy: two
-// processes, a pause beyond the lease, the holder's crash, a Redis that comes
-// back empty. A fault strikes a holder that is in its section, and the explorer's
-// events come at any step: Traits.ExploredAs has the strategies for which this makes a difference.
+// The verdict follows from the promise under an equivalent fault: two processes, a pause longer
+// than the lease, a crash of the holder, a Redis that restarts empty. A fault hits a holder inside
+// its section, but an explorer event may come at any step. Traits.ExploredAs has the strategies for
+// which that makes a difference.
 func (e Entry) Explored(c promise.Condition, database string) (expected verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
 		return "", false // the explorer has gates for SQL and Redis
@@ -204,18 +191,18 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 		return e.Promised(promise.Crash, database), true
 	case c == promise.ExploreExpire && e.Leased:
 		return e.Promised(promise.Pause, database), true
-	case c == promise.ExploreForget && Strikes(promise.RedisRestart, e.Needs):
+	case c == promise.ExploreForget && Affects(promise.RedisRestart, e.Needs):
 		return e.Promised(promise.RedisRestart, database), true
-	case c == promise.ExploreForget && Strikes(promise.NodeRestart, e.Needs):
+	case c == promise.ExploreForget && Affects(promise.NodeRestart, e.Needs):
 		return e.Promised(promise.NodeRestart, database), true
 	}
 	return "", false
 }
 
-// WitnessSearches are the searches that docs/witnesses shows: Traits.Witnesses, or
-// the one that the promise calls for. It is the first of: every order with nothing
-// wrong, a crash, a lease that runs out, a Redis that forgets. Empty for a strategy
-// that no exploration is promised to break.
+// WitnessSearches returns the searches whose witnesses the documentation shows: Traits.Witnesses
+// or, if that is nil, the first search that is promised to find a violation. The order is: no
+// event, a crash, an expired lease, a Redis that loses its keys. It is empty if no exploration is
+// promised to break the strategy.
 func (e Entry) WitnessSearches() []Witness {
 	if e.Witnesses != nil {
 		return e.Witnesses

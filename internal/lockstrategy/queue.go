@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Queue sells one product one buyer at a time.
+// Queue sells a product to one buyer at a time.
 //
 //   - Summary: one goroutine per product sells one order after another (conditional update)
 //   - Guarantees: The statement keeps the stock right, for any number of processes. The queue only spares
@@ -28,10 +28,10 @@ type Queue struct {
 	retrier waiting.Retrier
 
 	mu        sync.Mutex
-	byProduct map[string][]*queued // an entry is there while a goroutine sells the product
+	byProduct map[string][]*queued // an entry exists while a goroutine sells the product
 }
 
-// queued is one buyer in line.
+// queued is one waiting buyer.
 type queued struct {
 	ctx    context.Context
 	order  purchase.Order
@@ -44,7 +44,7 @@ type answer struct {
 	err     error
 }
 
-// NewQueue needs the database.
+// NewQueue returns the strategy. It needs only the database.
 func NewQueue(d Deps) *Queue {
 	return &Queue{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds), byProduct: map[string][]*queued{}}
 }
@@ -68,7 +68,7 @@ func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	return a.receipt, a.err
 }
 
-// join lines the buyer up, and starts the product's goroutine if there is none.
+// join adds the buyer to the queue, and starts the product's goroutine if there is none.
 func (s *Queue) join(b *queued) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Queue) join(b *queued) {
 	}
 }
 
-// leave takes the buyer out of the line, unless its turn has come.
+// leave removes the buyer from the queue, unless its turn has come.
 func (s *Queue) leave(b *queued) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Queue) leave(b *queued) bool {
 	return true
 }
 
-// sell serves one product until nobody is in line.
+// sell serves one product until its queue is empty.
 func (s *Queue) sell(name string) {
 	for {
 		b := s.next(name)
@@ -109,8 +109,8 @@ func (s *Queue) sell(name string) {
 	}
 }
 
-// next takes the first out of the line; nil when it is empty, and then the
-// line is gone.
+// next removes the first buyer from the queue. If the queue is empty, it deletes the queue and
+// returns nil.
 func (s *Queue) next(name string) *queued {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +128,9 @@ func queueEntry() Entry {
 		Name: "queue", Family: inProcess,
 		New: func(d Deps) purchase.Strategy { return NewQueue(d) },
 		Traits: Traits{
-			WaitsFor: AWorker, InMemory: true,
+			WaitsFor: WaitWorker, InMemory: true,
 		},
-		// Two processes are two writers, and PostgreSQL refuses the second of two that meet.
-	}.holds().aboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
+		// Two processes write concurrently, and PostgreSQL refuses the second of two conflicting
+		// writes.
+	}.holds().withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
 }

@@ -16,11 +16,11 @@ import (
 // redisLock stores a token in a key with a TTL, and deletes the key by a script that compares
 // the token first.
 //
-//	SET key token NX PX ttl                Take, tried again by one waiter of the process
+//	SET key token NX PX ttl                Take, repeated by one waiter of the process
 //	SELECT, UPDATE, INSERT                 the naive section, see lease.Locked
 //	if GET key == token then DEL key       Release
 //
-// Nothing stops the writes of a holder whose key has run out.
+// Nothing stops the writes of a holder whose key has expired.
 //
 //   - Summary: token + Lua release (bsm/redislock)
 //   - Guarantees: Mutual exclusion per product while the section ends within the TTL. No client releases
@@ -41,7 +41,7 @@ type redisLock struct {
 
 func newRedis(d Deps) purchase.Strategy { return rediskey.NewLocked(d, "redis", newRedisLock(d)) }
 
-// NewRedisLocker is the lock of redis by itself, without a section.
+// NewRedisLocker returns the lock of redis alone, without a section.
 func NewRedisLocker(d Deps) Locker { return rediskey.NewLocker(d, "redis", newRedisLock(d)) }
 
 func newRedisLock(d Deps) rediskey.Lock {
@@ -83,8 +83,8 @@ func redisEntry() Entry {
 			Aliases:  []string{"Y"},
 			Leased:   true,
 			Confirms: true,
-			WaitsFor: ALock,
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+			WaitsFor: WaitLock,
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(leaseBreaks())
+	}.holdsExcept(leaseBreaks())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// byChance is why nothing is promised where no buyer is held in its COMMIT.
-const byChance = "a unit whose COMMIT has an unknown fate is not put back, and whether one was under way is chance"
+// byChance is the reason for no promise where no buyer is held in its COMMIT.
+const byChance = "after a COMMIT with an unknown outcome the unit is not returned to the counter; whether such a COMMIT was in progress is chance"
 
 // RedisDecr keeps a copy of the stock in Redis.
 //
@@ -44,7 +44,7 @@ type RedisDecr struct {
 	retrier waiting.Retrier
 }
 
-// NewRedisDecr needs the database and one Redis.
+// NewRedisDecr returns the strategy. It needs the database and a Redis.
 func NewRedisDecr(d Deps) *RedisDecr { return &RedisDecr{d, waiting.NewRetrier(d, waiting.AnyRounds)} }
 
 func redisDecrKey(product string) string { return "shop:stock:redis-decr:{" + product + "}" }
@@ -78,8 +78,8 @@ func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	return receipt, nil
 }
 
-// admit takes the units from the counter, which is copied from the database
-// when it is not there.
+// admit takes the units from the counter. If there is no counter, it first copies the stock from
+// the database.
 func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ error) {
 	key := redisDecrKey(o.Product)
 	err := s.deps.Redis.Get(ctx, key).Err()
@@ -88,14 +88,14 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 		if notThere != nil {
 			return 0, purchase.DatabaseError(ctx, "read the stock", notThere)
 		}
-		err = s.deps.Redis.SetNX(ctx, key, p.Amount, 0).Err() // meanwhile somebody may have sold: the second break
+		err = s.deps.Redis.SetNX(ctx, key, p.Amount, 0).Err() // another buyer may sell in between: the second way to break
 	}
 	if err != nil {
 		return 0, deps.FailedFor(ctx, deps.Redis, err)
 	}
 	left, err = s.deps.Redis.DecrBy(ctx, key, o.Amount).Result()
 	if err != nil {
-		return 0, deps.FailedFor(ctx, deps.Redis, err) // it may have been taken: leaked
+		return 0, deps.FailedFor(ctx, deps.Redis, err) // the units may have been taken: leaked
 	}
 	if left < 0 {
 		return 0, errors.Join(fmt.Errorf("%w: %d left", purchase.ErrSoldOut, left+o.Amount), s.putBack(ctx, o))
@@ -103,7 +103,7 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 	return left, nil
 }
 
-// putBack is not interrupted when the buyer hangs up: the units would be lost.
+// putBack goes on when the buyer disconnects. Otherwise the units would be lost.
 func (s *RedisDecr) putBack(ctx context.Context, o purchase.Order) error {
 	ctx, cancel := s.deps.Releasing(ctx)
 	defer cancel()
@@ -129,17 +129,17 @@ func redisDecrEntry() Entry {
 		Traits: Traits{
 			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 			AdmitsFirst: true,
-			// An explored loss of the counter may come between the first two commands: it
-			// refuses everybody then.
+			// In an exploration, the loss of the counter may come between the first two
+			// commands. The counter then refuses every buyer.
 			ExploredAs: promise.Promise{promise.ExploreForget: verdict.Leaked},
-			CaughtBy:   map[string]string{"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
+			CaughtBy:   map[string]string{"StockCrash": "1 left that no buyer can buy", "StockForgotten": "sold twice"},
 		},
-	}.holdsBut(promise.Promise{
+	}.holdsExcept(promise.Promise{
 		promise.Crash:         verdict.Leaked,
 		promise.RedisRestart:  verdict.Oversold,
 		promise.RedisFailover: verdict.Oversold,
 		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
 		promise.DBFailover:    "",
 		promise.PoolerRestart: "",
-	}).aboveReadCommitted(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
+	}).withPromiseAboveReadCommitted(promise.Crowds(), "") // a refused buyer returns its units after other buyers were told "sold out"
 }

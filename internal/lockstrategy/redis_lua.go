@@ -57,7 +57,7 @@ type RedisLua struct {
 	raised map[string]time.Time // by product, see raiseStock
 }
 
-// NewRedisLua needs the database and one Redis.
+// NewRedisLua returns the strategy. It needs the database and a Redis.
 func NewRedisLua(d Deps) *RedisLua {
 	return &RedisLua{
 		Mover: orderstream.NewMover(d, redisLua), deps: d, raised: map[string]time.Time{},
@@ -65,11 +65,10 @@ func NewRedisLua(d Deps) *RedisLua {
 	}
 }
 
-// Buy is purchase.Strategy.Buy. ErrUnknownOutcome when the order was admitted,
-// or may have been, and its record was not seen in time; the error names the key
-// to ask again by.
+// Buy is purchase.Strategy.Buy. It returns ErrUnknownOutcome if the order was or may have been
+// admitted and its record did not appear in time. That error names the key for another request.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // once admitted, it would make its batch fail again and again
+	if err := o.Check(); err != nil { // after its admission it would make its batch fail again and again
 		return purchase.Receipt{}, err
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)
@@ -98,7 +97,7 @@ func (s *RedisLua) buy(ctx context.Context, o purchase.Order, called time.Time) 
 		s.Leave(w)
 	}
 	select {
-	case a := <-w.Answer: // it came at the last moment
+	case a := <-w.Answer: // the answer came at the last moment
 		return a.Receipt, a.Err
 	default:
 		return purchase.Receipt{}, fmt.Errorf("%w: entry %s is not in the database yet (%w)", purchase.ErrUnknownOutcome, entry, context.Cause(ctx))
@@ -126,8 +125,8 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 	}
 }
 
-// loadStock copies the stock from the database, if it is still not there; with
-// how "raise" also if it is lower. It reports whether it did.
+// loadStock copies the stock from the database to Redis if Redis has none; with how = "raise", also
+// if the value in Redis is lower. It reports whether it wrote the stock.
 func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error) {
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), name)
 	if err != nil {
@@ -137,10 +136,10 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 	return loaded, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// raiseStock asks the database, once a second at most, whether Redis is right
-// that there is too little, and reports whether there is more now. Redis may come
-// back as it was before a restock, or a buyer of another process may have loaded
-// the stock that he had read before it.
+// raiseStock asks the database, at most once a second, whether Redis is right that too few units
+// are left, and reports whether Redis has more now. Redis may come back with a state from before a
+// restock. Or a buyer of another process may have loaded a stock that it had read before the
+// restock.
 func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	s.mu.Lock()
 	now := s.deps.Now()
@@ -153,20 +152,20 @@ func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 		return false
 	}
 	raised, err := s.loadStock(ctx, product, "raise")
-	return err == nil && raised // without a database Redis has the say
+	return err == nil && raised // without a database, Redis decides
 }
 
 // neverSent reports that a command cannot have reached the server.
 func neverSent(err error) bool {
 	var network *net.OpError
-	var refused redis.Error // the server's own word, a script that failed: nothing was written after it
+	var refused redis.Error // the server's own answer: a script that failed and wrote nothing after that
 	return errors.As(err, &network) && network.Op == "dial" || errors.As(err, &refused) ||
 		// It did not get a connection.
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Reset is purchase.Resetter.Reset: the next buyer loads the stock again. It waits for
-// the batches of this process.
+// Reset is purchase.Resetter.Reset: the next buyer loads the stock again. Reset waits for the
+// batches of this process.
 func (s *RedisLua) Reset(ctx context.Context, product string) error { return s.Forget(ctx, product) }
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.
@@ -180,7 +179,7 @@ func redisLuaEntry() Entry {
 		New:     func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		Traits: Traits{
 			Uncounted: sizing.Path{Lock: 3, TurnLock: 2, Batch: orderstream.BatchSize},
-			WaitsFor:  AWorker, WritesLater: true, InMemory: true,
+			WaitsFor:  WaitWorker, WritesLater: true, InMemory: true,
 		},
 	}.holds()
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// redisson locks by a hash of holders. The command that frees the lock hands it over to the next
-// buyer of the process, or wakes the other processes by a message. The lock is renewed while its
-// process runs. The algorithm is in the package rlock and its scripts.
+// redisson takes a lock that is a hash of holders. The command that releases the lock hands it to
+// the next buyer of the process, or wakes the other processes by a message. The lock is renewed
+// while its process runs. Package rlock has the algorithm.
 //
 //   - Summary: Redisson's lock: reentrant hash, watchdog, pub/sub wake-up
 //   - Guarantees: It gives the same guarantees as watchdog. Within a process, buyers enter in order of arrival.
@@ -39,9 +39,9 @@ func redissonEntry() Entry {
 			InMemory:  true,
 			Confirms:  true,
 			Leased:    true,
-			WaitsFor:  ALock,
+			WaitsFor:  WaitLock,
 			Lock:      LockPromise{Renewed: true},
-			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
+			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(renewedLeaseBreaks())
+	}.holdsExcept(renewedLeaseBreaks())
 }

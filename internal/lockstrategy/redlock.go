@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// redlock sets one key with a TTL on each of N independent nodes at once. A buyer has the lock if
-// a majority took the key, and for what is left of the TTL then.
+// redlock sets one key with a TTL on each of N independent nodes at once. A buyer has the lock for
+// the rest of the TTL if a majority of the nodes took the key.
 //
 //   - Summary: majority of N independent nodes (go-redsync)
 //   - Guarantees: Mutual exclusion per product while the clocks of the nodes run at the same rate and the
@@ -47,8 +47,8 @@ func newRedlock(d Deps) purchase.Strategy {
 
 func redlockKey(product string) string { return "shop:lock:redlock:{" + product + "}" }
 
-// Try is waiting.Trier.Try. A buyer that hung up between the nodes would leave its key on some of
-// them: so a try always ends, at the latest by redsync's own time-out.
+// Try is waiting.Trier.Try. It ignores the cancellation of ctx and ends at the latest at redsync's
+// own timeout: a buyer that left between two nodes would leave its key on some of them.
 func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	mutex := redsync.New(r.pools...).NewMutex(redlockKey(product), redsync.WithExpiry(r.ttl))
 	err := mutex.TryLockContext(context.WithoutCancel(ctx))
@@ -58,10 +58,10 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	if down := quorum.Down(err); down > len(r.nodes)/2 {
 		return nil, deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))
 	}
-	return nil, nil // the lock is taken, or the votes were split
+	return nil, nil // another holder has the lock, or the votes were split
 }
 
-// Reset deletes the key on every node, whoever holds it.
+// Reset deletes the key on every node, for any holder.
 func (r redlock) Reset(ctx context.Context, product string) error {
 	return quorum.Each(ctx, len(r.nodes), func(ctx context.Context, node int) error {
 		return r.nodes[node].Del(ctx, redlockKey(product)).Err()
@@ -81,7 +81,7 @@ func (l redlockLease) Release(ctx context.Context) error {
 	switch {
 	case held:
 		return nil
-	case quorum.Down(err) > 0: // too few nodes answered to say
+	case quorum.Down(err) > 0: // too few nodes answered
 		return deps.Failed(deps.Redlock, err)
 	}
 	return lease.ErrNotHeld
@@ -96,13 +96,13 @@ func redlockEntry() Entry {
 		Traits: Traits{
 			Witnesses: []Witness{{Flags: "--events forget --first"}},
 			Leased:    true,
-			WaitsFor:  ALock,
+			WaitsFor:  WaitLock,
 			NotExplored: map[promise.Condition]string{
 				promise.ExploreForget: "it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2",
 			},
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(promise.Promise{
+	}.holdsExcept(promise.Promise{
 		promise.Pause: verdict.Oversold, promise.NodeRestart: verdict.Oversold, promise.ClockJump: verdict.Oversold,
 	})
 }

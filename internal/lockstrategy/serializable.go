@@ -30,7 +30,7 @@ type Serializable struct {
 	section purchase.Section
 }
 
-// NewSerializable needs the database.
+// NewSerializable returns the strategy. It needs only the database.
 func NewSerializable(d Deps) *Serializable {
 	return &Serializable{d, waiting.NewRetrier(d, waiting.FewRounds), d.Section("serializable")}
 }
@@ -45,5 +45,5 @@ func serializableEntry() Entry {
 		Name: "serializable", Family: sqlOnly,
 		New:    func(d Deps) purchase.Strategy { return NewSerializable(d) },
 		Traits: Traits{Uncounted: sizing.Path{TurnSQL: 3, Rounds: waiting.FewRounds}},
-	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
+	}.holds().withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

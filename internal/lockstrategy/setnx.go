@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// setNX takes a key that nobody has, and deletes it. Its key never expires.
+// setNX takes a free key and deletes it. The key never expires.
 //
 //   - Summary: SETNX, DEL; no TTL
 //   - Guarantees: Mutual exclusion per product until a holder crashes.
@@ -41,16 +41,16 @@ func setnxEntry() Entry {
 		Needs: []Need{NeedsRedis},
 		New:   newSetNX,
 		Traits: Traits{
-			WaitsFor: ALock,
+			WaitsFor: WaitLock,
 			Lock:     LockPromise{FreesAnothers: true},
-			CaughtBy: map[string]string{"HolderCrash": lockedForEver, "LostLease": freedAnother, "ReleaseRace": freedAnother},
+			CaughtBy: map[string]string{"HolderCrash": wantLockedForEver, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
 		},
-	}.holdsBut(promise.Promise{
+	}.holdsExcept(promise.Promise{
 		promise.Crash:            verdict.Stalled,
 		promise.RedisRestart:     verdict.Oversold,
 		promise.RedisFailover:    verdict.Oversold,
-		promise.Partition:        verdict.Stalled, // it keeps the holder from its DEL
-		promise.ClusterDown:      verdict.Stalled, // so does this
-		promise.PrimaryPartition: verdict.Stalled, // and the elected replica has the key for ever
+		promise.Partition:        verdict.Stalled, // the holder cannot send its DEL
+		promise.ClusterDown:      verdict.Stalled, // nor here
+		promise.PrimaryPartition: verdict.Stalled, // the elected replica keeps the key permanently
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// setNXExpire takes a key that nobody has, gives it a TTL by a second command, and deletes it.
+// setNXExpire takes a free key, gives it a TTL with a second command, and deletes it.
 //
 //   - Summary: SETNX then EXPIRE, two commands
 //   - Guarantees: Mutual exclusion per product while no holder crashes between the two commands and every
@@ -40,7 +40,7 @@ func (s setNXExpire) Take(ctx context.Context, key, _ string) (lease.Lease, erro
 	if err != nil || !taken {
 		return nil, err
 	}
-	s.redis.PExpire(ctx, key, s.ttl) // if it fails, the key is this buyer's all the same, and its DEL follows
+	s.redis.PExpire(ctx, key, s.ttl) // if it fails, this buyer still has the key, and its DEL follows
 	return rediskey.Held{Free: func(ctx context.Context) error { return s.redis.Del(ctx, key).Err() }}, nil
 }
 
@@ -51,14 +51,14 @@ func setnxExpireEntry() Entry {
 		New:   newSetNXExpire,
 		Traits: Traits{
 			Leased:   true,
-			WaitsFor: ALock,
+			WaitsFor: WaitLock,
 			Lock:     LockPromise{FreesAnothers: true},
-			// An explored crash may come between the two commands, before there is a TTL.
-			// The fault strikes a holder that is in its section.
+			// In an exploration, the crash may come between the two commands, before there is a
+			// TTL. The fault hits a holder inside its section.
 			ExploredAs: promise.Promise{promise.ExploreCrash: verdict.Stalled},
 			CaughtBy: map[string]string{
-				"HolderCrash": lockedForEver, "ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother,
+				"HolderCrash": wantLockedForEver, "ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother,
 			},
 		},
-	}.holdsBut(leaseBreaks())
+	}.holdsExcept(leaseBreaks())
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// setNXTTL takes a key that nobody has, with a TTL in the same command, and deletes whatever
-// key is there at the end.
+// setNXTTL takes a free key with a TTL in the same command, and at the end deletes the key whoever
+// holds it.
 //
 //   - Summary: SET NX with a TTL, unconditional DEL
 //   - Guarantees: Mutual exclusion per product while every section ends within the TTL.
@@ -47,9 +47,9 @@ func setnxTTLEntry() Entry {
 		New:   newSetNXTTL,
 		Traits: Traits{
 			Leased:   true,
-			WaitsFor: ALock,
+			WaitsFor: WaitLock,
 			Lock:     LockPromise{FreesAnothers: true},
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother},
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
 		},
-	}.holdsBut(leaseBreaks())
+	}.holdsExcept(leaseBreaks())
 }

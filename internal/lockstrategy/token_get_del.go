@@ -46,7 +46,7 @@ func (s tokenGetDel) Take(ctx context.Context, key, token string) (lease.Lease, 
 		if err != nil {
 			return err
 		}
-		return s.redis.Del(ctx, key).Err() // whose it is by now
+		return s.redis.Del(ctx, key).Err() // another buyer may hold it by now
 	}}, nil
 }
 
@@ -58,9 +58,9 @@ func tokenGetDelEntry() Entry {
 		Traits: Traits{
 			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-foreign", Flags: "--events expire --bound 2"}},
 			Leased:    true,
-			WaitsFor:  ALock,
+			WaitsFor:  WaitLock,
 			Lock:      LockPromise{FreesAnothers: true},
-			CaughtBy:  map[string]string{"ExpiredLease": twoHolders, "ReleaseRace": freedAnother},
+			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders, "ReleaseRace": wantFreedAnother},
 		},
-	}.holdsBut(leaseBreaks())
+	}.holdsExcept(leaseBreaks())
 }

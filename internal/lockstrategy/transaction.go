@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Transaction reads and writes in one transaction, and locks nothing.
+// Transaction reads and writes in one transaction and takes no lock.
 //
 //   - Summary: none inside one transaction at the default isolation level
 //   - Guarantees: The sale and its record are committed together or not at all. Another transaction may still
@@ -38,7 +38,7 @@ type Transaction struct {
 	section purchase.Section
 }
 
-// NewTransaction needs the database.
+// NewTransaction returns the strategy. It needs only the database.
 func NewTransaction(d Deps) *Transaction {
 	return &Transaction{d, waiting.NewRetrier(d, waiting.AnyRounds), d.Section("transaction")}
 }
@@ -48,8 +48,8 @@ func (s *Transaction) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 	return readAndWrite(ctx, s.deps, s.retrier, s.section, o, nil)
 }
 
-// readAndWrite is the naive section with its read inside the transaction,
-// started again when the database refuses it in favour of another buyer.
+// readAndWrite runs the naive section with its read inside the transaction. It starts again when
+// the database refuses the transaction in favor of another buyer.
 func readAndWrite(
 	ctx context.Context, d Deps, r waiting.Retrier, s purchase.Section, o purchase.Order, options *sql.TxOptions,
 ) (receipt purchase.Receipt, err error) {
@@ -77,7 +77,7 @@ func transactionEntry() Entry {
 		Name: "transaction", Family: noControl,
 		New: func(d Deps) purchase.Strategy { return NewTransaction(d) },
 		Traits: Traits{
-			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+			CaughtBy: map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwice},
 		},
-	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, promise.Played(), verdict.Holds).aboveReadCommitted(promise.Played(), verdict.Holds)
+	}.holdsExcept(promise.BreaksFrom(promise.Rush)).withPromiseOn(dialect.SQLite, promise.Played(), verdict.Holds).withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

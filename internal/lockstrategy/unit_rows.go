@@ -16,12 +16,12 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// maxUnitRows bounds the pool of a product, and so what a search passes and a refill
-// inserts, however large the stock is.
+// maxUnitRows is the maximum size of a product's pool. It bounds the rows that a search passes and
+// a refill inserts, however large the stock is.
 const maxUnitRows = 1000
 
-// withoutGapLocks: at REPEATABLE READ InnoDB locks the gaps between the rows that a buyer
-// passes, too, and refills insert into them (TestPartsDeadlocks).
+// withoutGapLocks sets READ COMMITTED. At REPEATABLE READ, InnoDB also locks the gaps between the
+// rows that a buyer passes, and refills insert into these gaps (TestPartsDeadlocks).
 var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // UnitRows sells rows of one unit each.
@@ -52,12 +52,12 @@ type UnitRows struct {
 	retrier waiting.Retrier
 }
 
-// NewUnitRows needs a database with SKIP LOCKED.
+// NewUnitRows returns the strategy. It needs a database with SKIP LOCKED.
 func NewUnitRows(d Deps) *UnitRows {
 	return &UnitRows{d, waiting.NewRetrier(d, waiting.AnyRounds)}
 }
 
-// errFewUnlocked: there are units enough, but not in rows that nobody has locked.
+// errFewUnlocked: there are enough units, but other buyers have locked too many of their rows.
 var errFewUnlocked = errors.New("too few rows are unlocked")
 
 // Buy is purchase.Strategy.Buy.
@@ -75,7 +75,7 @@ func (s *UnitRows) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, nil
 }
 
-// take sells rows that nobody has locked. It waits for no row.
+// take sells unlocked rows. It waits for no row.
 func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
@@ -98,10 +98,12 @@ func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) 
 	return receipt, err
 }
 
-// refill sells from the product's row and moves units from there into the pool. Where the
-// row has too little it waits for the rows of all others, and collects what is left in the
-// product's row. It locks that first, as a restock does, and take waits for nobody, so none
-// of them wait for each other in a circle.
+// refill sells from the product's row and moves units from there into the pool. If the row has too
+// few units, it waits for the rows of all other buyers and collects the remaining units in the
+// product's row.
+//
+// It locks the product's row first, as a restock does, and take waits for no lock. So no two of
+// them can wait for each other.
 func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
@@ -122,8 +124,8 @@ func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time
 	return receipt, err
 }
 
-// refillPool writes what is left of the stock of p, in the pool while that has room, and the rest in
-// the product's row.
+// refillPool writes the remaining stock of p: it fills the pool, and puts the rest into the
+// product's row.
 func refillPool(tx *gorm.DB, p product.Product, left int64) error {
 	units, err := stock.MoreUnits(tx, p.Name, left, maxUnitRows)
 	if err != nil {
@@ -135,9 +137,9 @@ func refillPool(tx *gorm.DB, p product.Product, left int64) error {
 	return stock.AddParts(tx, units)
 }
 
-// collect takes the units of an order from the pool, or moves all of it into the product's row and
-// takes them there. The caller holds that row. Another buyer may have refilled the pool while it
-// waited for the row.
+// collect takes the units of an order from the pool or, if the pool has too few, moves the whole
+// pool into the product's row and takes them there. The caller holds that row. Another buyer may
+// have refilled the pool while this one waited for the row.
 func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
 	units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
 	if err == nil && int64(len(units)) == o.Amount {
@@ -155,8 +157,8 @@ func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, 
 	return purchase.DatabaseError(ctx, "take the units", product.SetAmount(tx, p.ID, p.Amount-o.Amount))
 }
 
-// drainPool moves the pool into the row of p, and returns what the row has then. It waits for the
-// buyers that have locked units.
+// drainPool moves the pool into the row of p and returns the stock of the row afterwards. It waits
+// for buyers that have locked units.
 func drainPool(tx *gorm.DB, p product.Product) (units int64, _ error) {
 	pool, err := stock.PartsForUpdate(tx, p.Name)
 	if err != nil || len(pool) == 0 {
@@ -173,7 +175,7 @@ func drainPool(tx *gorm.DB, p product.Product) (units int64, _ error) {
 	return units, stock.RemoveParts(tx, p.Name, numbers)
 }
 
-// record records the sale whose units have been taken in tx.
+// record inserts the record of a sale whose units were taken in tx.
 func (s *UnitRows) record(ctx context.Context, tx *gorm.DB, o purchase.Order, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, "unit-rows", 0, s.deps.Now().Sub(since))
 	p, err := product.WithParts(tx, o.Product)

@@ -30,7 +30,7 @@ type watchdog struct {
 	deps Deps
 }
 
-// NewWatchdog needs the database and one Redis.
+// NewWatchdog returns the strategy. It needs the database and a Redis.
 func NewWatchdog(d Deps) *Locked {
 	return rediskey.NewLocked(d, "watchdog", watchdog{newRedisLock(d), d})
 }
@@ -58,9 +58,9 @@ type watchdogLease struct {
 	lost    chan struct{} // closed when the lease is known to be lost
 }
 
-// renew asks for another TTL every third of it. held is when the last grant was asked for: the
-// lease ends no earlier than one TTL from then. The holder gives the lease up a tenth before
-// that, by its own timer, so that a Redis that hangs does not keep the section going.
+// renew asks for another TTL every third of the TTL. held is the time of the request for the last
+// grant: the lease ends no earlier than one TTL after it. The holder gives the lease up a tenth of
+// the TTL before that, by its own timer, so a Redis that hangs does not keep the section running.
 func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer rlock.Timer) {
 	defer close(l.stopped)
 	defer timer.Stop()
@@ -85,12 +85,12 @@ func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer 
 			case errors.Is(a.err, redislock.ErrNotObtained):
 				close(l.lost) // another holder has the key, or none
 				return
-			} // else Redis did not answer: the next try, or the timer
+			} // otherwise Redis did not answer: the next try or the timer decides
 		}
 	}
 }
 
-// refreshed is the answer to a renewal, and when that was sent.
+// refreshed is the answer to a renewal, and the time when the renewal was sent.
 type refreshed struct {
 	asked time.Time
 	err   error
@@ -100,9 +100,9 @@ func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.C
 	return lease.UntilLost(ctx, l.lost)
 }
 
-// Release ends the renewal before it frees the key: a watchdog that outlived its lock would
-// keep out all other buyers. A renewal under way may arrive after the release; its script
-// compares the token first, and finds the key gone.
+// Release ends the renewal before it frees the key: a watchdog that outlived its lock would exclude
+// all other buyers. A renewal in flight may arrive after the release. Its script compares the token
+// first and finds no key.
 func (l *watchdogLease) Release(ctx context.Context) error {
 	close(l.stop)
 	<-l.stopped
@@ -119,9 +119,9 @@ func watchdogEntry() Entry {
 			InMemory: true,
 			Confirms: true,
 			Leased:   true,
-			WaitsFor: ALock,
+			WaitsFor: WaitLock,
 			Lock:     LockPromise{Renewed: true},
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(renewedLeaseBreaks())
+	}.holdsExcept(renewedLeaseBreaks())
 }

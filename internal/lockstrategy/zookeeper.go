@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// zookeeperLock has each buyer make an ephemeral sequential node. The buyer of the first node has
-// the lock; each other one watches the node just before its own.
+// zookeeperLock creates an ephemeral sequential node for each buyer. The buyer of the first node
+// has the lock. Every other buyer watches the node just before its own.
 //
 //   - Summary: ephemeral sequential node (go-zookeeper/zk)
 //   - Guarantees: Mutual exclusion per product while the session lives. Buyers enter in order of arrival,
@@ -38,13 +38,14 @@ type zookeeperLock struct {
 	notified waiting.Notified
 }
 
-// newZookeeper takes the session's time-out as the life of a lease without its holder.
+// newZookeeper returns the strategy. A lease without its holder lives as long as the timeout of the
+// session.
 func newZookeeper(d Deps) purchase.Strategy {
 	return lease.NewLocked(d, "zookeeper", newZookeeperLock(d))
 }
 
 func newZookeeperLock(d Deps) zookeeperLock {
-	return zookeeperLock{d.Zookeeper, waiting.NewNotified(1)} // the next one's node is made while the holder sells
+	return zookeeperLock{d.Zookeeper, waiting.NewNotified(1)} // the next buyer creates its node while the holder sells
 }
 
 // Lock is lease.Locker.Lock.
@@ -55,7 +56,7 @@ func (z zookeeperLock) Lock(ctx context.Context, product string) (lease.Lease, e
 	})
 }
 
-// queue stands in line once. Unless it returns a lease it leaves no node.
+// queue waits in ZooKeeper's queue once. It leaves no node behind unless it returns a lease.
 func (z zookeeperLock) queue(ctx context.Context, line zkline.Line) (_ lease.Lease, err error) {
 	place, err := line.Join()
 	defer func() {
@@ -67,7 +68,7 @@ func (z zookeeperLock) queue(ctx context.Context, line zkline.Line) (_ lease.Lea
 		return nil, err
 	}
 	for {
-		lost := z.session.Doubt() // asked before the node is seen: what is seen now is lost with this
+		lost := z.session.Doubt() // requested before the node is looked up, so no loss after the look-up is missed
 		ahead, err := place.Ahead()
 		if err != nil {
 			return nil, err
@@ -87,14 +88,14 @@ func (z zookeeperLock) queue(ctx context.Context, line zkline.Line) (_ lease.Lea
 	}
 }
 
-// Reset deletes every node in line, of any buyer.
+// Reset deletes every node of the queue, of any buyer.
 func (z zookeeperLock) Reset(ctx context.Context, product string) error {
 	done := make(chan error, 1)
 	go func() { done <- zkline.Of(z.session, product).Clear() }()
 	return deps.Failed(deps.Zookeeper, zkline.Await(ctx, done))
 }
 
-// zookeeperLease is the first place in line. It is lost when the session may end unseen.
+// zookeeperLease is the first place in the queue. It is lost when the session may end unnoticed.
 type zookeeperLease struct {
 	place *zkline.Place
 	lost  <-chan struct{}
@@ -122,9 +123,9 @@ func zookeeperEntry() Entry {
 		Traits: Traits{
 			Uncounted: sizing.Path{Lock: 3, TurnLock: 2},
 			Leased:    true,
-			WaitsFor:  ALock,
+			WaitsFor:  WaitLock,
 			Lock:      LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
-			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
+			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders},
 		},
-	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold})
+	}.holdsExcept(promise.Promise{promise.Pause: verdict.Oversold})
 }

@@ -20,22 +20,21 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// restockTimeout bounds one restock: it may have to delete millions of records,
-// at some 10 s a million.
+// restockTimeout limits one restock, which may have to delete millions of records: a million takes
+// about 10 s.
 const restockTimeout = 10 * time.Minute
 
-// Shelf is what the routes need.
+// Shelf holds what the routes need.
 type Shelf struct {
 	DB *gorm.DB
-	// Restock resets a product with its records and locks. It reaches beyond
-	// this room, so it is handed in.
+	// Restock resets a product, its records and its locks. The caller supplies it, since it also
+	// needs other packages.
 	Restock func(ctx context.Context, name string, amount int64) error
 	// WriteError answers with an error of the database.
 	WriteError func(c *gin.Context, err error)
 }
 
-// Routes adds GET /product, GET /product/:name and, behind admin, PUT
-// /product/:name.
+// Routes adds GET /product, GET /product/:name and, protected by admin, PUT /product/:name.
 func (s Shelf) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.GET("/product", s.list)
 	r.GET("/product/:name", s.one)
@@ -65,7 +64,7 @@ func (s Shelf) one(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-// CheckForSale says what is wrong with the name of a product that is to be restocked, or nil.
+// CheckForSale returns what is wrong with the name of a product to restock, or nil.
 func CheckForSale(name string) error {
 	if err := CheckName(name); err != nil {
 		return fmt.Errorf("product %w", err)
@@ -94,7 +93,7 @@ func (s Shelf) put(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), restockTimeout)
 	defer cancel()
-	// The server's time limit is that of a buy.
+	// The server's time limit suits a buy, so a restock needs its own.
 	if err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(restockTimeout + time.Minute)); err != nil {
 		s.WriteError(c, err)
 		return
@@ -106,9 +105,9 @@ func (s Shelf) put(c *gin.Context) {
 	c.JSON(http.StatusOK, Product{Name: name, Amount: amount, Stocked: amount})
 }
 
-// isJSON: the body is said to be JSON, or nothing is said. A page of another origin can
-// send no PUT that the shop does not allow it to, of whatever type: this is for people who
-// mean something else, such as a form.
+// isJSON reports whether the request declares a JSON body, or no type. A page of another origin
+// cannot send a PUT that the shop does not allow, whatever its type. This check helps callers that
+// sent something else by mistake, such as a form.
 func isJSON(h http.Header) bool {
 	said := h.Values("Content-Type")
 	if len(said) == 0 {
@@ -130,14 +129,14 @@ func restockAmount(r *http.Request) (int64, error) {
 		return 0, errors.New(`amount is missing; send {"amount": 100}`)
 	}
 	if *body.Amount < 0 || *body.Amount > MaxStock {
-		return 0, fmt.Errorf("amount is %d; 0 to %d are allowed", *body.Amount, MaxStock)
+		return 0, fmt.Errorf("amount must be between 0 and %d (got %d)", MaxStock, *body.Amount)
 	}
 	return *body.Amount, nil
 }
 
-// ReadBody reads the JSON body of a request, or answers what is wrong with it: then it is false.
-// The body must be said to be JSON, since the page of another origin can send none that is;
-// example is one that is good.
+// ReadBody reads the JSON body of a request. If that fails, it answers what is wrong and returns
+// false. The request must declare JSON, since a page of another origin cannot send that. example is
+// a valid body.
 func ReadBody(c *gin.Context, example string, v any) bool {
 	if said := c.Request.Header.Values("Content-Type"); len(said) == 0 || !isJSON(c.Request.Header) {
 		c.Header("Accept", "application/json")
@@ -164,10 +163,9 @@ func writeUnread(c *gin.Context, err error) {
 	}
 }
 
-// ReadJSON decodes a body that must be one JSON object in UTF-8, each member of
-// which v has by exactly that name, once, and not null: a misspelt "amout", a
-// second "amount" or one that a program left empty is an error and not the
-// default. encoding/json takes all of these.
+// ReadJSON decodes a body into v. The body must be one JSON object in UTF-8. Each member must have
+// exactly the name of a field of v, occur once and not be null. So a misspelled "amout", a second
+// "amount" or an empty one is an error, not the default. encoding/json accepts all of these.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -204,7 +202,7 @@ func checkMembers(body []byte) error {
 		switch {
 		case seen[member]:
 			return fmt.Errorf("%s is there twice", member)
-		case member != strings.ToLower(member): // encoding/json would take it for the lower one
+		case member != strings.ToLower(member): // encoding/json would take it for the lower-case name
 			return fmt.Errorf("%q is not known", member)
 		case string(value) == "null":
 			return fmt.Errorf("%s is null; leave it out or give it a value", member)

@@ -96,8 +96,8 @@ func TestRestock(t *testing.T) {
 	}{
 		{"/product/buy", `{"amount": 7}`, http.StatusBadRequest, "/product/buy is where one buys"},
 		{"/product/%20pear", `{"amount": 7}`, http.StatusBadRequest, "white space"},
-		{"/product/pear", `{"amount": -1}`, http.StatusBadRequest, "0 to 1000000000"},
-		{"/product/pear", `{"amount": 1000000001}`, http.StatusBadRequest, "0 to 1000000000"},
+		{"/product/pear", `{"amount": -1}`, http.StatusBadRequest, "between 0 and 1000000000"},
+		{"/product/pear", `{"amount": 1000000001}`, http.StatusBadRequest, "between 0 and 1000000000"},
 		{"/product/pear", `{"amount": 1.5}`, http.StatusBadRequest, "not the JSON"},
 		{"/product/pear", `{}`, http.StatusBadRequest, "amount is missing"},
 		{"/product/pear", `{"amount": 7` + strings.Repeat(" ", 1000) + `}`, http.StatusRequestEntityTooLarge, "larger than 1000 bytes"},

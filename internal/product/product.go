@@ -1,7 +1,7 @@
-// Package product is the shelf: what is on sale and how many units are left.
+// Package product has the products: what is on sale, and how many units are left.
 //
-// It knows nothing of buyers. Each function runs in the *gorm.DB that it is
-// given, a pool or an open transaction, so a strategy decides what is atomic.
+// It knows nothing about buyers. Each function runs in the *gorm.DB that it receives, a pool or an
+// open transaction, so a strategy decides what is atomic.
 package product
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/product/stock"
 )
 
-// Bounds of what may be stored.
+// Limits of stored values.
 const (
 	MaxName  = 255           // of a product's or purchaser's name, in characters
 	MaxStock = 1_000_000_000 // units put on sale at once
@@ -27,7 +27,7 @@ const (
 // ErrNotFound: no product has that name.
 var ErrNotFound = errors.New("no such product")
 
-// errVanished: a row that was read a moment ago is not there at the write.
+// errVanished: a row that was read a moment ago is gone at the write.
 var errVanished = errors.New("the product's row was gone at the write")
 
 // A Product is one row of the table product.
@@ -39,17 +39,17 @@ type Product struct {
 	Version int64  `json:"-"`       // raised by each guarded write, see SetAmountAt
 	Fence   int64  `json:"-"`       // the highest fencing token so far, see Seal
 
-	// LastEntry is the last entry of the stream of redis-lua that this row has
-	// seen, see SetAmountAfter.
+	// LastEntry is the last entry of redis-lua's stream that this row includes, see
+	// SetAmountAfter.
 	LastEntry string `json:"-"`
 }
 
 // TableName keeps the singular that the migrations use.
 func (Product) TableName() string { return "product" }
 
-// CheckName says what is wrong with a name of a product or purchaser, or nil.
-// White space at the ends is refused because MySQL's utf8mb4_bin pads when it
-// compares: 'a' = 'a ' (MySQL 8.0 manual, 12.8.5, trailing space handling).
+// CheckName returns what is wrong with the name of a product or purchaser, or nil. It refuses white
+// space at the ends because MySQL's utf8mb4_bin pads names when it compares them: 'a' = 'a ' (MySQL
+// 8.0 manual, 12.8.5, trailing space handling).
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -68,30 +68,30 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ByName reads one product's row, without any lock: units outside the row are not in its Amount,
-// see WithParts. It returns ErrNotFound if there is none.
+// ByName reads one product's row, without any lock. Its Amount lacks the units outside the row, see
+// WithParts. It returns ErrNotFound if there is no such product.
 func ByName(db *gorm.DB, name string) (Product, error) {
 	return first(db, name)
 }
 
-// ForUpdate reads one product and keeps its row locked until the transaction
-// of tx ends. SQLite has no row locks and gorm drops the clause there; the
-// caller's transaction must have begun IMMEDIATE, see purchase.InLockingTx.
-// ErrNotFound if there is none.
+// ForUpdate reads one product and keeps its row locked until the transaction of tx ends. It returns
+// ErrNotFound if there is no such product. SQLite has no row locks and gorm omits the clause there,
+// so the caller's transaction must begin with BEGIN IMMEDIATE, see purchase.InLockingTx.
 func ForUpdate(tx *gorm.DB, name string) (Product, error) {
 	return first(tx.Clauses(clause.Locking{Strength: "UPDATE"}), name)
 }
 
-// WithParts reads one product, without any lock: its Amount is the whole stock, with the units that
-// lie outside the product's row. It is not to be written back. It returns ErrNotFound if there is none.
+// WithParts reads one product, without any lock. Its Amount is the whole stock, including the units
+// outside the product's row, so it must not be written back. It returns ErrNotFound if there is no
+// such product.
 func WithParts(db *gorm.DB, name string) (Product, error) {
 	return first(db.Select(whole()), name)
 }
 
-// whole are the columns of a product with its whole stock.
+// whole selects the columns of a product with its whole stock.
 func whole() string { return "id, name, " + stock.Amount() + " AS amount, stocked" }
 
-// Left is the Amount of WithParts.
+// Left returns the Amount of WithParts.
 func Left(db *gorm.DB, name string) (units int64, _ error) {
 	p, err := WithParts(db, name)
 	return p.Amount, err
@@ -106,67 +106,65 @@ func first(db *gorm.DB, name string) (Product, error) {
 	return p, err
 }
 
-// List returns every product in the order of their names, each with its whole stock.
+// List returns every product with its whole stock, in the order of their names.
 func List(db *gorm.DB) ([]Product, error) {
 	products := []Product{} // never null in JSON
 	err := db.Select(whole()).Order("name").Find(&products).Error
 	return products, err
 }
 
-// SetAmount writes a number that the caller computed from a stock it read
-// earlier. Nothing guards it: this is the write that loses updates.
+// SetAmount writes a number that the caller computed from a stock it read earlier. Nothing guards
+// this write: it loses updates.
 func SetAmount(tx *gorm.DB, id, amount int64) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ? WHERE id = ?", amount, id))
 }
 
-// SetAmountAt writes amount only while the row still has that version, and
-// raises the version. It reports whether the row was written.
+// SetAmountAt writes amount only if the row still has that version, and raises the version. It
+// reports whether it wrote the row.
 func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ?, version = version + 1 WHERE id = ? AND version = ?", amount, id, version)
 	return done.RowsAffected == 1, done.Error
 }
 
-// SetAmountAfter writes amount and the last entry of a stream that it accounts
-// for, in one row and so at one moment: whoever reads both knows which entries
-// the stock has not seen yet. The caller must hold the row, see ForUpdate.
+// SetAmountAfter writes amount and the last entry of a stream that it includes, in one row. A
+// reader of both therefore knows which entries are not in the stock yet. The caller must hold the
+// row, see ForUpdate.
 //
-// It writes even where both are as they were, by raising the version, so that
-// its COMMIT is on the disk, and with it all that the transaction has read.
-// InnoDB shows a commit to others before it has flushed it (trx0trx.cc: the locks
-// are released in trx_commit_in_memory, and trx_flush_log_if_needed follows), and
-// an UPDATE that changes nothing writes no log.
+// It raises the version, so it also writes if both values stay the same. Its COMMIT then puts
+// everything that the transaction has read on the disk. InnoDB shows a commit to others before it
+// has flushed it (trx0trx.cc: trx_commit_in_memory releases the locks, and trx_flush_log_if_needed
+// follows), and an UPDATE that changes nothing writes no log.
 func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ?, version = version + 1 WHERE id = ?", amount, lastEntry, id))
 }
 
-// Seal makes token the product's highest fencing token, if it is higher than
-// the one before, and reports whether it did. From then on no write under a
-// lower one succeeds, so what is read next stays true for the token's holder.
+// Seal makes token the product's highest fencing token if it is higher than the previous one, and
+// reports whether it did. No later write under a lower token succeeds, so what the holder of the
+// token reads next stays true.
 //
-// From one Put to the next the tokens of a product must come from one source:
-// two that count apart would shut each other out.
+// Between two calls of Put, the tokens of a product must come from one source. Two sources that
+// count separately would exclude each other.
 func Seal(db *gorm.DB, name string, token int64) (bool, error) {
 	done := db.Exec("UPDATE product SET fence = ? WHERE name = ? AND fence < ?", token, name, token)
 	return done.RowsAffected == 1, done.Error
 }
 
-// SetAmountFenced writes amount only while token, which must have sealed the
-// product, is still the highest. It reports whether the row was written.
+// SetAmountFenced writes amount only while token, which must have sealed the product, is still the
+// highest. It reports whether it wrote the row.
 func SetAmountFenced(tx *gorm.DB, id, amount, token int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ? WHERE id = ? AND fence = ?", amount, id, token)
 	return done.RowsAffected == 1, done.Error
 }
 
-// TakeIfLeft takes units from the stock in one statement, if so many are
-// left. It reports whether it did.
+// TakeIfLeft takes units from the stock in one statement, if the stock has that many. It reports
+// whether it did.
 func TakeIfLeft(tx *gorm.DB, name string, units int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?", units, name, units)
 	return done.RowsAffected == 1, done.Error
 }
 
-// Take takes units from the stock without looking how many are left: it may
-// fall below zero until the transaction of tx ends. ErrNotFound if there is no
-// such product.
+// Take takes units from the stock without a check: the stock may be negative until the transaction
+// of tx ends. It returns ErrNotFound if there is no such product.
 func Take(tx *gorm.DB, name string, units int64) error {
 	done := tx.Exec("UPDATE product SET amount = amount - ? WHERE name = ?", units, name)
 	if done.Error == nil && done.RowsAffected != 1 {
@@ -175,10 +173,10 @@ func Take(tx *gorm.DB, name string, units int64) error {
 	return done.Error
 }
 
-// Put creates the product or resets it: stock = stocked = amount, all of it in its row. The version
-// goes on counting, so that a writer from before the reset stays refused. The
-// fence begins at 0 again, so that tokens may come from another source; a
-// writer from before sealed the product under a token that is not there now.
+// Put creates or resets the product: stock = stocked = amount, all of it in its row. The version
+// continues to count, so a writer from before the reset stays refused. The fence starts at 0 again,
+// so tokens may come from another source. A writer from before the reset has sealed the product
+// under a token that is no longer there.
 func Put(tx *gorm.DB, name string, amount int64) error {
 	if err := CheckName(name); err != nil {
 		return fmt.Errorf("the product's name %w", err)
@@ -192,12 +190,12 @@ func Put(tx *gorm.DB, name string, amount int64) error {
 	}
 	err := tx.Exec("INSERT INTO product (name, amount, stocked) VALUES (?, ?, ?)", name, amount, amount).Error
 	if sqlerror.KindOf(err) == sqlerror.Duplicate {
-		return fmt.Errorf("put %q: created by somebody else at the same time, try again: %w", name, err)
+		return fmt.Errorf("put %q: another request created it at the same time; try again: %w", name, err)
 	}
 	return err
 }
 
-// mustHit turns an update that found no row into an error.
+// mustHit returns an error for an update that found no row.
 func mustHit(done *gorm.DB) error {
 	if done.Error == nil && done.RowsAffected != 1 {
 		return errVanished

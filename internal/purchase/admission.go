@@ -10,29 +10,29 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
-// An Admission refuses buyers who could not be served within their wait, and those who
-// would only make the others wait longer, before a strategy is asked: a shop that lets
-// everybody in serves fewer, the more come, and tells most of them busy when they have
-// waited in vain.
+// An Admission refuses buyers before a strategy is asked. It refuses a buyer that the shop could not
+// serve within its wait, and one that would only make the other buyers wait longer. Without it, a
+// shop serves fewer buyers the more arrive, and most of them are answered busy at the end of their
+// wait.
 //
 //	request -> Admission -> Idempotent -> SoldOutCheck -> Strategy
-//	            \- ErrBusy, and when to come back
+//	               \- ErrBusy, and when to come back
 //
-// Nobody waits here: the line is the strategy's own, which may serve it in groups. Let in
-// is who finds less than a crowd inside, and is served within half of the wait, by the pace at
-// which those inside are. More than a crowd is let in as a burst, which is over a tenth of
-// the wait after only a few were inside and no refused one was still to come back, and all of
-// which is served within a fifth of it: a line that empties serves its purpose, one that stays
-// only makes everybody wait (the good and the bad queue of CoDel, RFC 8289, section 3). Before
-// the pace is known a burst is bounded.
-// While the pace is too slow, or nobody is served at all, only a few are let in, to see when
-// it ends.
+// No buyer waits in the Admission: the queue is the strategy's own, which may serve buyers in
+// groups. An arriving buyer is let in if fewer than crowd buyers are inside, and if they are served
+// within half of the wait at the current pace.
 //
-// A refused buyer has not reached the strategy: nothing was read or written for it. Each
-// product is counted by itself under each strategy, so a crowd at one refuses nobody at
-// another.
+// More than crowd buyers are let in only as a burst. A burst begins when only a few buyers were
+// inside and no refused buyer was still expected back. It lasts a tenth of the wait, and all of it
+// must be served within a fifth of the wait. A queue that empties is useful; a queue that stays only
+// adds waiting time (the good and the bad queue of CoDel, RFC 8289, section 3). Until the pace is
+// known, firstBurst limits a burst. While the pace is too slow, or no buyer is served, only a few
+// buyers are let in, to notice when that ends.
 //
-// Its methods may be called by several goroutines.
+// A refused buyer has not reached the strategy: nothing was read or written for it. Each product is
+// counted separately under each strategy, so many buyers of one refuse none of another.
+//
+// An Admission is safe for concurrent use.
 type Admission struct {
 	wait time.Duration
 
@@ -42,52 +42,53 @@ type Admission struct {
 
 type lineKey struct{ strategy, product string }
 
-// line is one product under one strategy, while somebody is inside or still to come back.
+// line is the state of one product under one strategy, while a buyer is inside or still expected
+// back.
 type line struct {
 	inside  int
-	pace    time.Duration // from one who is served to the next, of late, while a few are inside; 0: not known
-	served  time.Time     // the last one, or the first came in
-	stands  time.Time     // since then more than a few are inside, or refused ones come back
-	returns time.Time     // when the last of those who were refused is to come back
-	kept    bool          // until then, also while nobody is inside
+	pace    time.Duration // recent mean time between two served buyers, measured while a few are inside; 0: not known
+	served  time.Time     // when the last buyer was served, or the first came in
+	stands  time.Time     // since then more than a few are inside, or refused buyers are expected back
+	returns time.Time     // when the last refused buyer is expected back
+	kept    bool          // the line is kept until returns, also while no buyer is inside
 }
 
-// Bounds of an Admission.
+// Limits of an Admission.
 const (
-	// few are let in whatever the pace, or nothing would be known of it.
+	// few buyers are let in at any pace; otherwise the pace would stay unknown.
 	few = 32
-	// crowd is two groups of 128 for a strategy that serves in groups: one that is served and
-	// one that comes together. Of others nobody gets ahead faster by more of them; they wait
-	// longer, four times as long as 64 do.
+	// crowd is two groups of 128, for a strategy that serves in groups: one that is served and one
+	// that gathers. With other strategies more buyers would not be served faster; they already
+	// wait four times as long as 64 do.
 	crowd = 256
-	// burst is the part of the wait for which more than a crowd is let in.
+	// 1/burst of the wait is how long more than crowd buyers are let in.
 	burst = 10
-	// burstServed is the part of the wait within which all of a burst must be served: it is the
-	// longest that anybody waits under overload.
+	// 1/burstServed of the wait is the time in which all of a burst must be served. It is the
+	// longest wait under overload.
 	burstServed = 5
-	// firstBurst is the largest one before the pace is known: a shop that sells 1,000 a second
-	// serves it in a fifth of a wait of 5 s, as any burst.
+	// firstBurst is the largest burst before the pace is known. A shop that sells 1,000 per second
+	// serves it in a fifth of a wait of 5 s, like any burst.
 	firstBurst = 4 * crowd
-	// longestRetryAfter: by then all may be different.
+	// longestRetryAfter limits Retry-After: by then the load may be different.
 	longestRetryAfter = 30 * time.Second
 )
 
-// NewAdmission is for buyers who wait so long, at most.
+// NewAdmission returns an Admission for buyers that wait at most that long.
 func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait} }
 
-// Overloaded says that a buyer was refused before its strategy was asked. It is ErrBusy.
+// Overloaded is an ErrBusy that says that a buyer was refused before its strategy was asked.
 type Overloaded struct {
-	Inside     int           // buyers of the product who were let in before
-	RetryAfter time.Duration // when this one may be; above 0
+	Inside     int           // buyers of the product that are inside
+	RetryAfter time.Duration // when this buyer may be let in; above 0
 }
 
 func (e *Overloaded) Error() string {
-	return fmt.Sprintf("%d buyers of it are being served, as many as can be in time; come back in %d s", e.Inside, e.seconds())
+	return fmt.Sprintf("the shop already serves %d buyers of this product and cannot serve more in time; come back in %d s", e.Inside, e.seconds())
 }
 
 func (e *Overloaded) Unwrap() error { return ErrBusy }
 
-// seconds is RetryAfter as the header has it: whole ones (RFC 9110, 10.2.3).
+// seconds returns RetryAfter in whole seconds, as the header needs it (RFC 9110, 10.2.3).
 func (e *Overloaded) seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
 // Before puts the admission before the strategy of that name.
@@ -100,7 +101,7 @@ type admitted struct {
 	admission *Admission
 }
 
-// Buy is Strategy.Buy; *Overloaded where the buyer is not let in.
+// Buy is Strategy.Buy. It returns an *Overloaded if the buyer is not let in.
 func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	key := lineKey{s.name, o.Product}
 	if err := s.admission.enter(key); err != nil {
@@ -109,11 +110,11 @@ func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	served := false
 	defer func() { s.admission.leave(key, served) }()
 	receipt, err := s.Strategy.Buy(ctx, o)
-	served = OutcomeOf(err) != Busy && ctx.Err() == nil // not who gave up or hung up
+	served = OutcomeOf(err) != Busy && ctx.Err() == nil // except buyers that gave up or disconnected
 	return receipt, err
 }
 
-// refuse asks the strategy: who is sold out need not be let in to hear so.
+// refuse asks the strategy: a buyer need not be let in to hear that the product is sold out.
 func (s *admitted) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.Strategy.(refuser); ok {
 		return r.refuse(ctx, o)
@@ -121,7 +122,7 @@ func (s *admitted) refuse(ctx context.Context, o Order) error {
 	return nil
 }
 
-// enter lets a buyer in, or says why not. After nil leave must follow.
+// enter lets a buyer in, or returns why not. After nil, leave must follow.
 func (a *Admission) enter(key lineKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,7 +137,7 @@ func (a *Admission) enter(key lineKey) error {
 	if l.inside >= few && !a.inTime(l, now) {
 		refused := &Overloaded{l.inside, l.comeBack(now)}
 		if !l.kept {
-			l.kept = true // as its user, instead of this buyer
+			l.kept = true // counts as a user of the line in place of this buyer
 			time.AfterFunc(l.returns.Sub(now), func() { a.forget(key, l) })
 			return refused
 		}
@@ -147,7 +148,8 @@ func (a *Admission) enter(key lineKey) error {
 	return nil
 }
 
-// forget ends what a refused buyer has kept of the line, when the last one was to come back.
+// forget drops the line that a refused buyer has kept, once the last refused buyer was expected
+// back.
 func (a *Admission) forget(key lineKey, l *line) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +161,7 @@ func (a *Admission) forget(key lineKey, l *line) {
 	a.lines.Release(key)
 }
 
-// inTime: one more is served soon enough.
+// inTime reports whether one more buyer would be served soon enough.
 func (a *Admission) inTime(l *line, now time.Time) bool {
 	if l.inside >= crowd && (now.Sub(l.stands) > a.wait/burst || l.delay(now) > a.wait/burstServed || l.pace == 0 && l.inside >= firstBurst) {
 		return false
@@ -167,14 +169,14 @@ func (a *Admission) inTime(l *line, now time.Time) bool {
 	return l.delay(now) <= a.wait/2
 }
 
-// delay is how long it takes until all who are inside are served; where nobody is, at least as
-// long as that has lasted.
+// delay returns how long it takes until all buyers inside are served. If no buyer is being served,
+// it is at least the time since the last one was.
 func (l *line) delay(now time.Time) time.Duration {
 	return max(time.Duration(l.inside)*l.pace, now.Sub(l.served))
 }
 
-// comeBack is in how long a refused buyer may be let in: one after the other, as fast as they are
-// served. All at the same moment would only be refused again.
+// comeBack returns in how long a refused buyer may be let in: one buyer after another, at the
+// current pace. If all came back at the same moment, most of them would be refused again.
 func (l *line) comeBack(now time.Time) time.Duration {
 	if first := now.Add(l.delay(now)); l.returns.Before(first) {
 		l.returns = first
@@ -193,7 +195,7 @@ func (a *Admission) leave(key lineKey, served bool) {
 	l.inside--
 	if served {
 		now := time.Now()
-		if l.inside >= few/2 { // below, buyers come more slowly than they are served
+		if l.inside >= few/2 { // with fewer, buyers arrive more slowly than they are served
 			l.pace += (now.Sub(l.served) - l.pace) / few
 		}
 		l.served = now

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// holdPart is the part of the wait for which the refusal of a buyer who has come back too early
-// is held up, at most.
+// holdPart is the maximum part of the wait for which the refusal of a buyer that came back too
+// early is delayed.
 const holdPart = 2
 
-// told is when the client of a connection was told to come back. Its own goroutine and that
-// of a request before may use it.
+// told records when the client of a connection may come back. The connection's own goroutine and
+// that of an earlier request may use it.
 type told struct {
 	spare func() (wanted <-chan struct{}, done func())
 
@@ -26,35 +26,34 @@ type told struct {
 
 type toldKey struct{}
 
-// RememberReturns is http.Server.ConnContext: with it, a client who was refused by the
-// Admission, comes back over the same connection before the time that it was told
-// (Retry-After), and is refused again, hears so only at that time, or after half of the wait.
-// Clients who ask again at once would have the processor write refusals, and nobody
-// would be sold to: 5,000 of them left 3 sales a second of 1,000 (BenchmarkOverload).
+// RememberReturns is http.Server.ConnContext. It delays the second refusal of a client that the
+// Admission has refused and that comes back over the same connection before its Retry-After. Such a
+// client hears the refusal only at the time that it was told, or after half of the wait. Otherwise
+// the processor would only write refusals: 5,000 clients that asked again at once left 3 sales per
+// second of 1,000 (BenchmarkOverload).
 //
-// A proxy has requests of several buyers over one connection: only the buyer who was refused
-// is held up, by the name that the request gives. Requests without a name are one buyer's,
-// unless a proxy says that it has forwarded them: those are never held up, or strangers would
-// hold each other up. A proxy that shares connections must say so, by Forwarded,
-// X-Forwarded-For or Via.
+// A proxy sends requests of several buyers over one connection. Only the refused buyer is delayed,
+// recognized by the name in its request. Requests without a name count as one buyer's. If a proxy
+// has forwarded them, they are never delayed, since they may belong to different buyers. A proxy
+// that shares connections must say so with Forwarded, X-Forwarded-For or Via.
 //
-// Who is held up must not keep others out: spare is told of its connection. When wanted is
-// closed, the client hears at once that it is refused, and the connection ends. Once done
-// has returned, wanted is not closed any more.
+// A delayed buyer must not block other clients, so spare receives its connection. When wanted is
+// closed, the client hears at once that it is refused, and the connection ends. wanted must not be
+// closed after done has returned.
 func RememberReturns(spare func(net.Conn) (wanted <-chan struct{}, done func())) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, toldKey{}, &told{spare: func() (<-chan struct{}, func()) { return spare(conn) }})
 	}
 }
 
-// shared says that a request may be over a connection of several clients, and does not say
-// whose it is.
+// shared reports whether a request may come over a connection of several clients and does not name
+// its own.
 func shared(purchaser string, h http.Header) bool {
 	return purchaser == "" && (h.Get("Forwarded") != "" || h.Get("X-Forwarded-For") != "" || h.Get("Via") != "")
 }
 
-// holdUp returns when a buyer who was refused with err may hear so; at once where it has not come
-// too early, or hangs up. last: its connection is wanted for somebody else.
+// holdUp delays the refusal err until the buyer may hear it. It returns at once if the buyer has
+// not come too early, or disconnects. last reports that another client needs the connection.
 func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last bool) {
 	var full *Overloaded
 	t, ok := ctx.Value(toldKey{}).(*told)
@@ -66,7 +65,8 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 		return false
 	}
 	wanted, done := t.spare()
-	// Not all at the same time: as one wave they would find the shop idle, then full.
+	// Do not release all delayed buyers at the same time: together they would find the shop idle,
+	// then full.
 	most := k.Wait / holdPart
 	timer := time.NewTimer(min(early, most-rand.N(most/2)))
 	defer timer.Stop()
@@ -84,7 +84,8 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 	}
 }
 
-// again is how much too early the purchaser is, who is told to come back after so long now.
+// again returns how much too early the purchaser is, and notes that it is now told to come back
+// after a given time.
 func (t *told) again(purchaser string, after time.Duration) (early time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

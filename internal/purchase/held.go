@@ -14,13 +14,13 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// heldPatience is how long a transaction may stay open after every buyer is answered: far longer
-// than a server takes to roll one back.
+// heldPatience is how long a transaction may stay open after every buyer has its answer. It is far
+// longer than the rollback of one transaction takes.
 const heldPatience = 8 * time.Second
 
 // Held describes the transaction that locks the row of a product although every buyer has its
-// answer: a strategy has left it open. It returns "" if it can lock the row itself within 8 s.
-// db must use other connections than the buyers. The error is one of the database or of ctx.
+// answer: a strategy has left it open. It returns "" if it can lock the row itself within 8 s. db
+// must use other connections than the buyers. The error comes from the database or from ctx.
 func Held(ctx context.Context, db *gorm.DB, name string) (string, error) {
 	trying, cancel := context.WithTimeout(ctx, heldPatience)
 	defer cancel()

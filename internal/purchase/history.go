@@ -27,7 +27,7 @@ type Record struct {
 // TableName keeps the name that the migrations use.
 func (Record) TableName() string { return "purchase_history" }
 
-// receipt is the answer that the buyer of this record had, to be given again.
+// receipt returns the answer that the buyer of this record got, to be given again.
 func (r Record) receipt() Receipt {
 	return Receipt{
 		ID: r.ID, Product: r.ProductName, Purchaser: r.Purchaser, Amount: r.Amount,
@@ -36,12 +36,12 @@ func (r Record) receipt() Receipt {
 	}
 }
 
-// errDuplicateKey: the unique index refused the record. Idempotent turns it
-// into the first sale's answer.
+// errDuplicateKey: the unique index refused the record. Idempotent replaces this error by the
+// answer of the first sale.
 var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
 
-// Insert records the sale of receipt and sets receipt.ID. It must run in the
-// transaction that takes the units. An order that Check refuses gets no record.
+// Insert records the sale of receipt and sets receipt.ID. It must run in the transaction that takes
+// the units. It refuses an order that Check refuses.
 func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
 	record, err := newRecord(key, at, receipt)
 	if err != nil {
@@ -55,8 +55,7 @@ func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt 
 	return DatabaseError(ctx, "insert the record", err)
 }
 
-// InsertAll is Insert for many sales in one statement, each under a key of its
-// own.
+// InsertAll is Insert for many sales in one statement, each under its own key.
 func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, receipts []*Receipt) error {
 	if len(receipts) == 0 {
 		return nil
@@ -78,9 +77,9 @@ func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, re
 	return DatabaseError(ctx, "insert the records", err)
 }
 
-// ReadIDs sets the ids of sales that InsertAll has inserted in tx. MySQL's driver is told
-// the first id alone and counts the others up by one; each node of a Galera cluster counts
-// in steps as large as the cluster (wsrep_auto_increment_control).
+// ReadIDs sets the ids of sales that InsertAll has inserted in tx. MySQL's driver learns only the
+// first id and counts up for the others. A node of a Galera cluster counts in steps as large as the
+// cluster (wsrep_auto_increment_control), so those ids would be wrong.
 func ReadIDs(ctx context.Context, tx *gorm.DB, keys []string, receipts []*Receipt) error {
 	sold, err := SoldUnder(tx, keys)
 	if err != nil {
@@ -107,9 +106,9 @@ func newRecord(key string, at time.Time, receipt *Receipt) (Record, error) {
 	return record, nil
 }
 
-// Page returns up to limit records with an id above after, by ascending id:
-// keyset paging, so a page costs the same at the end of ten million records
-// as at the start. productName "" means all products.
+// Page returns up to limit records with an id above after, by ascending id. This is keyset paging,
+// so the last page of ten million records costs as much as the first. productName "" means all
+// products.
 func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, error) {
 	records := []Record{} // never null in JSON
 	query := db.Where("id > ?", after).Order("id").Limit(limit)
@@ -120,7 +119,7 @@ func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, er
 	return records, err
 }
 
-// ByKey returns the sale under an Idempotency-Key; nil when there is none.
+// ByKey returns the sale under an Idempotency-Key, or nil if there is none.
 func ByKey(db *gorm.DB, key string) (*Record, error) {
 	var found []Record
 	err := db.Where("idempotency_key = ?", key).Limit(1).Find(&found).Error
@@ -130,8 +129,7 @@ func ByKey(db *gorm.DB, key string) (*Record, error) {
 	return &found[0], nil
 }
 
-// SoldUnder returns the sales under these Idempotency-Keys; a key without one is not
-// in the map.
+// SoldUnder returns the sales under these Idempotency-Keys. A key without a sale is not in the map.
 func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
 	sold := map[string]Receipt{}
 	if len(keys) == 0 {
@@ -139,7 +137,7 @@ func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
 	}
 	var found []Record
 	if err := db.Where("idempotency_key IN ?", keys).Find(&found).Error; err != nil {
-		return nil, err // the last of found may be half read
+		return nil, err // the last element of found may be incomplete
 	}
 	for _, record := range found {
 		receipt := record.receipt()
@@ -149,11 +147,11 @@ func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
 	return sold, nil
 }
 
-// clearBatch is how many records one statement deletes: some 100 ms, far below
-// the time-out of a connection.
+// clearBatch is how many records one statement deletes. That takes about 100 ms, far less than the
+// timeout of a connection.
 const clearBatch = 10_000
 
-// Clear deletes every record of a product, in tx, batch by batch.
+// Clear deletes every record of a product in tx, in batches.
 func Clear(tx *gorm.DB, productName string) error {
 	for {
 		var last *int64

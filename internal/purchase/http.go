@@ -27,43 +27,43 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// DefaultProduct is bought when the request names none.
+// DefaultProduct is the product of a request that names none.
 const DefaultProduct = "apple"
 
-// Bounds of GET /purchase_history.
+// Limits of GET /purchase_history.
 const (
 	DefaultPage = 100
 	MaxPage     = 1_000
 )
 
-// SpanHeader says when a buy was inside the shop, as CALLED-RETURNED in microseconds
-// of Unix time. A rush reads from it how many buys really were under way at once, over
-// all processes of one machine: that they were sent at once proves nothing.
+// SpanHeader says when a buy was inside the shop, as CALLED-RETURNED in microseconds of Unix time.
+// A rush computes from it how many buys overlapped, over all processes of one machine. That they
+// were sent at once would prove nothing.
 const SpanHeader = "Shop-Buy-Span"
 
-// Counter is where buys arrive: it knows the strategies by name, bounds the
-// buys in flight, and can be closed for a restock.
+// Counter receives the buys. It knows the strategies by name, limits the buys in flight, and can be
+// closed for a restock.
 type Counter struct {
 	Strategies map[string]Strategy
 	Missing    map[string]string        // strategies that cannot run here, and why
-	Resolve    func(lock string) string // what stands in ?lock= to a strategy's name
+	Resolve    func(lock string) string // maps a value of ?lock= to a strategy's name
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
-	Wait       time.Duration // how long a buy may take, but for its COMMIT
-	// Down says what is wrong with the database; nil when nothing is. A buyer that has
-	// waited in vain cannot distinguish that from too long a line.
+	Wait       time.Duration // how long a buy may take, except for its COMMIT
+	// Down says what is wrong with the database, or returns nil. A buyer whose wait has ended
+	// cannot distinguish a broken database from a long queue.
 	Down  func(ctx context.Context) error
-	Seats chan struct{} // as many buys may be in flight as it has capacity
+	Seats chan struct{} // its capacity is the maximum number of buys in flight
 	Watch Watcher
 
 	mu    sync.Mutex
-	doors keyed.Map[string, *semaphore.Weighted] // of the products that somebody buys or restocks now
+	doors keyed.Map[string, *semaphore.Weighted] // of the products that are bought or restocked now
 }
 
-// everybody is more than there are buys in flight: the weight of a product's
-// door. Each buy passes with 1 of it, and a restock closes it with all.
+// everybody exceeds the number of buys in flight. It is the weight of a product's door: each buy
+// passes with 1 of it, and a restock closes the door by taking all of it.
 const everybody = 1 << 40
 
-// through runs fn with so much of the product's door.
+// through runs fn while it holds that much of the product's door.
 func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
 	k.mu.Lock()
 	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(everybody) })
@@ -80,8 +80,8 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 	return fn()
 }
 
-// A Watcher hears of each buy, for metrics and the live page. called is when the buy
-// began. For a buy that found no seat only TurnedAway is called.
+// A Watcher receives each buy, for metrics and the live page. called is the time when the buy
+// began. For a buy that found no seat, only TurnedAway is called.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called time.Time)
@@ -95,8 +95,8 @@ func (k *Counter) Routes(r gin.IRouter) {
 	r.GET("/purchase_history", k.history)
 }
 
-// Closed runs fn while this process has no buy of the product in flight; buyers that
-// come meanwhile wait. A restock in the middle of a sale would be overwritten by it.
+// Closed runs fn while this process has no buy of the product in flight. Buyers that arrive in the
+// meantime wait. Without this, a sale in progress would overwrite the restock.
 //
 // It returns ErrBusy if a buy of the product is still in flight 30 s after its wait is over.
 func (k *Counter) Closed(ctx context.Context, productName string, fn func() error) error {
@@ -135,7 +135,7 @@ func (k *Counter) buy(c *gin.Context) {
 	}
 	called := time.Now()
 	receipt, err := func() (Receipt, error) {
-		defer leave() // who is held up has no seat
+		defer leave() // a delayed buyer has no seat
 		return k.sell(c.Request.Context(), strategyName, strategy, order)
 	}()
 	c.Header(SpanHeader, span(called, time.Now()))
@@ -151,14 +151,14 @@ func (k *Counter) buy(c *gin.Context) {
 	})
 }
 
-// span is what SpanHeader says.
+// span returns the value of SpanHeader.
 func span(called, returned time.Time) string {
 	text := strconv.AppendInt(make([]byte, 0, 40), called.UnixMicro(), 10)
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
 }
 
-// Sell sells to a buyer who comes by another page than the buy's own: with a seat, behind
-// the product's door, by the same strategy. An order that cannot be is an error of Check.
+// Sell sells to a buyer of another page than the buy's own: with a seat, behind the product's door,
+// by the same strategy. It returns the error of Check for an invalid order.
 func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (Receipt, error) {
 	if err := order.Check(); err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", errInvalid, err)
@@ -175,7 +175,7 @@ func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (R
 	return k.sell(ctx, strategyName, strategy, order)
 }
 
-// seat takes one of the buys that may be in flight, or says that there is none.
+// seat takes one of the places for buys in flight, or reports that there is none.
 func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error) {
 	select {
 	case k.Seats <- struct{}{}:
@@ -189,7 +189,7 @@ func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error)
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
 	called := time.Now()
 	k.Watch.Called(name, order)
-	if r, ok := strategy.(refuser); ok { // before the door, too: the read began after the buyer came
+	if r, ok := strategy.(refuser); ok { // also before the door: the read began after the buyer came
 		if err := r.refuse(ctx, order); err != nil {
 			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called)
 			return Receipt{}, err
@@ -223,10 +223,9 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 // errInvalid: the request asks for something impossible.
 var errInvalid = errors.New("bad request")
 
-// readOrder reads the query and, of a POST, a JSON body, whose members win
-// over the query's. That the query can be read as a whole was seen before the
-// routes (problem.CheckQuery). name is the purchaser's as the request has it: "" where the
-// order got one here.
+// readOrder reads the query and, for a POST, a JSON body, whose members override the query's.
+// problem.CheckQuery has already checked that the query can be parsed. name is the purchaser in the
+// request, or "" if the order got a generated one.
 func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 	query := r.URL.Query()
 	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1}
@@ -261,13 +260,13 @@ func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 	return o, name, lock, nil
 }
 
-// readBody lets the members of a JSON body replace what the query said.
+// readBody overrides the values of the query with the members of a JSON body.
 func readBody(r *http.Request, o *Order, lock *string) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
-		// Load tools send a body-less POST with a form's content type.
+		// Load tools send a POST without a body and with a form's content type.
 		if rest, err := io.ReadAll(r.Body); err != nil || len(rest) > 0 {
 			return errors.Join(errors.New("the body must be application/json"), err)
 		}
@@ -281,8 +280,8 @@ func readBody(r *http.Request, o *Order, lock *string) error {
 	}{&o.Product, &o.Purchaser, &o.Amount, lock})
 }
 
-// anyone names a buyer that gave no name: at random, or after the Idempotency-Key, so
-// that a repeated request is the same order.
+// anyone names a buyer without a name: at random, or after the Idempotency-Key, so that a repeated
+// request is the same order.
 func anyone(key string) string {
 	if key == "" {
 		return "buyer-" + strings.ToLower(rand.Text()[:16])
@@ -319,7 +318,7 @@ func (k *Counter) history(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"records": records, "next": next})
 }
 
-// wholeNumber reads a query parameter in [low, high]; missing, it is preset.
+// wholeNumber reads a query parameter in [low, high], or returns preset if it is missing.
 func wholeNumber(c *gin.Context, name string, preset, low, high int64) (int64, error) {
 	text, given := c.GetQuery(name)
 	if !given {
@@ -332,7 +331,7 @@ func wholeNumber(c *gin.Context, name string, preset, low, high int64) (int64, e
 	return n, nil
 }
 
-// WriteError answers with the status that an error means.
+// WriteError answers with the status for an error.
 func WriteError(c *gin.Context, err error) {
 	outcome := OutcomeOf(err)
 	detail := err.Error()
@@ -368,11 +367,11 @@ func WriteError(c *gin.Context, err error) {
 		c.Header("Retry-After", strconv.Itoa(seconds))
 	}
 	if down != nil {
-		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log, and the client is told
+		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log; the client gets it too
 	}
 	if status == http.StatusInternalServerError {
 		_ = c.Error(err) // for the log; the client learns no more than that
-		detail = "an error that nobody foresaw; the log has it under this request id"
+		detail = "unexpected error; the log has it under this request id"
 	}
 	problem.Write(c, status, string(outcome), detail)
 }

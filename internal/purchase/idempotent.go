@@ -13,12 +13,13 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// Idempotent makes a strategy answer a repeated Idempotency-Key with the sale that was
-// made under it, whatever strategy made that sale. The unique index on
-// purchase_history.idempotency_key decides between two requests at once; this type only
-// looks the answer up. Requests of this process under one key wait for each other, so
-// that the second is not answered "sold out" while the first takes the last unit. Only a
-// sale binds a key: a refusal is not remembered, so the same key may buy later.
+// Idempotent answers a repeated Idempotency-Key with the sale that was made under it, by any
+// strategy. The unique index on purchase_history.idempotency_key decides between two simultaneous
+// requests; this type only looks the answer up.
+//
+// Requests of this process under one key wait for each other. Otherwise the second one could be
+// answered "sold out" while the first one takes the last unit. Only a sale binds a key. The shop
+// does not remember a refusal, so the same key may buy later.
 type Idempotent struct {
 	strategy Strategy
 	db       *gorm.DB
@@ -27,13 +28,13 @@ type Idempotent struct {
 	underWay map[string]chan struct{} // by key; closed when the request has ended
 }
 
-// NewIdempotent wraps a strategy that sells in db. What db reads must be all that was
-// committed before, at whichever node of a cluster.
+// NewIdempotent wraps a strategy that sells in db. A read of db must see everything that was
+// committed before, at any node of a cluster.
 func NewIdempotent(s Strategy, db *gorm.DB) *Idempotent {
 	return &Idempotent{strategy: s, db: db, underWay: map[string]chan struct{}{}}
 }
 
-// Buy is Strategy.Buy. ErrKeyReused when the key's sale was of another order.
+// Buy is Strategy.Buy. It returns ErrKeyReused if the key belongs to the sale of another order.
 func (s *Idempotent) Buy(ctx context.Context, o Order) (Receipt, error) {
 	if o.IdempotencyKey == "" {
 		return s.strategy.Buy(ctx, o)
@@ -50,14 +51,14 @@ func (s *Idempotent) Buy(ctx context.Context, o Order) (Receipt, error) {
 	if err == nil {
 		return receipt, nil
 	}
-	// Another request with this key may have sold meanwhile: the last unit, even.
+	// Another request with this key may have bought in the meantime, even the last unit.
 	if earlier, found, reused := s.earlier(ctx, o); found {
 		return earlier, reused
 	}
 	return Receipt{}, err
 }
 
-// turn waits until no request of this process under the key is under way.
+// turn waits until no request of this process under the key is in progress.
 func (s *Idempotent) turn(ctx context.Context, key string) (done func(), _ error) {
 	for {
 		s.mu.Lock()
@@ -82,8 +83,8 @@ func (s *Idempotent) turn(ctx context.Context, key string) (done func(), _ error
 	}
 }
 
-// earlier looks for the sale under the order's key. When the sale is of a different
-// order, found is true and there is an error.
+// earlier looks for the sale under the order's key. If that sale belongs to a different order,
+// found is true and earlier returns an error.
 func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found bool, _ error) {
 	record, err := ByKey(s.db.WithContext(ctx), o.IdempotencyKey)
 	if err != nil || record == nil {
@@ -93,9 +94,9 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 		return Receipt{}, true, fmt.Errorf("%w: %d of %q for %q", ErrKeyReused, record.Amount, record.ProductName, record.Purchaser)
 	}
 	err = onDisk(ctx, s.db, record.ID)
-	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes there, too
+	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes to the same row
 		select {
-		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // refused at once, two at two nodes would go on for ever
+		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // refused at once, two requests at two nodes would repeat for ever
 		case <-ctx.Done():
 		}
 		err = onDisk(ctx, s.db, record.ID)
@@ -106,11 +107,10 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	return record.receipt(), true, nil
 }
 
-// onDisk returns once a record that was read would survive the loss of the database.
-// Databases may show a commit to others before it is on the disk, or on the replica that
-// it was to wait for, see product.SetAmountAfter.
-// A transaction that has written is there when its own COMMIT returns, and so is
-// everything before it in the log. So this one writes a value and restores it.
+// onDisk returns once a record that was read would survive the loss of the database. Databases may
+// show a commit before it is on the disk, or on the replica that it must reach, see
+// product.SetAmountAfter. When the COMMIT of a transaction that has written returns, that
+// transaction and all earlier ones in the log are safe. So onDisk writes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
 	if !dialect.Of(db).ShowsEarly {
 		return nil

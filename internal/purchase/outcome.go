@@ -18,17 +18,17 @@ const (
 	Sold     Outcome = "sold"
 	SoldOut  Outcome = "sold_out"
 	Busy     Outcome = "busy"      // gave up waiting or retrying
-	LockLost Outcome = "lock_lost" // the lease was gone before the write; nothing was written
-	Unknown  Outcome = "unknown"   // the commit's fate is not known
+	LockLost Outcome = "lock_lost" // the lease was lost before the write; nothing was written
+	Unknown  Outcome = "unknown"   // the commit's outcome is not known
 	Failed   Outcome = "failed"
 )
 
-// Outcomes in display order.
+// Outcomes lists the outcomes in display order.
 func Outcomes() []Outcome {
 	return []Outcome{Sold, SoldOut, Busy, LockLost, Unknown, Failed}
 }
 
-// One sentinel an outcome.
+// Each outcome except sold and failed has one sentinel error.
 var (
 	ErrSoldOut        = errors.New("sold out")
 	ErrBusy           = errors.New("gave up waiting")
@@ -40,8 +40,7 @@ var (
 	ErrKeyReused = errors.New("the Idempotency-Key was used for a different order")
 )
 
-// Unavailable says that a server which the buy needs did not answer. Nothing
-// was sold.
+// Unavailable says that a server which the buy needs did not answer. Nothing was sold.
 type Unavailable struct {
 	Server string // "database", "redis", "redlock", ...
 	Err    error
@@ -51,7 +50,7 @@ func (e *Unavailable) Error() string { return "the " + e.Server + " is down: " +
 
 func (e *Unavailable) Unwrap() error { return e.Err }
 
-// OutcomeOf maps what Strategy.Buy returned to its outcome.
+// OutcomeOf returns the outcome for an error of Strategy.Buy.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -68,13 +67,13 @@ func OutcomeOf(err error) Outcome {
 	return Failed
 }
 
-// DatabaseError gives an error of a statement its meaning: ErrBusy for a
-// deadlock or a lock that did not come in time, *Unavailable for a server
-// that is gone, and the context's cause where the context ended it (drivers
-// report that as a broken connection). nil stays nil.
+// DatabaseError classifies the error of a statement. It returns ErrBusy for a deadlock or a lock
+// wait that timed out, and *Unavailable for a server that is gone. If the context ended the
+// statement, it returns the context's cause, which drivers report as a broken connection. It
+// returns nil for nil.
 func DatabaseError(ctx context.Context, operation string, err error) error {
 	var down *Unavailable
-	if err == nil || errors.As(err, &down) { // another server, which has been named already
+	if err == nil || errors.As(err, &down) { // another server, which the error names already
 		return err
 	}
 	if cause := Ended(ctx); cause != nil {
@@ -89,10 +88,10 @@ func DatabaseError(ctx context.Context, operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// Ended is the cause of ctx once it is over, or its deadline has passed; else nil.
+// Ended returns the cause of ctx if it has ended or its deadline has passed, and nil otherwise.
 func Ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		<-ctx.Done() // now: a dialler has a timer of its own, which may be a moment faster
+		<-ctx.Done() // now: the timer of a dialer may fire a moment earlier
 	}
 	return context.Cause(ctx)
 }

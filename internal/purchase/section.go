@@ -10,19 +10,18 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// Section is the naive critical section that every tutorial starts from:
-// read, check, then write the number that was computed. Between the read and
-// the write anybody may have sold, and the write takes no notice. Every lock
-// strategy wraps exactly this, so that the lock is the only difference.
+// Section is the naive critical section that every tutorial starts from: read the stock, check it,
+// and write the computed number. Another buyer may sell between the read and the write, and the
+// write ignores that. Every lock strategy wraps exactly this code, so the lock is the only
+// difference.
 type Section struct {
 	DB       *gorm.DB
 	Strategy string           // written into each record
 	Now      func() time.Time // the time of the record
 }
 
-// Sell runs the section once. waited is how long the buyer stood in line
-// before; it goes into the record and the receipt. The errors are those of
-// Strategy.Buy.
+// Sell runs the section once. waited is how long the buyer waited before; it goes into the record
+// and the receipt. The errors are those of Strategy.Buy.
 func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (receipt Receipt, _ error) {
 	p, err := product.ByName(s.DB.WithContext(ctx), o.Product) // a statement of its own
 	if err != nil {
@@ -41,14 +40,13 @@ func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (recei
 	return receipt, nil
 }
 
-// SellFenced is Sell for the holder of a fencing token, a number that no
-// earlier holder of the product has had. A holder whose lease was lost without
-// its notice gets ErrLockLost as soon as a later one has begun.
+// SellFenced is Sell for the holder of a fencing token, a number greater than that of any earlier
+// holder of the product. If a holder has lost its lease unnoticed, it gets ErrLockLost as soon as a
+// later holder has begun.
 //
-// The token is shown twice. Were it shown at the write only, this would lose
-// an update: holder 2 reads 10; holder 1, late, writes 9 under token 1, which
-// is the highest so far; holder 2 writes 9 under token 2. So holder 2 seals
-// the product before it reads.
+// The holder shows the token twice. If it showed the token only at the write, an update could be
+// lost: holder 2 reads 10; holder 1, late, writes 9 under token 1, the highest so far; holder 2
+// writes 9 under token 2. So holder 2 seals the product before it reads.
 func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited time.Duration) (receipt Receipt, _ error) {
 	sealed, err := product.Seal(s.DB.WithContext(ctx), o.Product, token)
 	if err != nil {
@@ -62,8 +60,9 @@ func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited ti
 		return Receipt{}, fmt.Errorf("%w: token %d is not above the %d that was here already", ErrLockLost, token, p.Fence)
 	}
 	if p.Fence < token {
-		// The read went to another server of a cluster than the seal, and that one has not
-		// applied it, nor what was sold before it. Where the seal shows, all of that does.
+		// In a cluster, the read may go to another node than the seal. If that node has not
+		// applied the seal, it may also lack earlier sales. If the read shows the seal, it shows
+		// all of those sales.
 		return Receipt{}, fmt.Errorf("%w: what was read is older than the seal of token %d", ErrBusy, token)
 	}
 	if err := Check(p, o); err != nil {
@@ -86,7 +85,7 @@ func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited ti
 	return receipt, nil
 }
 
-// Check is ErrSoldOut when p, as it was read, has less than the order asks for.
+// Check returns ErrSoldOut if p, as it was read, has fewer units than the order asks for.
 func Check(p product.Product, o Order) error {
 	if p.Amount < o.Amount {
 		return fmt.Errorf("%w: %d left", ErrSoldOut, p.Amount)
@@ -94,8 +93,8 @@ func Check(p product.Product, o Order) error {
 	return nil
 }
 
-// Write writes the stock computed from p, as it was read, and inserts the
-// record. Nothing guards it but what the caller has done.
+// Write writes the stock computed from p, as it was read, and inserts the record. Only the caller's
+// lock guards it.
 func (s Section) Write(ctx context.Context, tx *gorm.DB, p product.Product, o Order, waited time.Duration) (Receipt, error) {
 	receipt := NewReceipt(o, s.Strategy, p.Amount-o.Amount, waited)
 	if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {

@@ -7,58 +7,57 @@ import (
 	"time"
 )
 
-// A SoldOutCheck answers those who come too late before a strategy takes a lock for them:
-// of a million buyers of 100 units it spares the locks 999,900.
+// A SoldOutCheck answers late buyers before a strategy takes a lock for them. When a million buyers
+// want 100 units, 999,900 of them take no lock.
 //
 //	request -> Idempotent -> SoldOutCheck -> Strategy
-//	                           one unlocked read of the stock,
-//	                           shared by all who wait for it
+//	                             one unlocked read of the stock, shared by all waiting buyers
 //
-// It refuses by what was read after the buyer came, and never by what it remembers: who
-// comes while a read is under way waits for the next one, since that one may have begun
-// before a restock. So at one moment of the buyer's request the stock was below what the
-// buyer asked for, and a strategy that had read it then would have refused, too. Where
-// nothing was learnt, by an error or a late answer, the strategy has the say.
+// It refuses a buyer only by a stock that was read after the buyer arrived, never by a remembered
+// one. A buyer that arrives during a read waits for the next read, since the current one may have
+// begun before a restock. So at some moment of the request the stock was too low, and a strategy
+// that read it then would have refused the buyer too. If the read failed or came too late, the
+// strategy decides.
 //
-// What it does remember is whether to ask at all: from the first refusal of a product
-// until a read says that there is enough. While there is plenty nobody reads for nothing.
+// The check remembers only whether to read at all: from a product's first refusal until a read finds
+// enough units. While there are enough, the check reads nothing.
 //
-// Its methods may be called by several goroutines.
+// A SoldOutCheck is safe for concurrent use.
 type SoldOutCheck struct {
 	read     Left
 	patience time.Duration
 
 	mu    sync.Mutex
-	asked map[string]*asked // by product; those that were refused, or are read now
+	asked map[string]*asked // by product; the products that were refused, or are being read
 }
 
-// Left reads how many units of a product can still be sold, without a lock: no fewer than
-// were committed when the read began, or at a later moment before it ended. ErrNoProduct
-// when there is no such product.
+// Left reads how many units of a product can still be sold, without a lock. The number is at least
+// the stock that was committed at some moment between the begin and the end of the read. It returns
+// ErrNoProduct if there is no such product.
 type Left func(ctx context.Context, product string) (units int64, _ error)
 
-// asked is one product.
+// asked holds the state of one product.
 type asked struct {
-	from      int64 // orders of so many units and more are asked for; 0: none is
+	from      int64 // the check reads for orders of at least that many units; 0 means none
 	now, next *reading
 }
 
-// reading is one read, and what it came to once done is closed.
+// reading is one read. Its result is valid once done is closed.
 type reading struct {
-	ctx  context.Context // for its values: who asked first
+	ctx  context.Context // of the first buyer, for its values
 	done chan struct{}
 	left int64
-	err  error // why nothing is known of the stock
-	less error // ErrSoldOut for all who ask for more than is left
+	err  error // why the stock is not known
+	less error // ErrSoldOut for every order above the stock
 }
 
-// NewSoldOutCheck reads by read and waits so long for it, at most.
+// NewSoldOutCheck returns a check that reads with read and waits that long for it.
 func NewSoldOutCheck(read Left, patience time.Duration) *SoldOutCheck {
 	return &SoldOutCheck{read: read, patience: patience, asked: map[string]*asked{}}
 }
 
-// Before puts the check before a strategy. Several strategies may share one check if they
-// share the stock that it reads.
+// Before puts the check before a strategy. Several strategies may share one check if they share the
+// stock that it reads.
 func (c *SoldOutCheck) Before(s Strategy) Strategy { return &checked{s, c} }
 
 // checked is a strategy behind a check.
@@ -79,15 +78,15 @@ func (s *checked) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
-// refuser is a strategy that can say ErrSoldOut before anything is waited for; nil says
-// nothing.
+// refuser is implemented by a strategy that can return ErrSoldOut before the buyer waits. Nil means
+// that it does not know.
 type refuser interface {
 	refuse(ctx context.Context, o Order) error
 }
 
 func (s *checked) refuse(ctx context.Context, o Order) error { return s.check.refuse(ctx, o) }
 
-// refuse leaves an order with a key to Buy, which may find its sale.
+// refuse leaves an order with a key to Buy, which may find the order's sale.
 func (s *Idempotent) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.strategy.(refuser); ok && o.IdempotencyKey == "" {
 		return r.refuse(ctx, o)
@@ -95,8 +94,8 @@ func (s *Idempotent) refuse(ctx context.Context, o Order) error {
 	return nil
 }
 
-// refuse is ErrSoldOut when there is less than the order asks for; nil when there is
-// enough, or nobody knows.
+// refuse returns ErrSoldOut if the stock is below the order's amount, and nil if it is not or is
+// unknown.
 func (c *SoldOutCheck) refuse(ctx context.Context, o Order) error {
 	r := c.join(ctx, o)
 	if r == nil {
@@ -113,7 +112,7 @@ func (c *SoldOutCheck) refuse(ctx context.Context, o Order) error {
 	return nil
 }
 
-// join returns a read that begins after this call; nil where the order is not asked for.
+// join returns a read that begins after this call, or nil if the check does not read for the order.
 func (c *SoldOutCheck) join(ctx context.Context, o Order) *reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +135,8 @@ func newReading(ctx context.Context) *reading {
 	return &reading{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
 }
 
-// run reads as long as somebody waits. No buyer who hangs up ends it for the others.
+// run reads as long as a buyer waits. A buyer that disconnects does not end the read for the
+// others.
 func (c *SoldOutCheck) run(product string, a *asked, r *reading) {
 	for r != nil {
 		ctx, cancel := context.WithTimeout(r.ctx, c.patience)
@@ -155,7 +155,7 @@ func (c *SoldOutCheck) run(product string, a *asked, r *reading) {
 	}
 }
 
-// note keeps for which orders it is worth while to ask.
+// note records for which orders a read is worthwhile.
 func (a *asked) note(r *reading) {
 	a.from = max(r.left, 0) + 1
 	if r.err != nil || a.from > MaxAmount {
@@ -163,7 +163,7 @@ func (a *asked) note(r *reading) {
 	}
 }
 
-// suspect has the next orders of so many units asked for.
+// suspect makes the check read for the next orders of at least that many units.
 func (c *SoldOutCheck) suspect(o Order) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

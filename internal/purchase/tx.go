@@ -12,15 +12,15 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// InTx runs fn in one transaction and commits it; of the database's default
-// isolation, unless options say otherwise (SQLite's driver ignores them: its
-// transactions are serializable). When fn returns an error, or panics, the transaction is rolled
-// back and the error returned as it is. When the commit fails and the server
-// did not say so itself, the error is ErrUnknownOutcome.
+// InTx runs fn in one transaction and commits it. The isolation is the database's default unless
+// options say otherwise; SQLite's driver ignores them, since its transactions are serializable.
 //
-// A context that ends rolls the transaction back. A commit that was sent is
-// not interrupted: MySQL's and SQLite's drivers pass no context to COMMIT, and
-// internal/engine keeps it from PostgreSQL's.
+// If fn returns an error or panics, InTx rolls back and returns the error unchanged. If the commit
+// fails and the server did not report that itself, the error is ErrUnknownOutcome.
+//
+// A context that ends rolls the transaction back. A commit that was sent is not interrupted:
+// MySQL's and SQLite's drivers pass no context to COMMIT, and internal/engine keeps it from
+// PostgreSQL's.
 func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	tx := db.WithContext(ctx).Begin(options...)
 	if tx.Error != nil {
@@ -29,7 +29,7 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 	open := true
 	defer func() {
 		if open {
-			tx.Rollback() // its error adds nothing: the connection is gone, and so is the transaction
+			tx.Rollback() // its error adds nothing: the connection is gone, and the transaction with it
 		}
 	}()
 	if err := fn(tx); err != nil {
@@ -39,11 +39,10 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 	return commitError(ctx, tx.Commit().Error)
 }
 
-// InLockingTx is InTx for a transaction that reads in order to write: nobody
-// else can write what fn has read for update. On SQLite, which has no row
-// locks, that takes BEGIN IMMEDIATE, the write lock of the whole file
-// (https://www.sqlite.org/lang_transaction.html); elsewhere fn must read with
-// product.ForUpdate. The options are InTx's.
+// InLockingTx is InTx for a transaction that reads in order to write: no other transaction can
+// write what fn has read for update. On SQLite, which has no row locks, it uses BEGIN IMMEDIATE,
+// the write lock of the whole file (https://www.sqlite.org/lang_transaction.html). On other
+// databases fn must read with product.ForUpdate. The options are those of InTx.
 func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	if dialect.Of(db).RowLocks {
 		return InTx(ctx, db, fn, options...)
@@ -51,11 +50,11 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, o
 	connected := false
 	err := db.WithContext(ctx).Connection(func(conn *gorm.DB) error {
 		connected = true
-		conn = conn.Session(&gorm.Session{}) // each statement starts afresh; gorm would add them up
+		conn = conn.Session(&gorm.Session{}) // each statement starts afresh; gorm would add up the conditions
 		if err := conn.Exec("BEGIN IMMEDIATE").Error; err != nil {
 			return DatabaseError(ctx, "begin immediate", err)
 		}
-		// The end is not interrupted: the connection goes back to the pool.
+		// The end is not interrupted, since the connection goes back to the pool.
 		uncancelled := conn.WithContext(context.WithoutCancel(ctx))
 		open := true
 		defer func() {
@@ -81,7 +80,7 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, o
 	return err
 }
 
-// commitError gives an error of COMMIT its meaning.
+// commitError classifies an error of COMMIT.
 func commitError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

@@ -14,20 +14,19 @@ import (
 // A kind is a library with its options.
 type kind struct {
 	name string
-	// connect opens a client. ttl 0: the library's default, or where it has
-	// none, unsetTTL.
+	// connect opens a client. ttl 0 means the library's default or, if it has none, unsetTTL.
 	connect func(addr string, ttl time.Duration) (locktest.Client, error)
-	// keys are where the lock is: one key, or several of which a majority is
+	// keys returns the names of the lock in Redis: one key, or several of which a majority is
 	// needed.
 	keys func(name string) []string
-	// queue is the list of those who wait; nil where the server has none.
+	// queue returns the list of the waiters. It is nil if the server has none.
 	queue func(name string) string
 
 	anywhere bool // it also runs on a Redis of several servers
 
-	// What its documentation claims.
+	// What the library's documentation claims.
 	renews, signalsLoss, fair bool
-	// renewEvery is a share of the TTL; 0: it does not renew.
+	// renewEvery is a share of the TTL; 0 means that the library does not renew.
 	renewEvery float64
 }
 
@@ -64,11 +63,11 @@ func open(spec string) (locktest.Subject, error) {
 	}}, err
 }
 
-// oneKey is where most libraries keep a lock.
+// oneKey returns the name under which most libraries keep a lock.
 func oneKey(name string) []string { return []string{name} }
 
-// dial opens a client with the defaults of go-redis: of one server at host:port, or as
-// RedisService.URL names several.
+// dial opens a client with the defaults of go-redis, of one server at host:port, or of the servers
+// in a RedisService.URL.
 func dial(addr string) redis.UniversalClient {
 	if hosts, ok := strings.CutPrefix(addr, "redis+cluster://"); ok {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ","), DisableRoutingPolicies: true})

@@ -41,7 +41,7 @@ type cell struct {
 	section   time.Duration
 }
 
-// contenders is how many want the one lock, in all processes together.
+// contenders is the number of contenders for the lock, in all processes together.
 const contenders = 64
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
@@ -90,8 +90,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	return t.text(out)
 }
 
-// measure goes through all cells once a run, so that a minute in which the
-// machine is busy hits all locks alike.
+// measure goes through all cells once per run, so that a minute in which the machine is busy
+// affects all locks alike.
 func measure(ctx context.Context, srv *server, t table, runs int, period time.Duration, progress io.Writer) (map[string]map[cell]locktest.Figures, error) {
 	all := map[string]map[cell][]locktest.Figures{}
 	for i := range runs {

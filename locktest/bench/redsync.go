@@ -12,9 +12,9 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// redsyncKind is redsync on one node with its defaults: 8 s, and a retry after
-// 50 to 250 ms. It leaves renewal to the caller (Mutex.Extend), who is told by
-// Mutex.Until how long the lock is good for; nothing signals a loss.
+// redsyncKind is redsync on one node with its defaults: 8 s, and a retry after 50 to 250 ms. The
+// caller must renew the lock (Mutex.Extend), and Mutex.Until tells how long it is valid. No signal
+// reports a loss.
 func redsyncKind() kind {
 	return kind{name: "redsync", keys: oneKey, anywhere: true, connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
 		rdb := dial(addr)
@@ -32,7 +32,7 @@ type redsyncClient struct {
 	options []redsync.Option
 }
 
-// Lock asks again where redsync gives up, which is after 32 tries.
+// Lock asks again if redsync gives up, which it does after 32 attempts.
 func (c *redsyncClient) Lock(ctx context.Context, name string) (locktest.Lease, error) {
 	m := c.locks.NewMutex(name, c.options...)
 	for {

@@ -10,15 +10,15 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// Options of rueidislock that have a row.
+// Options of rueidislock that have their own row.
 var (
 	rueidislockDefault = rueidislock.LockerOption{}                    // three keys, of which two are needed; 5 s
 	rueidislockSETPX   = rueidislock.LockerOption{FallbackSETPX: true} // the TTL by the server's clock, not by the client's
-	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // where the others keep it, too
+	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // as the other libraries do
 )
 
-// rueidislockKind is rueidislock with options. It renews at half of the TTL,
-// and the context that it gives the holder ends with the lock.
+// rueidislockKind is rueidislock with options. It renews at half of the TTL, and the context that
+// it gives the holder ends when the lock is lost.
 func rueidislockKind(name string, option rueidislock.LockerOption) kind {
 	return kind{
 		name: name, renews: true, renewEvery: 0.5, signalsLoss: true,

@@ -17,15 +17,15 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// A server is a Redis of this process's own: one redis-server, or several.
+// A server is a private Redis of this process: one redis-server, or several.
 type server struct {
 	group *localserver.Group
-	redis *localserver.Redis // nil where there are several
-	addr  string             // as dial takes it
+	redis *localserver.Redis // nil if there are several
+	addr  string             // in the form that dial takes
 	rdb   redis.UniversalClient
 }
 
-// startServer starts one, or several of that topology.
+// startServer starts a single server, or the servers of a topology.
 func startServer(kind string) (*server, error) {
 	build, err := localserver.RedisNamed(kind)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *server) close() error {
 	return errors.Join(s.rdb.Close(), s.group.Close())
 }
 
-// subject is the kind on this server. ttl 0: the kind's default.
+// subject returns the kind on this server. ttl 0 means the kind's default.
 func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 	subject := locktest.Subject{
 		Name: k.name, Spec: k.name + "@" + s.addr,
@@ -77,7 +77,7 @@ func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 	return subject
 }
 
-// remaining is what the majority of the keys has left.
+// remaining returns the rest of the TTL that a majority of the keys has.
 func (s *server) remaining(ctx context.Context, keys []string) (time.Duration, error) {
 	var left []time.Duration
 	for _, key := range keys {
@@ -95,8 +95,8 @@ func (s *server) freeze(context.Context) (thaw func() error, err error) {
 	return func() error { return s.redis.Signal(syscall.SIGCONT) }, s.redis.Signal(syscall.SIGSTOP)
 }
 
-// commands is what Redis calls total_commands_processed: it counts what
-// scripts call, too (TestCommandsCountScripts).
+// commands returns total_commands_processed of Redis. It also counts the commands of scripts
+// (TestCommandsCountScripts).
 func (s *server) commands(ctx context.Context) (int64, error) {
 	info, err := s.rdb.Info(ctx, "stats").Result()
 	if err != nil {

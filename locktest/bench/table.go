@@ -15,7 +15,7 @@ type table struct {
 	names   []string
 	cells   []cell
 	figures map[string]map[cell]locktest.Figures
-	period  time.Duration // of a run
+	period  time.Duration // duration of a run
 }
 
 func (c cell) String() string {
@@ -29,13 +29,13 @@ func (c cell) String() string {
 	return fmt.Sprintf("%d processes, %s", c.processes, section)
 }
 
-// words are a cell's figures in one line.
+// words returns a cell's figures in one line.
 func (t table) words(f locktest.Figures) string {
 	return fmt.Sprintf("%.0f of %.0f/s · %s · %s · %s",
 		f.HandoversPerSecond, f.GrantsPerSecond, t.wait(f.P99Wait), t.wait(f.LongestWait), commands(f.CommandsPerHandover))
 }
 
-// wait marks what lasted as long as a whole run: it may have lasted longer.
+// wait marks a duration that reached the length of a run: the wait may have been longer.
 func (t table) wait(d time.Duration) string {
 	if d >= t.period*95/100 {
 		return "> " + short(t.period)
@@ -50,7 +50,7 @@ func commands(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// short has two digits or so: a benchmark knows no more.
+// short rounds to about two digits: a benchmark is no more precise.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:

@@ -68,7 +68,9 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	}
 	result.Promise = promised
 	if entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); ok && result.Verdict == verdict.Holds {
-		result.BreaksUnder = entry.BreaksUnder(bed.Database)
+		for _, c := range entry.Breaks(bed.Database) {
+			result.BreaksUnder = append(result.BreaksUnder, string(c))
+		}
 	}
 	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {
 		result.Reason += "; no promise is made: " + why

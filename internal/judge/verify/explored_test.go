@@ -106,7 +106,7 @@ func TestExploreFreesAnothers(t *testing.T) {
 				Name: "freeing", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis},
 				Scripts: []redisscript.Description{{SHA: redisscript.SHA(freeIfOwn), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"}}},
 				New:     func(d lockstrategy.Deps) purchase.Strategy { return freeing{d, c.blind} },
-				Traits:  lockstrategy.Traits{Leased: true, WaitsFor: lockstrategy.ALock, Lock: lockstrategy.LockPromise{FreesAnothers: c.known}},
+				Traits:  lockstrategy.Traits{Leased: true, WaitsFor: lockstrategy.WaitLock, Lock: lockstrategy.LockPromise{FreesAnothers: c.known}},
 			}
 			cell, err := Explore(t.Context(), e, entry, promise.ExploreExpire, verdict.Holds)
 			if err != nil {

@@ -28,7 +28,7 @@ func (c Config) jobs() (all []job) {
 	}
 	for _, s := range c.Strategies {
 		for _, name := range c.Faults {
-			if c.needs(name) == "" && lockstrategy.Strikes(name, s.Needs) {
+			if c.needs(name) == "" && lockstrategy.Affects(name, s.Needs) {
 				all = append(all, job{strategy: s, name: name, fault: faults[name]})
 			}
 		}

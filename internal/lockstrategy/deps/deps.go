@@ -1,9 +1,8 @@
-// Package deps is what a lock strategy is built from: connections, waits and times,
-// an observer, and the hooks by which a scheduler decides when time passes.
+// Package deps has what a lock strategy is built from: connections, waits and times, an observer,
+// and the hooks by which a scheduler controls time.
 //
-// The room holds no connection of its own and knows no strategy. A strategy gets a
-// Deps by its constructor and reaches for nothing else; this is what lets the
-// explorer gate the code that the shop runs.
+// The package holds no connection of its own and knows no strategy. A strategy gets a Deps in its
+// constructor and uses nothing else. This lets the explorer control the code that the shop runs.
 package deps
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// Deps is what a strategy may be built from. A nil connection means that the
-// server is not configured; Entry.Needs says which ones a strategy uses.
+// Deps holds what a strategy may be built from. A nil connection means that the server is not
+// configured; Entry.Needs says which ones a strategy uses.
 type Deps struct {
 	DB      *gorm.DB
 	Redis   redis.UniversalClient
@@ -31,75 +30,72 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks says what the database cannot do, and why, by the need of it: what the
-	// server itself said when it was opened decides, and not its name.
+	// Lacks says what the database cannot do, and why, by need. The server's own answer when it
+	// was opened decides, not its name.
 	Lacks map[string]string
 
-	// Certifies: a COMMIT is compared with those of other nodes of a cluster, and may be
-	// refused in favour of one of them.
+	// Certifies: the cluster compares a COMMIT with those of other nodes and may refuse it in
+	// favor of one of them.
 	Certifies bool
 
-	// Absent says why a server that could have been started was not; may be nil.
+	// Absent says why a server that could have been started was not. It may be nil.
 	Absent func(server string) string
 
 	Settings Settings
 	Now      func() time.Time
 	Observe  Observer // may be nil
 
-	// Pause stands in for the naps between two tries, for a scheduler that
-	// decides by itself when the next try is made; nil sleeps. It returns at
-	// once when ctx ends.
+	// Pause replaces the sleep between two attempts, for a scheduler that decides when the next
+	// attempt is made. Nil sleeps. It returns at once when ctx ends.
 	Pause func(ctx context.Context, d time.Duration)
 
-	// Renewal stands in for the timer of a watchdog, for a scheduler that decides
-	// by itself when a renewal is due; nil takes time.AfterFunc. ctx is the
-	// buyer's, for its values: the one that renew is called with does not end.
+	// Renewal replaces the timer of a watchdog, for a scheduler that decides when a renewal is
+	// due. Nil means time.AfterFunc. ctx is the buyer's and is used only for its values: the
+	// context that renew receives does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 
-	// Clock stands in for the timers of rlock and for the time-out of a release,
-	// for a scheduler under which no time-out comes by itself; nil takes the clock
-	// of package time.
+	// Clock replaces the timers of rlock and of the timeout of a release, for a scheduler under
+	// which no timeout occurs by itself. Nil means the clock of package time.
 	Clock rlock.Clock
 }
 
-// Settings are the waits and times of every strategy.
+// Settings are the waits and times that all strategies use.
 type Settings struct {
 	// Wait is how long a buyer waits for its turn before it is answered busy.
 	Wait time.Duration
-	// LeaseTTL is how long a lock in Redis or etcd lives without its holder;
-	// in ZooKeeper that is the time-out of the session in Deps. It must be far
-	// above the time of one section (about 1 ms on one machine).
+	// LeaseTTL is how long a lock in Redis or etcd lives without its holder. ZooKeeper uses the
+	// timeout of the session in Deps instead. It must be far longer than one section, which takes
+	// about 1 ms on one machine.
 	LeaseTTL time.Duration
-	// Poll is the mean time between two tries of the one waiter of this
-	// process that polls a lock; each pause is drawn from [Poll/2, Poll*3/2).
+	// Poll is the mean time between two attempts of the waiter that polls a lock. Only one waiter
+	// per process polls. Each pause is drawn from [Poll/2, Poll*3/2).
 	Poll time.Duration
-	// Replicas is how many replicas of Redis must have a grant before it counts; 0 asks
-	// none. For the strategies that can wait for them, see Traits.Confirms.
+	// Replicas is how many replicas of Redis must have a grant before it counts; 0 means none. It
+	// applies to the strategies with Traits.Confirms.
 	Replicas int
 }
 
-// ReplicateWithin is how long a grant waits for them; one that they do not have by then is
-// given back. It is less than the read time-out of the Redis client, or no WAIT would be
-// answered.
+// ReplicateWithin is how long a grant waits for the replicas. A grant that they do not have by then
+// is given back. It must be shorter than the read timeout of the Redis client, which would
+// otherwise cut off every WAIT.
 func (s Settings) ReplicateWithin() time.Duration {
 	return max(min(s.LeaseTTL/10, s.Wait/10, time.Second), 10*time.Millisecond)
 }
 
-// DefaultSettings returns the settings that the shop runs with.
+// DefaultSettings returns the settings of a normal shop.
 func DefaultSettings() Settings {
 	return Settings{Wait: 5 * time.Second, LeaseTTL: 10 * time.Second, Poll: 2 * time.Millisecond}
 }
 
-// WithWait bounds a buy: the context that it returns ends with cause
-// purchase.ErrBusy when Settings.Wait has passed since the call, wherever the buyer
-// then stands: in front of a lock, a connection or a row. Only a COMMIT that was
-// sent is waited for. start is the time of the call.
+// WithWait limits a buy. The context that it returns ends with cause purchase.ErrBusy once
+// Settings.Wait has passed since start, whether the buyer waits for a lock, a connection or a row.
+// Only a COMMIT that was sent may take longer. start is the time when the buy began.
 func (d Deps) WithWait(ctx context.Context) (_ context.Context, start time.Time, cancel context.CancelFunc) {
 	ctx, cancel = context.WithTimeoutCause(ctx, d.Settings.Wait, purchase.ErrBusy)
 	return ctx, d.Now(), cancel
 }
 
-// Sleep naps, or returns when ctx ends.
+// Sleep waits for a duration, or until ctx ends.
 func (d Deps) Sleep(ctx context.Context, nap time.Duration) {
 	if d.Pause != nil {
 		d.Pause(ctx, nap)
@@ -111,7 +107,7 @@ func (d Deps) Sleep(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// RenewAfter calls renew after that time, and again so long after each Reset.
+// RenewAfter calls renew after that time, and again the same time after each Reset.
 func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
 	if d.Renewal != nil {
 		return d.Renewal(ctx, after, renew)
@@ -119,12 +115,12 @@ func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(co
 	return time.AfterFunc(after, func() { renew(context.WithoutCancel(ctx)) })
 }
 
-// ReleaseTimeout bounds the release of a buyer that has hung up: its context has
-// ended, but the lock must still be given back.
+// ReleaseTimeout limits the release for a buyer that has disconnected: its context has ended, but
+// it must still give the lock back.
 const ReleaseTimeout = 2 * time.Second
 
-// Releasing returns a context for giving a lock back. It does not end with the
-// buyer's, but after ReleaseTimeout.
+// Releasing returns a context for giving a lock back. It ends after ReleaseTimeout, not with the
+// buyer's context.
 func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithoutCancel(ctx)
 	if d.Clock == nil {
@@ -138,8 +134,8 @@ func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// InsertAll records sales as purchase.InsertAll does, with their right ids also where the database
-// is a cluster.
+// InsertAll records sales as purchase.InsertAll does. Their ids are also right if the database is a
+// cluster.
 func (d Deps) InsertAll(ctx context.Context, tx *gorm.DB, keys []string, receipts []*purchase.Receipt) error {
 	err := purchase.InsertAll(ctx, tx, keys, d.Now(), receipts)
 	if err == nil && d.Certifies {
@@ -151,7 +147,7 @@ func (d Deps) InsertAll(ctx context.Context, tx *gorm.DB, keys []string, receipt
 // NewKey returns an Idempotency-Key for an order that came without one.
 func NewKey(strategy string) string { return strategy + "-" + strings.ToLower(rand.Text()) }
 
-// Section is the naive section, recorded under a strategy's name.
+// Section returns the naive section, which records its sales under a strategy's name.
 func (d Deps) Section(strategy string) purchase.Section {
 	return purchase.Section{DB: d.DB, Strategy: strategy, Now: d.Now}
 }

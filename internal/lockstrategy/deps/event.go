@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An EventKind is what happened to a lock.
+// An EventKind says what happened to a lock.
 type EventKind string
 
 // The events of one buy, in the order in which they can occur.
@@ -13,7 +13,7 @@ const (
 	Waiting  EventKind = "waiting"
 	Acquired EventKind = "acquired"
 	Released EventKind = "released" // about to be given back: this buyer writes no more
-	Lost     EventKind = "lost"     // known to be gone: the section's context has ended, or it was found at the release
+	Lost     EventKind = "lost"     // known to be lost: the section's context has ended, or the release found it
 )
 
 // An Event is one step of one buyer at one lock.
@@ -23,14 +23,14 @@ type Event struct {
 	Strategy  string
 	Product   string
 	Purchaser string
-	Token     string // what the lock knows its holder by; "" where it has none
+	Token     string // the lock's name for its holder; "" if it has none
 }
 
-// An Observer receives each lock event while the buyer waits. It must be quick, and
-// many goroutines may call it at once.
+// An Observer receives each lock event while the buyer waits. It must return quickly. Several
+// goroutines may call it at once.
 type Observer func(ctx context.Context, e Event)
 
-// Report hands the event to the observer, if there is one.
+// Report sends the event to the observer, if there is one.
 func (d Deps) Report(ctx context.Context, e Event) {
 	if d.Observe == nil {
 		return

@@ -11,18 +11,19 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// The servers that a strategy may use besides the database, named as on the command
-// line and in the errors that buyers see.
+// The servers that a strategy may use in addition to the database, named as on the command line and
+// in the errors that buyers see.
 const (
 	Redis     = "redis"
-	Redlock   = "redlock" // the independent nodes, taken as one
+	Redlock   = "redlock" // all independent nodes together
 	Zookeeper = "zookeeper"
 	Etcd      = "etcd"
 )
 
-// Failed says which server did not do what a strategy asked of it: a *purchase.Unavailable, or
-// nil when err is nil. An error that says so already stays unchanged. So does the answer of a
-// healthy Redis that rejects a wrong command, which no retry can repair.
+// Failed says which server did not do what a strategy asked of it. It returns a
+// *purchase.Unavailable, or nil if err is nil. It returns two kinds of error unchanged: one that
+// already names the server, and the answer of a healthy Redis to a wrong command, which no retry
+// can repair.
 func Failed(server string, err error) error {
 	var down *purchase.Unavailable
 	if err == nil || errors.As(err, &down) || refusesFor(err, wrongCommand()) {
@@ -32,9 +33,9 @@ func Failed(server string, err error) error {
 }
 
 // wrongCommand returns the prefixes of Redis's answers to a command that is wrong in any state of
-// the server: keys in several slots of a cluster, or an invalid form (Redis cluster
-// specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c). WRONGTYPE is not one of
-// them, since another program may have written the key.
+// the server: keys in several slots of a cluster, or an invalid form (Redis cluster specification,
+// "Keys hash tags"; Redis 7.0, server.c and cluster.c). WRONGTYPE is not one of them, since another
+// program may have written the key.
 func wrongCommand() []string {
 	return []string{"CROSSSLOT ", "ERR unknown command", "ERR wrong number of arguments", "ERR syntax error"}
 }
@@ -44,9 +45,9 @@ func refusesFor(err error, answers []string) bool {
 	return errors.As(err, &answer) && slices.ContainsFunc(answers, func(a string) bool { return strings.HasPrefix(answer.Error(), a) })
 }
 
-// FailedFor is Failed for what was asked under a buyer's context. Where that ended the
-// command, it is the context's cause: the buyer gave up, and the server may be well. A
-// server that hung until its own time-out is down, though the wait is over meanwhile.
+// FailedFor is Failed for a command under a buyer's context. If the context ended the command,
+// FailedFor returns its cause: the buyer gave up, and the server may be healthy. A server that did
+// not answer until its own timeout is down, even if the wait has ended in the meantime.
 func FailedFor(ctx context.Context, server string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		if cause := purchase.Ended(ctx); cause != nil {

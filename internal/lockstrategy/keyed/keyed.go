@@ -1,20 +1,18 @@
-// Package keyed is a map whose entries live while somebody uses them: the lock
-// of a product, the subscription to a channel. A key that nobody uses leaves
-// nothing behind, so made-up keys do not fill the memory.
+// Package keyed has a map whose entries live while they are in use: the lock of a product, the
+// subscription to a channel. An unused key leaves nothing behind, so invented keys do not fill the
+// memory.
 //
-// It imports nothing but the standard library, because rlock, which other
-// programs import, uses it.
+// It imports only the standard library, because rlock uses it and other programs import rlock.
 package keyed
 
 import (
 	"iter"
 )
 
-// A Map holds one value a key and counts its users. The zero Map is empty and
-// ready.
+// A Map holds one value per key and counts its users. The zero Map is empty and ready to use.
 //
-// It is not safe for concurrent use: its owner guards it by the mutex that
-// guards the values, so that a value is looked up and changed in one step.
+// It is not safe for concurrent use. Its owner guards it with the mutex that guards the values, so
+// that it can look up and change a value in one step.
 type Map[K comparable, V any] struct {
 	entries map[K]*entry[V]
 }
@@ -24,8 +22,8 @@ type entry[V any] struct {
 	users int
 }
 
-// Use counts one user more of the key and returns its value, which fresh makes
-// for the first user. Each Use is followed by one Release.
+// Use adds a user to the key and returns its value. fresh makes the value for the first user. Each
+// Use must be followed by one Release.
 func (m *Map[K, V]) Use(key K, fresh func() V) V {
 	e := m.entries[key]
 	if e == nil {
@@ -39,12 +37,12 @@ func (m *Map[K, V]) Use(key K, fresh func() V) V {
 	return e.value
 }
 
-// Release counts one user less. The last one takes the value out of the map;
-// last says so. It panics when the key has no user.
+// Release removes a user from the key. The last user removes the value from the map; last reports
+// that. Release panics if the key has no user.
 func (m *Map[K, V]) Release(key K) (last bool) {
 	e := m.entries[key]
 	if e == nil {
-		panic("keyed: Release of a key that nobody uses")
+		panic("keyed: Release of a key without users")
 	}
 	e.users--
 	if e.users == 0 {
@@ -53,7 +51,7 @@ func (m *Map[K, V]) Release(key K) (last bool) {
 	return e.users == 0
 }
 
-// Get returns the value of a key that somebody uses, or the zero value.
+// Get returns the value of a key in use, or the zero value.
 func (m *Map[K, V]) Get(key K) (value V, used bool) {
 	if e := m.entries[key]; e != nil {
 		return e.value, true
@@ -61,7 +59,7 @@ func (m *Map[K, V]) Get(key K) (value V, used bool) {
 	return value, false
 }
 
-// All is every key in use with its value, in no order.
+// All iterates over every key in use and its value, in no particular order.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for key, e := range m.entries {
@@ -72,5 +70,5 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Len is the number of keys in use.
+// Len returns the number of keys in use.
 func (m *Map[K, V]) Len() int { return len(m.entries) }

@@ -1,12 +1,11 @@
-// Package lease is the right to sell a product for a while, and the naive section
-// run under it.
+// Package lease has the right to sell a product for a limited time, and runs the naive section
+// under it.
 //
 //	Locked.Buy: waiting -> Locker.Lock -> acquired -> section -> Release
 //
-// Every lock strategy is a Locked around a Locker of its own. Invariant: the lease is
-// released after the commit, never before it, also when the buyer has hung up; and
-// the section's context ends when the lease is known to be lost. How buyers wait for
-// a lock is internal/lockstrategy/waiting.
+// Every lock strategy is a Locked with its own Locker. There are two invariants. The lease is
+// released after the commit and never before it, also if the buyer has disconnected. The section's
+// context ends when the lease is known to be lost. Package waiting has the ways to wait for a lock.
 package lease
 
 import (
@@ -18,41 +17,40 @@ import (
 
 // A Locker grants a lease on a product.
 type Locker interface {
-	// Lock waits for the lease until ctx ends, and then returns its cause.
-	// *purchase.Unavailable when the lock's server did not do what it was asked,
-	// even if ctx has ended meanwhile: a server that hangs is no busy lock.
+	// Lock waits for the lease until ctx ends, and then returns its cause. It returns a
+	// *purchase.Unavailable if the lock's server did not do what it was asked, even if ctx has
+	// ended in the meantime: a server that hangs is not a busy lock.
 	Lock(ctx context.Context, product string) (Lease, error)
 }
 
-// A Lease is the right to sell one product until it is released or runs out.
-// It belongs to one buyer; its methods are not for several goroutines.
+// A Lease is the right to sell one product until it is released or expires. It belongs to one
+// buyer. Its methods are not safe for concurrent use.
 type Lease interface {
-	// Context returns a child of ctx that ends, with cause
-	// purchase.ErrLockLost, when the lease is known to be lost. Under a lock
-	// that cannot know it, it ends with ctx.
+	// Context returns a child of ctx that ends with cause purchase.ErrLockLost when the lease is
+	// known to be lost. If the lock cannot know that, the child ends with ctx.
 	Context(ctx context.Context) (context.Context, context.CancelFunc)
-	// Token is what the lock knows its holder by; "" where it has none.
+	// Token is the lock's name for its holder; "" if it has none.
 	Token() string
-	// Release gives the lease back. ErrNotHeld when it had run out: somebody
-	// else may have been inside.
+	// Release gives the lease back. It returns ErrNotHeld if the lease had expired: another buyer
+	// may have been inside.
 	Release(ctx context.Context) error
 }
 
-// ErrNotHeld means that the lease had another holder, or none, when it was released.
+// ErrNotHeld means that another holder or none had the lease when it was released.
 var ErrNotHeld = errors.New("the lease had run out before its release")
 
-// A Fencer is a Lease with a fencing token: a number that no earlier lease on
-// the product has reached.
+// A Fencer is a Lease with a fencing token: a number greater than that of any earlier lease on the
+// product.
 type Fencer interface {
 	Lease
 	Fence() int64
 }
 
-// UntilLost is Lease.Context for a lease whose loss is signalled by closing lost.
+// UntilLost implements Lease.Context for a lease that closes lost when it is lost.
 func UntilLost(ctx context.Context, lost <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	select {
-	case <-lost: // already: no statement may run before the goroutine below has seen it
+	case <-lost: // already lost: no statement may run before the goroutine below notices
 		cancel(purchase.ErrLockLost)
 		return ctx, func() {}
 	default:

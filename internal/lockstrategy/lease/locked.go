@@ -13,8 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Locked runs the naive section inside a lease. Every lock strategy is this,
-// with a Locker of its own.
+// Locked runs the naive section under a lease. Every lock strategy is a Locked with its own Locker.
 type Locked struct {
 	deps    deps.Deps
 	locker  Locker
@@ -31,8 +30,8 @@ func NewLocked(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// NewFenced runs the section guarded by the lease's fencing token. Every lease
-// of l must be a Fencer.
+// NewFenced runs the section guarded by the lease's fencing token. Every lease of l must be a
+// Fencer.
 func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	s := NewLocked(d, name, l)
 	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
@@ -45,13 +44,13 @@ func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// A tokenSource raises its tokens when greater ones than its own have been seen: it
-// has lost its data.
+// A tokenSource can raise its tokens above a greater token that was seen: the source has lost its
+// data.
 type tokenSource interface {
 	RaiseToken(ctx context.Context, product string, atLeast int64) error
 }
 
-// catchUp raises the tokens above what the database has seen.
+// catchUp raises the tokens above the greatest one that the database has seen.
 func catchUp(ctx context.Context, d deps.Deps, source tokenSource, name string) error {
 	ctx, cancel := d.Releasing(ctx)
 	defer cancel()
@@ -79,16 +78,16 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	}
 	event.Token = lease.Token()
 	report(deps.Acquired)
-	lost := sync.OnceFunc(func() { report(deps.Lost) }) // found while the section runs, or at the release
+	lost := sync.OnceFunc(func() { report(deps.Lost) }) // noticed while the section runs, or at the release
 
 	defer func() { // after the commit, never before it
-		// Reported before it is done: an observer that sees acquired..released of two
-		// buyers overlap has seen two holders, and not the order of two messages.
+		// The event is sent before the release. An observer that sees acquired..released of two
+		// buyers overlap has then seen two holders, and not two messages in the wrong order.
 		report(deps.Released)
 		ctx, cancel := s.deps.Releasing(ctx)
 		defer cancel()
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
-			lost() // the sale stands: its fate was decided by the commit
+			lost() // the sale is valid: the commit decided it
 		}
 	}()
 	waited := s.deps.Now().Sub(start)
@@ -98,9 +97,9 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return s.sell(ctx, lease, o, waited)
 }
 
-// onLoss calls lost at the moment at which the section's context ends since the lease is
-// known to be lost: from then on the holder is on its way out. stop must be called before
-// the section's context is ended in the normal way.
+// onLoss calls lost when the section's context ends because the lease is lost. From then on the
+// holder writes no more. The caller must call stop before it ends the section's context in the
+// normal way.
 func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), purchase.ErrLockLost) {
@@ -109,7 +108,7 @@ func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	})
 }
 
-// Reset is purchase.Resetter.Reset: it frees the product's lock, of any holder.
+// Reset is purchase.Resetter.Reset: it frees the product's lock, for any holder.
 func (s *Locked) Reset(ctx context.Context, product string) error {
 	if r, ok := s.locker.(purchase.Resetter); ok {
 		return r.Reset(ctx, product)
@@ -117,7 +116,7 @@ func (s *Locked) Reset(ctx context.Context, product string) error {
 	return nil
 }
 
-// Close ends what the locker has running, if it has something.
+// Close closes the locker, if it can be closed.
 func (s *Locked) Close() error {
 	if c, ok := s.locker.(io.Closer); ok {
 		return c.Close()

@@ -7,12 +7,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// books alone read the stock and the records of a product from an engine, and check them.
+// books reads the stock and the records of a product from an engine, and checks them. No other code
+// of the suite reads them.
 type books struct {
 	engine *engine.Engine
 }
 
-// audited reads stock and records.
+// audited returns stock and records.
 func (w books) audited(tb testing.TB, name string) audit.Report {
 	tb.Helper()
 	report, err := audit.Read(tb.Context(), w.engine.DB, name)
@@ -22,7 +23,7 @@ func (w books) audited(tb testing.TB, name string) audit.Report {
 	return report
 }
 
-// mustHaveRecords fails unless so many sales are recorded, and the stock agrees.
+// mustHaveRecords fails the test unless that many sales are recorded and the stock agrees.
 func (w books) mustHaveRecords(tb testing.TB, name string, want int64) {
 	tb.Helper()
 	if got := w.audited(tb, name); got.Records != want || got.Drift != 0 {

@@ -11,8 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// waitBound: a buyer that cannot get on is answered in bounded time, and nothing
-// was sold to it.
+// waitBound: a buyer that cannot proceed is answered within its wait, and buys nothing.
 func waitBound(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	bound := 200 * time.Millisecond
@@ -22,7 +21,7 @@ func waitBound(tb testing.TB, w *world) {
 	shop := w.instance(bound, nil)
 	outcomes := make(chan error, 2)
 	before := int64(0)
-	if w.entry.WritesLater { // one that brings the stock to Redis: to admit the others it needs no database
+	if w.entry.WritesLater { // the first buyer brings the stock to Redis, so the database is not needed to admit the others
 		if _, err := shop.Buy(tb.Context(), order("apple", cap(outcomes), 1)); err != nil {
 			tb.Fatal(err)
 		}
@@ -49,12 +48,12 @@ func waitBound(tb testing.TB, w *world) {
 		case !errors.Is(err, gaveUp):
 			tb.Errorf("%v, want %v", err, gaveUp)
 		}
-		// The database gives up a row by itself after enginetest.Wait and a second.
+		// The database itself gives up a row after enginetest.Wait and a second.
 		if took := time.Since(start); took >= enginetest.Wait {
 			tb.Errorf("answered after %s; the wait bound is %s, and this was the database's", took, bound)
 		}
 		if !w.seesVictims() {
-			stuck.release() // SQLite's busy handler does not hear of a context, for the buyer inside
+			stuck.release() // SQLite's busy handler ignores the context of the buyer inside
 		}
 	}
 	stuck.release()
@@ -65,9 +64,9 @@ func waitBound(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", before+sold)
 }
 
-// cancelWhileWaiting: a buyer that hangs up in the line is sold nothing and leaves no
-// gap in it. An order that was admitted before is sold all the same where
-// Traits.WritesLater says so, and its buyer is answered unknown.
+// cancelWhileWaiting: a buyer that disconnects in the queue buys nothing and leaves no gap in the
+// queue. With Traits.WritesLater, an order that was admitted before is still sold, and its buyer is
+// answered unknown.
 func cancelWhileWaiting(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -77,10 +76,10 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	comesInside(tb, w, events, stuck)
 	ctx, hangUp := context.WithCancel(tb.Context())
 	behind := buyLater(ctx, shop, 2)
-	if w.entry.WaitsFor == lockstrategy.TheRow {
+	if w.entry.WaitsFor == lockstrategy.WaitRow {
 		stuck.waitForVictims(tb, 2)
 	} else {
-		events.expect(tb, lockstrategy.Waiting, "buyer-2") // it is admitted, if it is one to be admitted
+		events.expect(tb, lockstrategy.Waiting, "buyer-2") // it is admitted, if the strategy admits orders
 	}
 	hangUp()
 	mustHaveHungUp(tb, w, receive(tb, behind, "the buyer that hung up"))
@@ -94,13 +93,12 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 2+admitted(w))
 }
 
-// cancelWhileHolding: a buyer that hangs up inside the section is sold nothing, and
-// gives the lock back at once, not after the TTL.
+// cancelWhileHolding: a buyer that disconnects inside the section buys nothing. It gives the lock
+// back at once, not after the TTL.
 //
-// The row is locked until the buyer has hung up, so its context has ended before its
-// write can be made. MySQL's driver hears of that, and the buyer comes back while the
-// row is still locked. SQLite's busy handler does not: the buyer comes back when it
-// has the file, and then must not commit.
+// The row stays locked until the buyer has disconnected, so its context has ended before it can
+// write. MySQL's driver notices that, and the buyer returns while the row is still locked. SQLite's
+// busy handler does not: the buyer returns when it has the file, and then must not commit.
 func cancelWhileHolding(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -121,21 +119,21 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1+admitted(w))
 }
 
-// comesInside returns when buyer-1 has its turn, and on a database that shows it is in
-// front of the locked row.
+// comesInside returns when buyer-1 has its turn and, if the database can show that, waits for the
+// locked row.
 func comesInside(tb testing.TB, w *world, events *events, stuck *stuck) {
 	tb.Helper()
 	switch w.entry.WaitsFor {
-	case lockstrategy.ALock:
+	case lockstrategy.WaitLock:
 		events.expect(tb, lockstrategy.Acquired, "buyer-1")
-	case lockstrategy.AWorker:
+	case lockstrategy.WaitWorker:
 		events.expect(tb, lockstrategy.Waiting, "buyer-1")
 	}
 	stuck.waitForVictims(tb, 1)
 }
 
-// mustHaveHungUp fails unless err is the answer to a buyer that hung up before its
-// sale was written.
+// mustHaveHungUp fails unless err is the answer for a buyer that disconnected before its sale was
+// written.
 func mustHaveHungUp(tb testing.TB, w *world, err error) {
 	tb.Helper()
 	if !errors.Is(err, context.Canceled) {
@@ -146,7 +144,7 @@ func mustHaveHungUp(tb testing.TB, w *world, err error) {
 	}
 }
 
-// admitted is how many sales a buyer leaves behind that hung up after its order was
+// admitted returns how many sales a buyer leaves behind that disconnected after its order was
 // admitted.
 func admitted(w *world) int64 {
 	if w.entry.WritesLater {

@@ -12,13 +12,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// rounds is how often a broken strategy may get away before the suite says that it
-// does not catch it.
+// rounds is how often the suite repeats a check of a broken strategy before it reports that the
+// check does not catch it.
 const rounds = 50
 
-// caughtBy returns how a check must catch the strategy on this database.
+// caughtBy returns the message with which a check must catch the strategy on this database.
 func caughtBy(w *world, check string) (reason string, broken bool) {
-	if check == "MixedUnits" { // the crowd of TwoProcesses with other amounts
+	if check == "MixedUnits" { // the rush of TwoProcesses with other amounts
 		check = "TwoProcesses"
 	}
 	reason, broken = w.entry.CaughtBy[check]
@@ -29,7 +29,7 @@ func caughtBy(w *world, check string) (reason string, broken bool) {
 	return reason, broken
 }
 
-// mustCatch runs a check that must fail, and say why.
+// mustCatch runs a check that must fail with a given message.
 func mustCatch(t *testing.T, w *world, c check, reason string) {
 	t.Helper()
 	for range rounds {
@@ -45,7 +45,7 @@ func mustCatch(t *testing.T, w *world, c check, reason string) {
 	t.Errorf("%d times not caught; it must be: %s", rounds, reason)
 }
 
-// A probe is a testing.TB that keeps a failure to itself.
+// A probe is a testing.TB that records a failure instead of reporting it.
 type probe struct {
 	testing.TB
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ type probe struct {
 	said   []string
 }
 
-// run returns when f has, or has ended itself by a Fatal.
+// run returns when f has returned or has ended by a Fatal.
 func (p *probe) run(f func()) {
 	done := make(chan struct{})
 	go func() {

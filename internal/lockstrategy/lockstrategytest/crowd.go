@@ -13,7 +13,7 @@ import (
 )
 
 // crowd sends all buyers at once, spread over the instances, and counts the outcomes. The buyers
-// ask for sizes in turn.
+// ask for the sizes in turn.
 func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, sizes []int64) map[purchase.Outcome]int64 {
 	tb.Helper()
 	var (
@@ -39,8 +39,8 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, si
 	return count
 }
 
-// rush judges as `shop rush` does. The buyers ask for sizes in turn, which do not divide the stock
-// evenly. With several sizes, rush then sells the units that are left one by one.
+// rush judges as `shop rush` does. The buyers ask for the sizes in turn, which do not divide the
+// stock evenly. With several sizes, rush then sells the remaining units one by one.
 func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	const buyers, stocked = 60, 23
 	var shops []purchase.Strategy
@@ -52,7 +52,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	count := crowd(tb, shops, "apple", buyers, sizes)
 	w.settle(tb, "apple")
 	denied := count[purchase.SoldOut]
-	if len(sizes) > 1 { // a refusal may be right, or due to a counter that was too low: Traits.AdmitsFirst
+	if len(sizes) > 1 { // a refusal may be right, or come from a counter that was too low: Traits.AdmitsFirst
 		denied = w.sellRest(tb, shops[0], stocked, count)
 	}
 	report := w.audited(tb, "apple")
@@ -71,7 +71,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 }
 
-// sellRest sells single units until a buyer gets none, to most buyers at most. It adds the answers
+// sellRest sells single units until a buyer gets none, to at most most buyers. It adds the answers
 // to count, and returns the number of refusals: 0 or 1.
 func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
 	tb.Helper()
@@ -85,7 +85,7 @@ func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count 
 	return 0
 }
 
-// holders counts the buyers inside the section, by their lock events.
+// holders counts the buyers inside the section by their lock events.
 type holders struct {
 	mu            sync.Mutex
 	now, mostEver int

@@ -11,14 +11,13 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// events are the lock events that instances report. They are also a gate: the
-// strategy reports an event and waits for the observer, so a buyer can be held where
-// it has its lock and has not read the stock.
+// events records the lock events that instances report. It can also hold a buyer: a strategy that
+// reports an event waits for its observer. A held buyer has its lock and has not read the stock.
 type events struct {
 	seen chan lockstrategy.Event
 
 	mu   sync.Mutex
-	held map[string]chan struct{} // by purchaser; closed when the buyer may go on
+	held map[string]chan struct{} // by purchaser; closed when the buyer may continue
 }
 
 func newEvents() *events {
@@ -39,8 +38,8 @@ func (e *events) observe(_ context.Context, event lockstrategy.Event) {
 	}
 }
 
-// hold keeps a buyer that acquires the lock from going on, until letGo, which may be
-// called twice, or the end of the test.
+// hold stops a buyer that acquires the lock until letGo or the end of the test. letGo may be called
+// twice.
 func (e *events) hold(tb testing.TB, purchaser string) (letGo func()) {
 	gate := make(chan struct{})
 	e.mu.Lock()
@@ -51,7 +50,7 @@ func (e *events) hold(tb testing.TB, purchaser string) (letGo func()) {
 	return letGo
 }
 
-// expect reads events until the wanted one comes.
+// expect reads events until the wanted one arrives.
 func (e *events) expect(tb testing.TB, kind lockstrategy.EventKind, purchaser string) {
 	tb.Helper()
 	deadline := time.After(stepTimeout)
@@ -67,7 +66,7 @@ func (e *events) expect(tb testing.TB, kind lockstrategy.EventKind, purchaser st
 	}
 }
 
-// had reports whether an event of that kind is among those that have come.
+// had reports whether an event of that kind has arrived.
 func (e *events) had(kind lockstrategy.EventKind) bool {
 	for {
 		select {
@@ -81,8 +80,8 @@ func (e *events) had(kind lockstrategy.EventKind) bool {
 	}
 }
 
-// cameIn reports whether buyer-3, who must be held, was granted the lock. Else its Buy
-// must return busy.
+// cameIn reports whether buyer-3, which must be held, got the lock. If it did not, its Buy must
+// return busy.
 func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	tb.Helper()
 	deadline := time.After(stepTimeout)
@@ -103,7 +102,7 @@ func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	}
 }
 
-// receive fails the test when no answer comes.
+// receive fails the test if no answer arrives.
 func receive(tb testing.TB, answer <-chan error, buyer string) error {
 	tb.Helper()
 	select {

@@ -16,10 +16,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// later is a clock on which every lease of now has run out.
+// later is a clock on which every current lease has expired.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// expireAll lets the time of every lease run out. What has no TTL stays.
+// expireAll makes every lease expire. A lock without a TTL remains.
 func expireAll(tb testing.TB, w *world) {
 	tb.Helper()
 	if !w.onRedis() {
@@ -55,7 +55,7 @@ func expireAllOf(tb testing.TB, node redis.UniversalClient) error {
 	return nil
 }
 
-// forget makes the lock's server forget the lock on apples.
+// forget makes the lock's server lose the lock on apples.
 func forget(tb testing.TB, w *world) {
 	tb.Helper()
 	if err := w.instance(stepTimeout, nil).(purchase.Resetter).Reset(tb.Context(), "apple"); err != nil {
@@ -63,8 +63,8 @@ func forget(tb testing.TB, w *world) {
 	}
 }
 
-// holderCrash: the holder dies, and what it held is free when its lease has run
-// out. A holder that asks for the TTL in a command of its own dies before it.
+// holderCrash: after the holder crashes, its lock is free once the lease has expired. If the
+// strategy sets the TTL with a second command, the holder crashes before that command.
 func holderCrash(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -92,7 +92,7 @@ func holderCrash(tb testing.TB, w *world) {
 	survivor := w.deps(tb, &process{})
 	survivor.Now = later
 	if w.entry.CaughtBy["HolderCrash"] != "" {
-		survivor.Settings.Wait = 300 * time.Millisecond // it will not get in, however long it waits
+		survivor.Settings.Wait = 300 * time.Millisecond // it will never get in
 	}
 	if _, err := w.build(survivor).Buy(tb.Context(), order("apple", 2, 1)); err != nil {
 		tb.Errorf("locked for ever: the next buyer, when all leases have run out: %v", err)
@@ -101,8 +101,8 @@ func holderCrash(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// expiredLease: the lease runs out while its holder is inside. Two sell at once,
-// unless the late one is refused.
+// expiredLease: the lease expires while its holder is inside. Two buyers sell at once, unless the
+// late one is refused.
 func expiredLease(tb testing.TB, w *world) {
 	events := newEvents()
 	d := onengine.Deps(w.engine)
@@ -111,11 +111,11 @@ func expiredLease(tb testing.TB, w *world) {
 	stuck := w.keepRowLocked(tb, "apple")
 	first := buyLater(tb.Context(), w.build(d), 1)
 	events.expect(tb, lockstrategy.Acquired, "buyer-1")
-	stuck.waitForVictims(tb, 1) // it has read, and is about to write
+	stuck.waitForVictims(tb, 1) // it has read the stock and is about to write
 	expireAll(tb, w)
 	d.Now = later
 	if !w.entry.Leased {
-		stuck.release() // nothing runs out: the second waits for the first
+		stuck.release() // nothing expires: the second buyer waits for the first
 	}
 	second := buyLater(tb.Context(), w.build(d), 2)
 	events.expect(tb, lockstrategy.Acquired, "buyer-2")
@@ -137,9 +137,8 @@ func expiredLease(tb testing.TB, w *world) {
 	}
 }
 
-// lostLease: when the lock's server forgets, a second buyer comes in beside the
-// first. The first one's release must leave the second one's lock alone, and must
-// notice the loss.
+// lostLease: when the lock's server loses the lock, a second buyer enters while the first is
+// inside. The first one's release must leave the second one's lock alone, and must notice the loss.
 func lostLease(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -162,7 +161,7 @@ func lostLease(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// releaseRace: at the very command that frees the lock, the lock is another's.
+// releaseRace: when the command arrives that frees the lock, another holder has the lock.
 func releaseRace(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -197,13 +196,13 @@ func releaseRace(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// thirdStaysOut fails when a third buyer gets in beside the second, who has the lock
-// and is held before its read.
+// thirdStaysOut fails if a third buyer enters while the second has the lock and is held before its
+// read.
 func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), second <-chan error) {
 	tb.Helper()
 	ctx, goHome := context.WithCancel(tb.Context())
 	defer goHome()
-	letThirdGo := events.hold(tb, "buyer-3") // else it could have sold before its event is read
+	letThirdGo := events.hold(tb, "buyer-3") // otherwise it could have sold before the test reads its event
 	third := buyLater(ctx, w.instance(300*time.Millisecond, events.observe), 3)
 	if events.cameIn(tb, third) {
 		tb.Error("the first one's release freed the second one's lock")

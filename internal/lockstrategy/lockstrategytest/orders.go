@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// invalid returns orders that no strategy may sell, by their mistake.
+// invalid returns orders that no strategy may sell, by their error.
 func invalid() map[string]purchase.Order {
 	o := order("apple", 9, 1)
 	wrong := map[string]purchase.Order{}
@@ -39,8 +39,8 @@ func lacksOrder(w *world) string {
 	return ""
 }
 
-// badOrderAlone: an order that cannot be sold fails alone. The orders that wait with it, and may
-// share its transaction, are sold.
+// badOrderAlone: an order that cannot be sold fails alone. Other orders that wait at the same time,
+// and may share its transaction, are sold.
 func badOrderAlone(tb testing.TB, w *world) {
 	const good = 3
 	wrong := invalid()
@@ -84,8 +84,9 @@ func badOrderAlone(tb testing.TB, w *world) {
 	w.mustBe(tb, "beside orders that cannot be sold", audit.Report{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
 }
 
-// keyOfOneOrder: of different orders that come at once under one key, through two processes, the
-// shop sells one. Each request of that order gets its one receipt, and all others ErrKeyReused.
+// keyOfOneOrder: different orders arrive at once under one key, through two processes. The shop
+// sells one of them. Every request of that order gets the same receipt, and all other requests get
+// ErrKeyReused.
 func keyOfOneOrder(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 40)
 	shops := w.idempotent()
@@ -117,8 +118,8 @@ func keyOfOneOrder(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// idempotent returns two processes that look keys up. With Traits.AdmitsFirst both are one process:
-// a second one may answer sold out to a repeated order.
+// idempotent returns two processes that look up keys. With Traits.AdmitsFirst both are the same
+// process, since a second one may answer sold out to a repeated order.
 func (w *world) idempotent() (shops [2]*purchase.Idempotent) {
 	for i := range shops {
 		shops[i] = purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB)

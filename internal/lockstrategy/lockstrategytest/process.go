@@ -14,18 +14,17 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// errDead is what a process that has died hears: its commands never arrive at Redis.
+// errDead is the error in a process that has died: its commands never arrive at Redis.
 var errDead = errors.New("the process is dead")
 
-// A process has connections to Redis of its own: it can die, at a command or
-// between two.
+// A process has its own connections to Redis. It can die at a command, or between two commands.
 type process struct {
 	dead   atomic.Bool
-	before func(ctx context.Context, command string) // may be nil; called at each command's gate
+	before func(ctx context.Context, command string) // may be nil; called before each command
 }
 
-// deps are the engine's, with Redis behind the process's gate. The embedded and
-// the real Redis are reached by connections of the process's own.
+// deps returns the engine's connections, except that Redis is reached through the process's gate.
+// The process has its own connections to the embedded or the real Redis.
 func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
 	d := onengine.Deps(w.engine)
 	d.Settings.Wait, d.Settings.LeaseTTL = stepTimeout, longLease
@@ -43,7 +42,7 @@ func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
 	return d
 }
 
-// another is a client of the same servers, with connections of its own.
+// another returns a client of the same servers with its own connections.
 func another(c redis.UniversalClient) redis.UniversalClient {
 	if cluster, ok := c.(*redis.ClusterClient); ok {
 		options := *cluster.Options()

@@ -10,17 +10,17 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// restockWithUnitsLeft: a restock removes the units that are left, wherever the strategy keeps
-// them: divided among rows, copied to another server, or remembered by either process.
+// restockWithUnitsLeft: a restock removes the remaining units, wherever the strategy keeps them:
+// divided among rows, copied to another server, or in the memory of either process.
 func restockWithUnitsLeft(tb testing.TB, w *world) {
 	shops := []purchase.Strategy{w.instance(stepTimeout, nil), w.instance(stepTimeout, nil)}
 	w.stock(tb, "apple", 11)
-	for i, units := range []int64{1, 3, 2} { // 5 are left
+	for i, units := range []int64{1, 3, 2} { // 5 units remain
 		if _, err := shops[i%2].Buy(tb.Context(), order("apple", i, units)); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	for round, stocked := range []int64{7, 2, 0} { // more than are left, fewer, and none
+	for round, stocked := range []int64{7, 2, 0} { // more units than remain, fewer, and none
 		if err := w.restock(tb.Context(), shops[round%2], "apple", stocked); err != nil {
 			tb.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 			if _, err := shop.Buy(tb.Context(), order("apple", 10, 4)); err != nil {
 				tb.Errorf("4 of 7 units: %v", err)
 			}
-			continue // with 3 left
+			continue // 3 units remain
 		}
 		if _, err := shop.Buy(tb.Context(), order("apple", 10, stocked+1)); !errors.Is(err, purchase.ErrSoldOut) {
 			tb.Errorf("%d of %d units: %v, want ErrSoldOut", stocked+1, stocked, err)
@@ -81,7 +81,8 @@ func restockWhileHolding(tb testing.TB, w *world) {
 	}
 }
 
-// counter returns the counter of one process, at which buyers buy from shop and restocks wait for them.
+// counter returns the counter of one process. Buyers buy from shop through it, and restocks wait
+// for them.
 func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	return &purchase.Counter{
 		Strategies: map[string]purchase.Strategy{w.entry.Name: shop}, Wait: stepTimeout, Seats: make(chan struct{}, 8),
@@ -95,7 +96,7 @@ type entrance struct {
 	come chan struct{}
 }
 
-// Buy calls Buy of the strategy after it has closed come.
+// Buy closes come and calls the strategy's Buy.
 func (e *entrance) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	close(e.come)
 	return e.Strategy.Buy(ctx, o)

@@ -2,8 +2,8 @@ package lockstrategytest
 
 import "github.com/oversell/oversell/internal/engine/dialect"
 
-// lockRow are the statements that open a transaction and lock a product's row; where
-// there are no row locks they lock the file.
+// lockRow returns the statements that open a transaction and lock a product's row. On a database
+// without row locks they lock the file.
 func lockRow(d dialect.Dialect, product string) []string {
 	if !d.RowLocks {
 		return []string{"BEGIN IMMEDIATE"}

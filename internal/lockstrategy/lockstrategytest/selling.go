@@ -30,7 +30,7 @@ func soldOutAtZero(tb testing.TB, w *world) {
 	}
 }
 
-// severalUnits: an order is sold whole or not at all.
+// severalUnits: an order is sold completely or not at all.
 func severalUnits(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 10)
 	shop := w.instance(stepTimeout, nil)
@@ -50,7 +50,7 @@ func severalUnits(tb testing.TB, w *world) {
 	}
 }
 
-// productsApart: products have nothing to do with each other, whatever their names.
+// productsApart: products do not affect each other, whatever their names.
 func productsApart(tb testing.TB, w *world) {
 	shop := w.instance(crowdWait, nil)
 	names := []string{"apple", "Apple", "pear {x}"}
@@ -111,8 +111,8 @@ func errorInside(tb testing.TB, w *world) {
 	}
 }
 
-// idempotentRetry: eight requests under one key are one sale and one answer,
-// even for the last unit, and through two processes.
+// idempotentRetry: eight requests under one key, through two processes, are one sale and one
+// answer, even for the last unit.
 func idempotentRetry(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	shops := w.idempotent()

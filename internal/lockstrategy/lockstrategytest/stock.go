@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// stockCrash: a buyer dies after it was admitted. Its unit is sold, or can be.
+// stockCrash: a buyer crashes after its admission. Its unit is sold, or can still be bought.
 func stockCrash(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	dying := &process{}
 	dying.before = func(_ context.Context, command string) {
-		if command == "incrby" { // what the dying process would still put back
+		if command == "incrby" { // units that the dying process would still put back
 			dying.dead.Store(true)
 		}
 	}
@@ -27,7 +27,7 @@ func stockCrash(tb testing.TB, w *world) {
 	first := buyLater(ctx, w.build(w.deps(tb, dying)), 1)
 	for deadline := time.Now().Add(stepTimeout); inRedis(tb, w) != "0"; {
 		if time.Now().After(deadline) {
-			tb.Fatal("nobody was admitted")
+			tb.Fatal("no buyer was admitted")
 		}
 	}
 	dying.dead.Store(true)
@@ -39,14 +39,14 @@ func stockCrash(tb testing.TB, w *world) {
 	w.settle(tb, "apple")
 	got := w.audited(tb, "apple")
 	if got.Leftover > 0 && errors.Is(err, purchase.ErrSoldOut) {
-		tb.Errorf("%d left that nobody can buy", got.Leftover)
+		tb.Errorf("%d left that no buyer can buy", got.Leftover)
 	}
 	if got.Drift != 0 || got.Oversold != 0 {
 		tb.Errorf("stock and records %+v", got)
 	}
 }
 
-// inRedis is the stock that Redis has of apples.
+// inRedis returns the stock of apples in Redis.
 func inRedis(tb testing.TB, w *world) string {
 	tb.Helper()
 	var stock string
@@ -63,7 +63,7 @@ func inRedis(tb testing.TB, w *world) string {
 	return stock
 }
 
-// stockForgotten: Redis forgets while a buyer is between admission and write.
+// stockForgotten: Redis loses its data while a buyer is between admission and write.
 func stockForgotten(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	stuck := w.keepRowLocked(tb, "apple")

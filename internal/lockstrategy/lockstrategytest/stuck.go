@@ -11,16 +11,15 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// stuck keeps a product's row locked, so that a buyer inside the critical section
-// stays there.
+// stuck keeps a product's row locked, so that a buyer inside the critical section stays there.
 type stuck struct {
 	release func() // may be called twice
 	db      *gorm.DB
 	dialect dialect.Dialect
 }
 
-// keepRowLocked locks the row from a connection of its own until release; on
-// SQLite, which has no row locks, it takes the file's write lock.
+// keepRowLocked locks the row from its own connection until release. On SQLite, which has no row
+// locks, it takes the file's write lock.
 func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	tb.Helper()
 	db, err := w.engine.DB.DB()
@@ -47,9 +46,8 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	return s
 }
 
-// waitForVictims returns when so many statements wait for the row. A database that does
-// not show them is not asked: what a test proves there must hold wherever the buyer
-// stands.
+// waitForVictims returns when that many statements wait for the row. It returns at once if the
+// database does not show them: the test's claim must hold wherever the buyer is then.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
 	if s.dialect.RowWaits == "" {

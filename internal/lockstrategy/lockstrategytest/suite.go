@@ -1,11 +1,10 @@
-// Package lockstrategytest is the one suite for every strategy. Each of its tests
-// says what a sound strategy keeps. A broken strategy passes all of them but those
-// that must catch it: there it must fail, for the reason that its entry gives.
+// Package lockstrategytest is the test suite for all strategies. Each of its tests states one
+// property of a correct strategy. A broken strategy passes all tests except those that must catch
+// it, and fails these with the message that its entry gives.
 //
-// It runs the shipped code on real connections. Nothing is decided by a sleep:
-// buyers are put in their places by a row that the test keeps locked, by the lock
-// events that the strategy itself reports, and by gates in front of a buyer's
-// Redis commands. Time passes when the test says so.
+// The suite runs the shipped code on real connections. No sleep decides a result. A row that the
+// test keeps locked, the lock events of the strategy, and gates before a buyer's Redis commands put
+// the buyers in their places. The test decides when time passes.
 package lockstrategytest
 
 import (
@@ -18,23 +17,23 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// crowdWait is a wait bound that no crowd of this suite reaches, on the slowest
-// machine: what a crowd shows must not hang on the clock.
+// crowdWait is a wait that no rush of this suite reaches, even on the slowest machine: results must
+// not depend on the clock.
 const crowdWait = 2 * time.Minute
 
-// stepTimeout bounds every step that must come at once.
+// stepTimeout limits every step that must come at once.
 const stepTimeout = time.Minute
 
-// A check fails tb when the strategy is not sound.
+// A check fails tb if the strategy is not correct.
 type check struct {
 	name string
 	run  func(tb testing.TB, w *world)
-	// lacks says what the strategy or the engine has not that the check is about;
-	// "" when it applies, nil when it always does.
+	// lacks says what the check needs and the strategy or the engine does not have; "" if the
+	// check applies. Nil means that it always applies.
 	lacks func(w *world) string
 }
 
-// checks in the order in which they run.
+// checks lists the checks in the order in which they run.
 func checks() []check {
 	return []check{
 		{"Rush", func(tb testing.TB, w *world) { rush(tb, w, 1, 1) }, nil},
@@ -63,12 +62,12 @@ func checks() []check {
 }
 
 // Exercise runs the suite on one entry. open returns servers that belong to the test. All checks
-// share one engine, since each restocks its product; a check that must fail gets its own. The
-// checks in entry.CaughtBy must fail as described there; all others must pass. Exercise skips a
-// check that does not apply, with the reason.
+// share one engine, since each of them restocks its product; a check that must fail gets its own.
+// The checks in entry.CaughtBy must fail as described there, and all others must pass. Exercise
+// skips a check that does not apply, with the reason.
 //
-// Exercise does not look for leaked goroutines: several entries may run at once.
-// NoLeaks around them does.
+// Exercise does not look for leaked goroutines, since several entries may run at once. NoLeaks
+// around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
 	asked := &world{books: books{open(t)}, entry: entry} // for lacks
 	t.Cleanup(asked.close)
@@ -87,7 +86,7 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 			w := &world{books: asked.books, entry: entry}
 			t.Cleanup(w.close)
 			if reason, broken := caughtBy(w, c.name); broken {
-				w.engine = open(t) // it may leave locks and buyers behind
+				w.engine = open(t) // the check may leave locks and buyers behind
 				mustCatch(t, w, c, reason)
 				return
 			}
@@ -99,8 +98,8 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 	}
 }
 
-// NoLeaks fails the test when goroutines that run at its end did not run at this call.
-// Parallel subtests have ended by then.
+// NoLeaks fails the test if goroutines run at its end that did not run at this call. Parallel
+// subtests have ended by then.
 func NoLeaks(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })

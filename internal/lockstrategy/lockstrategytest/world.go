@@ -15,11 +15,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// longLease is a TTL that no lease of this suite reaches by itself; redsync gives a
-// node 5 % of it to answer.
+// longLease is a TTL that no lease of this suite reaches by itself. redsync gives a node 5 % of it
+// to answer.
 const longLease = 2 * time.Minute
 
-// world is one engine with the strategy under test.
+// world is an engine with the strategy under test.
 type world struct {
 	books
 	entry lockstrategy.Entry
@@ -28,8 +28,8 @@ type world struct {
 	closers []io.Closer
 }
 
-// instance builds the strategy anew: as far from another instance as a second
-// process on the same servers is. observe may be nil.
+// instance builds a new instance of the strategy. Two instances share no more than two processes on
+// the same servers do. observe may be nil.
 func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purchase.Strategy {
 	d := onengine.Deps(w.engine)
 	d.Settings.Wait, d.Settings.LeaseTTL = wait, longLease
@@ -37,7 +37,7 @@ func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purc
 	return w.build(d)
 }
 
-// build makes an instance that ends with the test.
+// build returns an instance that ends with the test.
 func (w *world) build(d lockstrategy.Deps) purchase.Strategy {
 	s := w.entry.New(d)
 	if c, ok := s.(io.Closer); ok {
@@ -56,7 +56,7 @@ func (w *world) close() {
 	}
 }
 
-// stock restocks a product through a new instance, as a shop does that has just started.
+// stock restocks a product through a new instance, as a newly started shop does.
 func (w *world) stock(tb testing.TB, name string, units int64) {
 	tb.Helper()
 	if err := w.restock(tb.Context(), w.instance(stepTimeout, nil), name, units); err != nil {
@@ -64,7 +64,8 @@ func (w *world) stock(tb testing.TB, name string, units int64) {
 	}
 }
 
-// restock restocks a product through shop, with the state that shop keeps outside the database.
+// restock restocks a product through shop, including the state that shop keeps outside the
+// database.
 func (w *world) restock(ctx context.Context, shop purchase.Strategy, name string, units int64) error {
 	var kept []purchase.Resetter
 	if r, ok := shop.(purchase.Resetter); ok {
@@ -73,7 +74,7 @@ func (w *world) restock(ctx context.Context, shop purchase.Strategy, name string
 	return purchase.Restock(ctx, w.engine.DB, kept, name, units)
 }
 
-// settle writes what the strategy has admitted and not written yet.
+// settle writes the orders that the strategy has admitted and not written yet.
 func (w *world) settle(tb testing.TB, name string) {
 	tb.Helper()
 	if d, ok := w.instance(stepTimeout, nil).(interface {
@@ -99,7 +100,7 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 	return answer
 }
 
-// What a check may need of the strategy or the engine.
+// Requirements of a check on the strategy or the engine.
 
 // seesVictims reports whether this database shows the statements that wait for a row.
 func (w *world) seesVictims() bool { return dialect.Of(w.engine.DB).RowWaits != "" }
@@ -125,7 +126,7 @@ func lacksLeaseAndVictims(w *world) string {
 	return lacksVictims(w)
 }
 
-// lacksRedisLease: the suite can put a gate before the clients of Redis alone.
+// lacksRedisLease: the suite can put a gate only before clients of Redis.
 func lacksRedisLease(w *world) string {
 	if why := lacksLease(w); why != "" {
 		return why

@@ -15,11 +15,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// BatchSize is how many orders one transaction writes, at most.
+// BatchSize is the maximum number of orders that one transaction writes.
 const BatchSize = 500
 
-// moveBatch moves the oldest orders to the database, answers the buyers that wait
-// here, and returns how many orders it has found.
+// moveBatch moves the oldest orders to the database, answers the buyers that wait in this process,
+// and returns how many orders it found.
 func (m *Mover) moveBatch(ctx context.Context, product string) (found int, _ error) {
 	if err := m.moving.Acquire(ctx, 1); err != nil {
 		return 0, fmt.Errorf("wait for the end of a restock: %w", context.Cause(ctx))
@@ -68,19 +68,19 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 		o.receipt.Amount, err = strconv.ParseInt(text("units"), 10, 64)
 	}
 	called, wrong := strconv.ParseInt(text("called"), 10, 64)
-	// Fewer than no units would be put back into the stock, under the record of a sale.
+	// A negative amount would put units back into the stock, under the record of a sale.
 	if o.called = time.UnixMicro(called); err != nil || wrong != nil || o.receipt.Amount < 0 {
 		return o, fmt.Errorf("entry %s of the stream of %q is not this shop's: %v", entry.ID, product, entry.Values)
 	}
 	return o, nil
 }
 
-// state is what the database says of a product at one moment.
+// state is what the database says about a product at one moment.
 type state struct {
-	last  entryID                     // it has decided on this entry and all before it
-	entry string                      // last, as Redis writes it
+	last  entryID                     // the database has decided on this entry and all earlier ones
+	entry string                      // last, in the notation of Redis
 	left  int64                       // units
-	sold  map[string]purchase.Receipt // by key, of the orders that were asked about
+	sold  map[string]purchase.Receipt // by key, of the orders that were looked up
 }
 
 func stateOf(p product.Product) (d state, err error) {
@@ -91,10 +91,10 @@ func stateOf(p product.Product) (d state, err error) {
 	return d, nil
 }
 
-// write decides on the orders that the database has not seen, in the order in
-// which they were admitted, and sees of the others whether they were sold.
+// write decides on the orders that the database has not seen, in the order of their admission, and
+// finds out whether each of the others was sold.
 func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d state, _ error) {
-	if len(orders) == 0 { // another process may have written them: this one need not stand in line for the row
+	if len(orders) == 0 { // another process may have written them, so this one need not wait for the row
 		p, err := product.ByName(m.deps.DB.WithContext(ctx), name)
 		if err != nil {
 			return d, purchase.DatabaseError(ctx, "read the stock", err)
@@ -102,8 +102,9 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		if d, err = stateOf(p); err != nil || len(m.decided(name, d.last)) == 0 {
 			return d, err
 		}
-		// It has, for buyers of this one. What they are answered must outlive the
-		// database, so it is read again in a transaction that writes.
+		// The database has decided on all of them, and buyers of this process wait. Their answers
+		// must survive a crash of the database, so they are read again in a transaction that
+		// writes.
 	}
 	err := purchase.InLockingTx(ctx, m.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, name)
@@ -133,18 +134,18 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 	return d, err
 }
 
-// decide sells to the orders that come after the last one, while units are left, and
-// marks those that the database has sold. It returns the new sales with their keys.
+// decide sells to the orders after the last decided entry, while units are left, and marks the
+// orders that were sold. It returns the new sales with their keys.
 func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Receipt, keys []string) {
 	for i := range orders {
 		o := &orders[i]
 		_, recorded := d.sold[o.key]
-		if !o.id.after(d.last) { // decided before, and not taken out of the stream
+		if !o.id.after(d.last) { // decided before, but still in the stream
 			o.sold = recorded
 			continue
 		}
 		d.last, d.entry = o.id, o.entry
-		if recorded || o.receipt.Amount > d.left { // the last word
+		if recorded || o.receipt.Amount > d.left { // the database decides
 			continue
 		}
 		d.left -= o.receipt.Amount
@@ -156,10 +157,9 @@ func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Rece
 	return sales, keys
 }
 
-// answerDecided answers the buyers of this process whose entry the database has decided
-// on, in this batch or in one of another process. d was read in a transaction that
-// has written and is committed: what another process wrote before is on the disk
-// then, too.
+// answerDecided answers the buyers of this process whose entry the database has decided on, in this
+// batch or in a batch of another process. d was read in a transaction that has written and is
+// committed, so earlier writes of other processes are on disk too.
 func (m *Mover) answerDecided(ctx context.Context, product string, d state) error {
 	decided := m.decided(product, d.last)
 	var elsewhere []string
@@ -176,7 +176,7 @@ func (m *Mover) answerDecided(ctx context.Context, product string, d state) erro
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range decided {
-		if _, waits := m.waiting[product][w]; waits { // else it has left, or another batch has answered it
+		if _, waits := m.waiting[product][w]; waits { // otherwise it has left, or another batch has answered it
 			w.answer <- d.answer(w)
 			delete(m.waiting[product], w)
 		}
@@ -184,8 +184,7 @@ func (m *Mover) answerDecided(ctx context.Context, product string, d state) erro
 	return nil
 }
 
-// decided are the buyers of this process that wait for an entry that is last, or
-// came before it.
+// decided returns the buyers of this process that wait for entries up to last.
 func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,9 +196,8 @@ func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	return decided
 }
 
-// answer is that of a buyer on whose entry the database has decided. Sold out
-// is answered only when it is true: an entry without a record may also be
-// one that Redis has forgotten.
+// answer returns the answer for a buyer on whose entry the database has decided. It says sold out
+// only if that is true: an entry without a record may also be one that Redis has lost.
 func (d state) answer(w *Waiter) Answer {
 	o := w.order
 	receipt, sold := d.sold[o.IdempotencyKey]
@@ -214,8 +212,7 @@ func (d state) answer(w *Waiter) Answer {
 	return Answer{Err: fmt.Errorf("%w: the database is past entry %s and has no record of it; Redis has forgotten the order", purchase.ErrUnknownOutcome, w.entry)}
 }
 
-// remove takes the entries out of the stream, and says which units of theirs
-// were not sold.
+// remove takes the entries out of the stream, and tells Redis which of their units were not sold.
 func (m *Mover) remove(ctx context.Context, product string, orders []admitted) error {
 	args := make([]any, 0, 1+3*len(orders))
 	args = append(args, product)

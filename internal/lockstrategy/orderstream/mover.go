@@ -13,30 +13,27 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// everybody is more than there are batches at once.
+// everybody exceeds the number of batches that run at once.
 const everybody = 1 << 30
 
-// moverPause is how long a mover waits when it has found nothing that its buyers
-// wait for, or the database was not there.
+// moverPause is how long a mover waits after it found no order of its buyers, or no database.
 const moverPause = 10 * time.Millisecond
 
-// A Mover moves the orders of one strategy to the database, for the buyers of this
-// process that wait for them and for those of processes that have crashed. Movers of
-// several processes take turns at the product's row, whose lock each holds for its
-// batch. It is safe for concurrent use.
+// A Mover moves the orders of one strategy to the database. It serves the buyers of this process,
+// and orders left behind by crashed processes. Movers of several processes take turns: each locks
+// the product's row for its batch. It is safe for concurrent use.
 type Mover struct {
 	Keys
 	deps   deps.Deps
 	settle *redis.Script
 
-	moving *semaphore.Weighted // of weight everybody; each batch has 1 of it, a restock all
+	moving *semaphore.Weighted // of weight everybody; a batch takes 1 of it, a restock takes all
 
 	mu      sync.Mutex
-	waiting map[string]waiters // by product; there while a goroutine moves its orders
+	waiting map[string]waiters // by product; an entry exists while a goroutine moves its orders
 }
 
-// NewMover makes the mover of the named strategy. It runs nothing before Await, Work
-// or Drain.
+// NewMover returns the mover of the named strategy. It runs nothing before Await, Work or Drain.
 func NewMover(d deps.Deps, strategy string) *Mover {
 	return &Mover{
 		Keys: Keys{strategy}, deps: d, settle: redis.NewScript(Settle),
@@ -44,7 +41,7 @@ func NewMover(d deps.Deps, strategy string) *Mover {
 	}
 }
 
-// An Answer is what a buyer gets whose order the database has decided on.
+// An Answer is the result for a buyer whose order the database has decided on.
 type Answer struct {
 	Receipt purchase.Receipt
 	Err     error
@@ -59,12 +56,12 @@ type Waiter struct {
 	answer chan<- Answer
 }
 
-// waiters of one product. While there are any a goroutine moves the product's
-// orders.
+// waiters holds the waiting buyers of one product. While there are any, a goroutine moves the
+// product's orders.
 type waiters map[*Waiter]struct{}
 
-// Await says where the answer for an entry will be, and starts a goroutine that moves
-// the product's orders if none does.
+// Await returns where the answer for an entry will arrive, and starts a goroutine that moves the
+// product's orders unless one is running.
 func (m *Mover) Await(o purchase.Order, entry string) *Waiter {
 	answer := make(chan Answer, 1)
 	w := &Waiter{Answer: answer, order: o, entry: entry, answer: answer}
@@ -78,14 +75,14 @@ func (m *Mover) Await(o purchase.Order, entry string) *Waiter {
 	return w
 }
 
-// Leave forgets a buyer that has given up. Its order is moved all the same.
+// Leave removes a buyer that has given up. Its order is moved all the same.
 func (m *Mover) Leave(w *Waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.waiting[w.order.Product], w)
 }
 
-// move runs until nobody waits.
+// move runs until no buyer waits.
 func (m *Mover) move(product string) {
 	for m.awaited(product) {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*m.deps.Settings.Wait)
@@ -97,7 +94,7 @@ func (m *Mover) move(product string) {
 	}
 }
 
-// awaited ends the mover's goroutine when nobody waits for it.
+// awaited reports whether a buyer waits. If none does, it ends the mover's goroutine.
 func (m *Mover) awaited(product string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,13 +112,13 @@ func (m *Mover) moves(product string) bool {
 	return m.waiting[product] != nil
 }
 
-// Work moves the orders that nobody waits for any more, of buyers that have given
-// up and of shops that have crashed: now, and then once a second until ctx ends.
+// Work moves the orders for which no buyer waits any more, because the buyer gave up or the shop
+// crashed: now, and then once a second until ctx ends.
 func (m *Mover) Work(ctx context.Context) {
 	for {
 		for _, name := range m.ordered(ctx) {
-			if !m.moves(name) { // else two would read the same orders, and one do so for nothing
-				_ = m.Drain(ctx, name) // what failed now is tried again in a second
+			if !m.moves(name) { // otherwise both would read the same orders, one of them for nothing
+				_ = m.Drain(ctx, name) // a failed attempt is repeated in a second
 			}
 		}
 		select {
@@ -132,7 +129,7 @@ func (m *Mover) Work(ctx context.Context) {
 	}
 }
 
-// ordered are the products that have orders, of the parts that answer.
+// ordered returns the products that have orders, from the parts that answer.
 func (m *Mover) ordered(ctx context.Context) (products []string) {
 	sets := make([]*redis.StringSliceCmd, Parts)
 	_, _ = m.deps.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -160,8 +157,8 @@ func (m *Mover) Drain(ctx context.Context, product string) error {
 	}
 }
 
-// Forget drops the product's stock and its orders in Redis. It waits for the batches
-// of this process: an order from before a restock must not be sold after it.
+// Forget drops the product's stock and its orders in Redis. It waits for the batches of this
+// process: no order from before a restock may be sold after it.
 func (m *Mover) Forget(ctx context.Context, product string) error {
 	if err := m.moving.Acquire(ctx, everybody); err != nil {
 		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))

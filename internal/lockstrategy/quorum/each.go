@@ -9,9 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// Each calls ask for each of the nodes at once, within deps.ReleaseTimeout. It returns nil if a
-// majority did what it was asked: a key that is left on the others runs out, and has no
-// majority until then.
+// Each calls ask for all nodes at once, within deps.ReleaseTimeout. It returns nil if a majority
+// succeeded. A key that remains on the other nodes expires, and has no majority until then.
 func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
 	defer cancel()

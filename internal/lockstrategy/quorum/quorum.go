@@ -1,9 +1,8 @@
-// Package quorum is N independent Redis nodes of which a majority decides.
+// Package quorum has N independent Redis nodes of which a majority decides.
 //
-// A node that did not answer in time is left out for a while, so that one silent node
-// does not cost every buyer a time-out. Left out counts as down, and a majority of
-// all nodes is needed as ever. Nobody is left out when more than a minority is
-// silent, since nobody could buy then.
+// A node that did not answer in time is skipped for a while, so that one silent node does not cost
+// every buyer a timeout. A skipped node counts as down, and a majority of all nodes is still
+// needed. If more than a minority is silent, no node is skipped, since no buyer could buy then.
 package quorum
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// Majority is nil when at most a minority of the nodes failed to do what was asked
-// of them. errs has an answer of each node, nil or not.
+// Majority returns nil if at most a minority of the nodes failed. errs has the result of each node,
+// nil or not.
 func Majority(nodes int, errs []error) error {
 	failed := 0
 	for _, err := range errs {
@@ -35,25 +34,24 @@ func Majority(nodes int, errs []error) error {
 	return deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", failed, nodes, errors.Join(errs...)))
 }
 
-// errLeftOut is of a node that has not answered lately and is not asked again yet.
+// errLeftOut is the error of a node that has not answered lately and is not asked again yet.
 var errLeftOut = errors.New("did not answer lately and is left out")
 
-// A node is one node's pool of connections. redsync waits until every
-// node has answered, so one node that is silent (a stopped process, a dead
-// link) would cost each buyer the whole time-out, twice. Here it costs one
-// buyer in a while: a node whose command ran out of time is left out for a
-// pause, and then one buyer tries it again.
+// A node is the pool of connections of one node. redsync waits until every node has answered, so a
+// silent node (a stopped process, a dead link) would cost each buyer the whole timeout, twice. Here
+// only one buyer pays for it from time to time: a node that timed out is skipped for a pause, and
+// then one buyer tries it again.
 type node struct {
 	redsyncredis.Pool
-	all   []*node // with this one
+	all   []*node // including this one
 	pause time.Duration
 	now   func() time.Time
 
 	silentUntil atomic.Pointer[time.Time] // nil when it answers
 }
 
-// Nodes are the pools that redsync takes, one a client. A silent node is left out for
-// a pause, by the clock now.
+// Nodes returns the pools for redsync, one per client. A silent node is skipped for a pause, by the
+// clock now.
 func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time.Time) []redsyncredis.Pool {
 	nodes := make([]*node, len(clients))
 	pools := make([]redsyncredis.Pool, len(clients))
@@ -79,7 +77,7 @@ func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
 	return conn{c, n}, nil
 }
 
-// minority reports that a majority of the nodes answers.
+// minority reports whether a majority of the nodes answers.
 func (n *node) minority() bool {
 	silent := 0
 	for _, node := range n.all {
@@ -90,7 +88,7 @@ func (n *node) minority() bool {
 	return silent <= (len(n.all)-1)/2
 }
 
-// answered notes how a command ended.
+// answered records how a command ended.
 func (n *node) answered(err error) {
 	var timeout interface{ Timeout() bool }
 	switch {
@@ -102,7 +100,7 @@ func (n *node) answered(err error) {
 	}
 }
 
-// conn notes how the two commands of a lock end.
+// conn records how the two commands of a lock end.
 type conn struct {
 	redsyncredis.Conn
 	node *node

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Confirmed gives back a grant that too few replicas have. The buyer may try again, unless
-// Redis has failed. Its lock must send its scripts through Client.
+// Confirmed gives back a grant that too few replicas have. The buyer may try again, unless Redis
+// has failed. The lock must send its scripts through Client.
 type Confirmed struct{ Lock }
 
 // Take is Lock.Take.
@@ -24,7 +24,7 @@ func (c Confirmed) Take(ctx context.Context, key, token string) (lease.Lease, er
 		return held, err
 	}
 	err = held.Release(context.WithoutCancel(ctx))
-	if errors.Is(err, lease.ErrNotHeld) { // it has run out, or went with its server
+	if errors.Is(err, lease.ErrNotHeld) { // it has expired, or was lost with its server
 		err = nil
 	}
 	return nil, err
@@ -38,7 +38,7 @@ func Confirm(d deps.Deps, l Lock) Lock {
 	return l
 }
 
-// Client is the Redis of a lock that is wrapped by Confirm.
+// Client returns the Redis client for a lock that Confirm wraps.
 func Client(d deps.Deps) redis.UniversalClient {
 	if d.Settings.Replicas > 0 {
 		return confirming{d.Redis, d.Settings.Replicas, d.Settings.ReplicateWithin()}
@@ -46,8 +46,8 @@ func Client(d deps.Deps) redis.UniversalClient {
 	return d.Redis
 }
 
-// confirming is a client whose scripts, under a context of asking, wait until replicas have
-// what they wrote (Redis documentation, WAIT). It is safe for concurrent use.
+// confirming is a client whose scripts wait until replicas have their writes, if they run under a
+// context of asking (Redis documentation, WAIT). It is safe for concurrent use.
 type confirming struct {
 	redis.UniversalClient
 	replicas int
@@ -56,8 +56,8 @@ type confirming struct {
 
 type askingKey struct{}
 
-// asking returns a context for one call that asks for a lock. confirmed reports after the
-// call whether the replicas had it in time.
+// asking returns a context for one attempt to take a lock. After the attempt, confirmed reports
+// whether the replicas had the lock in time.
 func asking(ctx context.Context) (_ context.Context, confirmed func() bool) {
 	var yes bool
 	return context.WithValue(ctx, askingKey{}, &yes), func() bool { return yes }
@@ -84,7 +84,7 @@ func (c confirming) run(ctx context.Context, keys []string, send func(redis.Scri
 		}
 		n, err := topology.Wait(ctx, conn, c.replicas, c.within)
 		*confirmed = err == nil && n >= int64(c.replicas)
-		return nil // the grant stands, confirmed or not
+		return nil // the grant is valid, confirmed or not
 	})
 	if cmd == nil { // no connection
 		cmd = redis.NewCmd(ctx)

@@ -1,8 +1,8 @@
 // Package rediskey makes a lock from one key of one Redis, which waiters poll.
 //
-// A strategy says in a Lock by which commands its key is taken and freed. The rest is a
-// wrapper: Undoing takes back a try whose answer was lost, Confirmed gives back a grant that
-// too few replicas have, and NewLocked polls the key and sells under it.
+// A Lock has the commands that take and free the key. Wrappers do the rest: Undoing reverts an
+// attempt whose answer was lost, Confirmed gives back a grant that too few replicas have, and
+// NewLocked polls the key and sells under it.
 package rediskey
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 )
 
-// A Lock says by which commands a key is taken and freed.
+// A Lock has the commands that take and free a key.
 type Lock interface {
-	// Take tries once to take the key. token is new for each try, for a lock that stores one.
+	// Take tries once to take the key. token is new for each attempt, for a lock that stores one.
 	// Take returns nil without an error if another holder has the key.
 	Take(ctx context.Context, key, token string) (lease.Lease, error)
 }
 
-// NewLocked sells under the key of the named strategy.
+// NewLocked returns a strategy that sells under the key of the named strategy.
 func NewLocked(d deps.Deps, strategy string, l Lock) *lease.Locked {
 	return lease.NewLocked(d, strategy, NewLocker(d, strategy, l))
 }
 
-// NewLocker makes the lock of the named strategy by itself, without a section.
+// NewLocker returns the lock of the named strategy alone, without a section.
 func NewLocker(d deps.Deps, strategy string, l Lock) lease.Locker {
 	return waiting.NewPolling(d, key{strategy, d.Redis, l})
 }
@@ -49,17 +49,16 @@ func (k key) Try(ctx context.Context, product string) (lease.Lease, error) {
 	return held, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// Reset deletes the key, whoever holds it.
+// Reset deletes the key, for any holder.
 func (k key) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, k.redis.Del(ctx, k.of(product)).Err())
 }
 
-// Held is the lease of a key that does not notice when it is lost: its context ends with the
-// buyer's.
+// Held is the lease of a key that does not notice its own loss: its context ends with the buyer's.
 type Held struct {
-	Holder string // the value by which the key knows its holder; "" if it has none
-	// Free gives the key back. It returns lease.ErrNotHeld if it sees that another holder
-	// has the key, or none.
+	Holder string // the value that names the holder; "" if there is none
+	// Free gives the key back. It returns lease.ErrNotHeld if it sees that another holder or none
+	// has the key.
 	Free func(ctx context.Context) error
 }
 

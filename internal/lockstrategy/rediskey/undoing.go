@@ -12,13 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// DeleteIfMine is the script by which Undoing deletes a key.
+// DeleteIfMine is the script with which Undoing deletes a key.
 //
 //go:embed delete_if_mine.lua
 var DeleteIfMine string
 
-// Undoing takes back each try of a lock that failed. A Redis that hung may still execute the
-// try, and would then grant the lock to a buyer that has gone. The key's value must be the token.
+// Undoing reverts each failed attempt to take a lock. A Redis that hung may still execute the
+// attempt, and would then grant the lock to a buyer that has left. The key's value must be the
+// token.
 type Undoing struct {
 	Lock
 	Redis  redis.UniversalClient
@@ -41,7 +42,7 @@ func (u Undoing) Take(ctx context.Context, key, token string) (lease.Lease, erro
 	return held, err
 }
 
-// undo gives up when the lease would have run out by itself, or the shop has closed its client.
+// undo gives up once the lease must have expired, or the shop has closed its client.
 func (u Undoing) undo(ctx context.Context, asked time.Time, key, token string) {
 	for time.Since(asked) < u.TTL {
 		err := u.script.Run(ctx, u.Redis, []string{key}, token).Err()

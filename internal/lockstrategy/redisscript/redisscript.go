@@ -1,9 +1,7 @@
-// Package redisscript has the words in which the owner of a Lua script says what
-// it does, for tools that watch commands: the explorer takes nothing from a
-// script's text.
+// Package redisscript lets the owner of a Lua script describe what it does, for tools that watch
+// commands. The explorer does not interpret a script's text.
 //
-// A strategy describes the scripts that it sends in its Entry, those of the
-// libraries that it uses included.
+// An Entry describes the scripts that its strategy sends, including those of its libraries.
 package redisscript
 
 import (
@@ -14,35 +12,36 @@ import (
 	"strings"
 )
 
-// A Role is what a script is for.
+// A Role is the purpose of a script.
 type Role string
 
 // The roles.
 const (
 	Acquire  Role = "acquire"  // takes the lock, or fails to
-	Renew    Role = "renew"    // gives the holder's lease more time; whose lock it is stays as it was
-	Release  Role = "release"  // frees the lock, or what its holder has of it
-	Handover Role = "handover" // gives the lock to another holder; to whom, its caller knows
+	Renew    Role = "renew"    // extends the holder's lease; the holder stays the same
+	Release  Role = "release"  // frees the lock, or one hold of it
+	Handover Role = "handover" // gives the lock to another holder, which the caller knows
 	Inspect  Role = "inspect"  // changes nothing
 	Change   Role = "change"   // changes something else: a stock, a stream
 )
 
-// A Description is what one script does.
+// A Description says what one script does.
 type Description struct {
-	SHA  string // the name that Redis gives it, see SHA
-	Name string // what it does, for people: a few words, the same for ever, since witnesses show it
+	SHA  string // the script's name in Redis, see SHA
+	Name string // what it does, in a few words; it never changes, since witnesses show it
 	Role Role
 
-	// Lock says which of KEYS is the lock, counted from 1; 0: the first one.
+	// Lock says which of KEYS is the lock, counted from 1; 0 means the first one.
 	Lock int
-	// Refused are the answers by which the script says that it has changed nothing,
-	// since somebody else has the lock or there is nothing to give back. Of an
-	// answer of several values the first one counts.
+	// Refused lists the answers that mean that the script changed nothing: another holder has the
+	// lock, or there is nothing to give back. Only the first value of an answer with several
+	// values counts.
 	Refused []string
-	// Listeners says which value of the answer is the number of listeners that
-	// were notified, counted from 1; 0: it notifies nobody.
+	// Listeners says which value of the answer is the number of notified listeners, counted from
+	// 1; 0 means that the script notifies none.
 	Listeners int
-	// Channel is where waiters for a lock listen; nil: nobody does.
+	// Channel returns the channel on which waiters for a lock listen; nil means that there is
+	// none.
 	Channel func(lock string) string
 }
 
@@ -70,13 +69,13 @@ func Parse(source string) Description {
 	return d
 }
 
-// SHA is the name that Redis gives a script.
+// SHA returns the name of a script in Redis.
 func SHA(source string) string {
 	sum := sha1.Sum([]byte(source)) // #nosec G401 -- as above
 	return hex.EncodeToString(sum[:])
 }
 
-// LockOf is the lock among the script's keys; "" where it has none.
+// LockOf returns the lock among the script's keys, or "" if there is none.
 func (d Description) LockOf(keys []string) string {
 	if n := max(d.Lock, 1); n <= len(keys) {
 		return keys[n-1]
@@ -84,7 +83,7 @@ func (d Description) LockOf(keys []string) string {
 	return ""
 }
 
-// Refuses reports whether the answer says that nothing was changed.
+// Refuses reports whether the answer means that nothing was changed.
 func (d Description) Refuses(answer []string) bool {
 	return len(answer) > 0 && slices.Contains(d.Refused, answer[0])
 }

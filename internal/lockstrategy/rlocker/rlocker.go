@@ -1,5 +1,5 @@
-// Package rlocker makes a lease.Locker from a lock of rlock, which waits, renews and hands over
-// by itself.
+// Package rlocker makes a lease.Locker from a lock of rlock, which waits, renews and hands over by
+// itself.
 package rlocker
 
 import (
@@ -18,19 +18,20 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// A Locker is a lock of rlock on one Redis. Close it when it is not needed any more: it listens.
+// A Locker is a lock of rlock on one Redis. Close it after use: it keeps a subscription open.
 type Locker struct {
 	strategy string
 	client   *rlock.Client
 	kind     func(c *rlock.Client, name string) *rlock.Lock
 }
 
-// New makes the locks of the named strategy, by the method of rlock.Client that makes one.
+// New returns the locks of the named strategy. make is the method of rlock.Client that creates a
+// lock.
 func New(d deps.Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *Locker {
 	return &Locker{strategy, NewClient(d, d.Redis), kind}
 }
 
-// NewClient is the client of rlock for one server.
+// NewClient returns the client of rlock for one server.
 func NewClient(d deps.Deps, server redis.UniversalClient) *rlock.Client {
 	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.RenewAfter)}
 	if n := d.Settings.Replicas; n > 0 && server == d.Redis {
@@ -42,9 +43,9 @@ func NewClient(d deps.Deps, server redis.UniversalClient) *rlock.Client {
 	return rlock.New(server, options...)
 }
 
-// Name is the lock's key, of at most the 512 bytes that rlock takes. A product whose name has a
-// brace would decide on the slots of a Redis Cluster where its lock's keys are, and on each
-// another (see rlock, "Redis Cluster").
+// Name returns the lock's key, which has at most the 512 bytes that rlock accepts. On a Redis
+// Cluster, a brace in a product's name would put the lock's keys into different slots (see rlock,
+// "Redis Cluster"). Such a name is replaced by a hash.
 func Name(strategy, product string) string {
 	if len(product) > 400 || strings.ContainsAny(product, "{}") {
 		sum := sha256.Sum256([]byte(product))
@@ -64,12 +65,12 @@ func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) 
 	return single{held}, nil
 }
 
-// RaiseToken raises the fencing tokens of a product, for a Redis that has forgotten them.
+// RaiseToken raises the fencing tokens of a product after Redis has lost them.
 func (l *Locker) RaiseToken(ctx context.Context, product string, atLeast int64) error {
 	return l.of(product).RaiseToken(ctx, atLeast)
 }
 
-// Reset frees the product's lock, whoever holds it.
+// Reset frees the product's lock, for any holder.
 func (l *Locker) Reset(ctx context.Context, product string) error {
 	_, err := l.of(product).ForceUnlock(ctx)
 	return deps.Failed(deps.Redis, err)
@@ -78,7 +79,8 @@ func (l *Locker) Reset(ctx context.Context, product string) error {
 // Close ends the subscription.
 func (l *Locker) Close() error { return l.client.Close() }
 
-// Failed is the cause of ctx when the wait is over, and else says which server is down.
+// Failed returns the cause of ctx when the wait is over, and otherwise an error that names the
+// server that is down.
 func Failed(ctx context.Context, server string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		return cause
@@ -88,7 +90,7 @@ func Failed(ctx context.Context, server string, err error) error {
 
 type single struct{ lease *rlock.Lease }
 
-// Token is the fencing token if the lock is fenced, and else the holder's field.
+// Token returns the fencing token of a fenced lock, or the holder's field of any other lock.
 func (s single) Token() string {
 	if token := s.lease.Token(); token != 0 {
 		return strconv.FormatInt(token, 10)
@@ -96,7 +98,7 @@ func (s single) Token() string {
 	return s.lease.Holder()
 }
 
-// Fence is lease.Fencer.Fence; 0 unless the lock is fenced.
+// Fence is lease.Fencer.Fence. It returns 0 if the lock is not fenced.
 func (s single) Fence() int64 { return s.lease.Token() }
 
 func (s single) Context(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -117,7 +119,7 @@ func Within(ctx, held context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// Released turns the error of an unlock into that of lease.Lease.Release.
+// Released converts the error of an unlock into that of lease.Lease.Release.
 func Released(server string, err error) error {
 	if errors.Is(err, rlock.ErrNotHeld) {
 		return lease.ErrNotHeld

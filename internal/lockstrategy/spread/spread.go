@@ -1,4 +1,4 @@
-// Package spread spreads the buyers of one process over the rows of a product, each of which sells
+// Package spread distributes the buyers of one process over the rows of a product. Each row sells
 // to one buyer at a time.
 package spread
 
@@ -12,27 +12,28 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Bounds of the number of rows. More rows than buyers at once serve no one, and a sweep locks and
-// writes them all. 32 rows are 6,400 sales a second if a COMMIT holds its row for 5 ms.
+// Bounds of the number of rows. More rows than simultaneous buyers help no buyer, and a sweep locks
+// and writes all of them. With a COMMIT that holds its row for 5 ms, 32 rows allow 6,400 sales per
+// second.
 const (
 	MinRows = 2
 	MaxRows = 32
 )
 
-// Crowds has the crowd of each product that has buyers in this process. The zero value is ready,
-// and safe for concurrent use.
+// Crowds has a Crowd for each product that has buyers in this process. The zero value is ready to
+// use, and safe for concurrent use.
 type Crowds struct {
 	mu    sync.Mutex
 	inUse keyed.Map[string, *Crowd]
 }
 
-// A Crowd is the buyers of one product, and what the process knows of its rows meanwhile.
+// A Crowd holds the buyers of one product, and what the process currently knows about its rows.
 type Crowd struct {
 	mu      sync.Mutex
-	rows    int64          // among which it chooses
+	rows    int64          // rows to choose from
 	at      [MaxRows]int64 // the buyers at each row
 	buyers  int64
-	growing bool  // one of the buyers makes more rows
+	growing bool  // one of the buyers is making more rows
 	sweeps  int64 // that this process has made
 }
 
@@ -58,15 +59,15 @@ func (cs *Crowds) Leave(product string) {
 	cs.inUse.Release(product)
 }
 
-// A Choice is what a buyer does first.
+// A Choice is the first step of a buyer.
 type Choice struct {
 	Row    int64 // to take from
-	Grow   bool  // the buyer is the one that makes more rows, by a sweep
-	sweeps int64 // that the buyer knows of
+	Grow   bool  // the buyer makes more rows, by a sweep
+	sweeps int64 // rows that the buyer knows of
 }
 
-// Choose makes the first choice of a buyer. A buyer that is not to make more rows is at the row
-// until Gone.
+// Choose returns the first choice of a buyer. Unless the buyer is to make more rows, it counts as
+// being at the row until Gone.
 func (c *Crowd) Choose(o purchase.Order) Choice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +81,8 @@ func (c *Crowd) Choose(o purchase.Order) Choice {
 	return choice
 }
 
-// ChooseAmong makes the buyer's next choice, among the rows that had enough. They may be rows that
-// another process has made.
+// ChooseAmong returns the buyer's next choice, among the rows that had enough units. Another
+// process may have made these rows.
 func (c *Crowd) ChooseAmong(o purchase.Order, enough []int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,15 +93,15 @@ func (c *Crowd) ChooseAmong(o purchase.Order, enough []int64) int64 {
 	return row
 }
 
-// Gone notes that a buyer has left its row.
+// Gone records that a buyer has left its row.
 func (c *Crowd) Gone(row int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at[row]--
 }
 
-// Due reports whether a sweep is still to be made, and for how many rows. It is not if another
-// buyer has swept since this one chose: the rows are as full as they can be.
+// Due reports whether a sweep is still needed, and for how many rows. It is not if another buyer
+// has swept since this one chose: the rows are then as full as they can be.
 func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	return rows, c.sweeps == choice.sweeps || choice.Grow && rows > c.rows
 }
 
-// Swept notes how a sweep ended.
+// Swept records how a sweep ended.
 func (c *Crowd) Swept(choice Choice, rows int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,15 +120,15 @@ func (c *Crowd) Swept(choice Choice, rows int64, err error) {
 	}
 }
 
-// wanted is the number of rows for the buyers: a power of two, so that a growing crowd makes few
-// sweeps for them.
+// wanted returns the number of rows for the buyers. It is a power of two, so that a growing number
+// of buyers needs few sweeps.
 func (c *Crowd) wanted() int64 {
 	return min(max(MinRows, int64(1)<<bits.Len64(uint64(max(c.buyers-1, 0)))), MaxRows)
 }
 
-// emptier is the row of two at which fewer buyers of this process are (Mitzenmacher, "The Power of
-// Two Choices in Randomized Load Balancing", 2001): by the key alone some rows have lines while
-// others are free.
+// emptier returns the row with fewer buyers of this process (Mitzenmacher, "The Power of Two
+// Choices in Randomized Load Balancing", 2001). With the key alone, buyers would queue at some rows
+// while others are free.
 func (c *Crowd) emptier(one, other int64) int64 {
 	if c.at[other] < c.at[one] {
 		return other
@@ -135,7 +136,7 @@ func (c *Crowd) emptier(one, other int64) int64 {
 	return one
 }
 
-// twoOf returns the two of n that the order's key names.
+// twoOf returns the two of n rows that the order's key selects.
 func twoOf(o purchase.Order, n int64) (one, other int64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))

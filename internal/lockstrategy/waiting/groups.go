@@ -8,20 +8,20 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// MaxGroup is how many buyers one group has, at most.
+// MaxGroup is the maximum number of buyers in one group.
 const MaxGroup = 500
 
-// Groups has the buyers of one process who want the same product served together, by a
-// leader for the followers. It is safe for concurrent use.
+// Groups serves buyers of one process that want the same product in groups: a leader serves its
+// followers. It is safe for concurrent use.
 //
-//	Join -> the line -> Gather, at the row: the group -> Bind, before the COMMIT -> Answer
-//	 \_________________________________________________\_ until here a buyer may give up
+//	Join -> queue -> Gather, at the row: the group -> Bind, before the COMMIT -> Answer
+//	 \______________________________________________\_ until here a buyer may give up
 //
-// The first in line starts a leader, a goroutine that calls serve. Whoever comes while the
-// leader is on its way to what lets in one group at a time stands in line, and the leader
-// takes all of them when it is there. From then on the line is the next leader's: one group
-// fills while others are written. No group waits to be filled. How many are under way at
-// once follows from how long the COMMIT takes, see mayLead.
+// The first buyer in the queue starts a leader, a goroutine that calls serve. The leader waits for
+// the row, which admits one group at a time. When it has the row, it takes all buyers that have
+// arrived by then. Later buyers wait for the next leader, so one group fills while others are
+// written. No group waits until it is full. The duration of a COMMIT determines how many leaders
+// work at once, see mayLead.
 type Groups struct {
 	serve func(g *Group)
 	now   func() time.Time
@@ -29,27 +29,27 @@ type Groups struct {
 	mu        sync.Mutex
 	byProduct map[string]*rank
 
-	// How long a group takes, of late: from Gather to Bind, and from there to its end.
+	// Recent durations of a group: from Gather to Bind, and from there to its end.
 	writes, commits time.Duration
 }
 
-// rank is the line of one product, with its leaders. It is there while it has any.
+// rank is the queue of one product and its leaders. It exists while it has either.
 type rank struct {
 	product string
-	line    []*Member // in order of arrival, with those who have left
-	waiting int       // of line, who have not
-	ahead   *Group    // its leader is on its way and will take the line; nil where none is
+	line    []*Member // in order of arrival, including buyers that have left
+	waiting int       // members of line that have not left
+	ahead   *Group    // the leader that has not gathered yet and will take the queue; nil if there is none
 	leaders int
 }
 
 // A Member is one buyer.
 type Member struct {
 	Order purchase.Order
-	Since time.Time // it began to wait
+	Since time.Time // when it began to wait
 
 	ctx         context.Context
 	answer      chan answered // of capacity 1: a leader never waits for a buyer
-	group       *Group        // nil in the line
+	group       *Group        // nil while the buyer is in the queue
 	left, bound bool
 }
 
@@ -58,10 +58,10 @@ type answered struct {
 	err     error
 }
 
-// A Group is who is served together. It is for the goroutine of its leader.
+// A Group is the set of buyers that are served together. Only the goroutine of its leader uses it.
 type Group struct {
 	Product string
-	// Ctx has the values of the first buyer's, and ends when nobody is left to be served.
+	// Ctx has the values of the first buyer's context, and ends when no buyer is left to serve.
 	Ctx context.Context
 
 	cancel   context.CancelFunc
@@ -70,36 +70,37 @@ type Group struct {
 	members  []*Member
 	present  int // of members
 	gathered bool
-	since    time.Time // Gather, or Bind where timed
+	since    time.Time // the time of Gather, or of Bind if timed
 	timed    bool
 }
 
-// NewGroups has serve called in a goroutine for each group. It must answer each Member
-// whom it has gathered.
+// NewGroups calls serve in a goroutine for each group. serve must answer each Member that it has
+// gathered.
 func NewGroups(now func() time.Time, serve func(g *Group)) *Groups {
 	return &Groups{serve: serve, now: now, byProduct: map[string]*rank{}}
 }
 
-// maxLeaders is how many leaders of one product are under way at once, at most.
+// maxLeaders is the maximum number of leaders of one product that work at once.
 const maxLeaders = 4
 
-// mayLead is how many leaders may be under way: as many as it takes to have one of them
-// write at any time while the others wait for the disk. Where the disk is faster than the
-// writes that is one: a second group would be small, and cost as much as a large one.
-// Sales a second of one leader, 2, 3 and 5, medians of nine rounds in turn, wrk, on two
-// cores that others used, COMMIT at 0.1 ms: 3969, 2255, 2086, 1697 of 64 clients, 2312,
-// 2038, 1655, 1709 of 256.
+// mayLead returns how many leaders may work at once: as many as it takes to have one of them write
+// at any time while the others wait for the disk. If the disk is faster than the writes, that is
+// one: a second group would be small, and cost as much as a large one.
+//
+// Sales per second with 1, 2, 3 and 5 leaders and a COMMIT of 0.1 ms (wrk, medians of nine
+// interleaved rounds on two shared cores): 3969, 2255, 2086, 1697 with 64 clients; 2312, 2038,
+// 1655, 1709 with 256.
 func (gs *Groups) mayLead() int {
 	switch {
 	case gs.commits < gs.writes:
 		return 1
-	case gs.commits >= maxLeaders*gs.writes: // nothing is known yet, too
+	case gs.commits >= maxLeaders*gs.writes: // also if nothing is known yet
 		return maxLeaders
 	}
 	return min(1+int(gs.commits/gs.writes), maxLeaders)
 }
 
-// recently adds a value to a mean in which the last eight weigh most.
+// recently adds a value to a mean in which the last eight values weigh most.
 func recently(mean *time.Duration, value time.Duration) {
 	if *mean == 0 {
 		*mean = value
@@ -107,7 +108,7 @@ func recently(mean *time.Duration, value time.Duration) {
 	*mean += (value - *mean) / 8
 }
 
-// Join puts the buyer into the line. Await must follow.
+// Join puts the buyer into the queue. Await must follow.
 func (gs *Groups) Join(ctx context.Context, o purchase.Order, since time.Time) *Member {
 	m := &Member{Order: o, Since: since, ctx: ctx, answer: make(chan answered, 1)}
 	gs.mu.Lock()
@@ -123,8 +124,8 @@ func (gs *Groups) Join(ctx context.Context, o purchase.Order, since time.Time) *
 	return m
 }
 
-// Await returns what the buyer is answered, or the cause of its context when that ends
-// before its group is bound: then nothing is sold to it.
+// Await returns the buyer's answer. If the buyer's context ends before its group is bound, Await
+// returns the cause, and nothing is sold to the buyer.
 func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 	select {
 	case a := <-m.answer:
@@ -138,10 +139,10 @@ func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 	return a.receipt, a.err
 }
 
-// Answer is what Await returns. It is called once.
+// Answer sets what Await returns. It is called once per member.
 func (m *Member) Answer(receipt purchase.Receipt, err error) { m.answer <- answered{receipt, err} }
 
-// lead starts a leader if somebody waits for one. The caller holds the mutex.
+// lead starts a leader if a buyer waits for one. The caller holds the mutex.
 func (gs *Groups) lead(r *rank) {
 	if r.ahead != nil || r.waiting == 0 || r.leaders >= gs.mayLead() {
 		return
@@ -166,7 +167,7 @@ func (gs *Groups) run(g *Group) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	r := g.rank
-	if !g.gathered { // all who stood in line had left
+	if !g.gathered { // all waiting buyers had left
 		r.ahead = nil
 	}
 	if g.timed {
@@ -179,7 +180,7 @@ func (gs *Groups) run(g *Group) {
 	}
 }
 
-// leave takes the buyer out of the line or its group; false when that is bound.
+// leave takes the buyer out of the queue or its group. It returns false if the group is bound.
 func (gs *Groups) leave(m *Member) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -210,8 +211,8 @@ func (gs *Groups) drop(m *Member) {
 	}
 }
 
-// Gather takes up to MaxGroup of those who stand in line, in order of arrival. Called
-// again, it returns those of them who have not left.
+// Gather takes up to MaxGroup waiting buyers, in order of arrival. A second call returns those of
+// them that have not left.
 func (g *Group) Gather() []*Member {
 	gs := g.groups
 	gs.mu.Lock()
@@ -236,13 +237,13 @@ func (g *Group) take() {
 	g.present = len(g.members)
 	r.waiting -= g.present
 	if r.line = r.line[n:]; r.waiting == 0 {
-		r.line = nil // what is left of it has left
+		r.line = nil // all remaining members have left
 	}
 	g.groups.lead(r)
 }
 
-// here are those who have not left. One whose context has ended leaves now, even if its own
-// goroutine has not come to it, or was told to wait for the COMMIT.
+// here returns the members that have not left. A member whose context has ended leaves now, even if
+// its own goroutine has not run yet, or was told to wait for the COMMIT.
 func (g *Group) here() (here []*Member) {
 	for _, m := range g.members {
 		told := m.bound
@@ -259,18 +260,18 @@ func (g *Group) here() (here []*Member) {
 	return here
 }
 
-// Unbind lets everybody leave again: there was no COMMIT, or it was refused.
+// Unbind lets all members leave again: there was no COMMIT, or the database refused it.
 func (g *Group) Unbind() {
 	g.groups.mu.Lock()
 	defer g.groups.mu.Unlock()
 	g.members = g.here()
 }
 
-// Gathered: Gather has taken the line.
+// Gathered reports whether Gather has taken the queue.
 func (g *Group) Gathered() bool { return g.gathered }
 
-// Bind keeps everybody in the group; false when somebody has left since Gather. It is
-// called when nothing but the COMMIT is left to be sent.
+// Bind keeps all members in the group until the COMMIT is decided. It returns false if a member has
+// left since Gather. The caller calls it when only the COMMIT is left to send.
 func (g *Group) Bind() bool {
 	g.groups.mu.Lock()
 	defer g.groups.mu.Unlock()
@@ -289,7 +290,7 @@ func (g *Group) Bind() bool {
 	return true
 }
 
-// Apart is a group of some of the members, at least one, who are to be served again.
+// Apart returns a group of some of the members, at least one, which are served again.
 func (g *Group) Apart(members []*Member) *Group {
 	gs := g.groups
 	gs.mu.Lock()

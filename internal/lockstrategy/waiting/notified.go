@@ -8,26 +8,24 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Notified obtains a lock whose server notifies the next in line when it is free:
-// ZooKeeper and etcd, each by a watch. It is safe for concurrent use.
+// Notified obtains a lock whose server notifies the next waiter when it is free: ZooKeeper and
+// etcd, each by a watch. It is safe for concurrent use.
 //
-// As under Polling, of all the buyers that wait in one process only those at
-// the front, at most width of them, stand in the server's line. A thousand
-// buyers would be a thousand nodes or leases there, each made and deleted on
-// the server's disk, most of them for buyers that find the stock sold out.
+// As with Polling, only the waiters at the front, at most width per process, queue at the server. A
+// thousand buyers would need a thousand nodes or leases there, each created and deleted on the
+// server's disk, most of them for buyers that find the product sold out.
 type Notified struct{ lines *Lines }
 
-// NewNotified lets so many buyers of this process stand in the server's line at once.
+// NewNotified returns a Notified that lets up to width buyers of this process queue at the server at once.
 func NewNotified(width int64) Notified { return Notified{NewLines(width)} }
 
-// ErrNotInLine means that a buyer's place in the server's line was gone when its turn
-// came: with its session or lease, or by a Reset.
+// ErrNotInLine means that a buyer's place in the server's queue was gone when its turn came: with
+// its session or lease, or by a Reset.
 var ErrNotInLine = errors.New("the place in line is gone")
 
-// Obtain calls queue, which stands in the server's line until ctx ends, again
-// while it returns ErrNotInLine. It returns when ctx ends at the latest, with its
-// cause. The clients' calls may last longer than a context; a lease that
-// comes too late is given back.
+// Obtain calls queue, which waits in the server's queue until ctx ends, again while it returns
+// ErrNotInLine. When ctx ends, Obtain returns its cause. The clients' calls may last longer than a
+// context; Obtain gives back a lease that comes too late.
 func (n Notified) Obtain(ctx context.Context, product string, queue func() (lease.Lease, error)) (lease.Lease, error) {
 	place, err := n.lines.Front(ctx, product)
 	if err != nil {
@@ -52,7 +50,7 @@ func (n Notified) Obtain(ctx context.Context, product string, queue func() (leas
 	select {
 	case a := <-answers:
 		if a.err != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx) // and not the error that the end of ctx has led to
+			return nil, context.Cause(ctx) // and not the error that the end of ctx has caused
 		}
 		return a.lease, a.err
 	case <-ctx.Done():
@@ -61,7 +59,7 @@ func (n Notified) Obtain(ctx context.Context, product string, queue func() (leas
 		if a := <-answers; a.err == nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deps.ReleaseTimeout)
 			defer cancel()
-			_ = a.lease.Release(ctx) // it runs out by itself in the end
+			_ = a.lease.Release(ctx) // it expires by itself in the end
 		}
 	}()
 	return nil, context.Cause(ctx)

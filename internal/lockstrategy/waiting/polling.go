@@ -11,20 +11,20 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Trier is a lock that a buyer can try to take, and not wait for.
+// A Trier is a lock that a buyer can try to take, but cannot wait for.
 type Trier interface {
 	// Try tries once. It returns nil without an error if another holder has the lock.
 	Try(ctx context.Context, product string) (lease.Lease, error)
 	purchase.Resetter
 }
 
-// Polling makes a lease.Locker from a Trier, which one buyer of this process polls at a time.
+// Polling makes a lease.Locker from a Trier. One buyer of this process polls at a time.
 type Polling struct {
 	Trier
 	poller poller
 }
 
-// NewPolling polls t as the settings of d say.
+// NewPolling returns a Polling that polls t with the settings of d.
 func NewPolling(d deps.Deps, t Trier) Polling { return Polling{t, newPoller(d)} }
 
 // Lock is lease.Locker.Lock.
@@ -39,7 +39,7 @@ func (p Polling) Lock(ctx context.Context, product string) (held lease.Lease, er
 	return polled{held, func() { p.poller.released(product) }}, nil
 }
 
-// polled wakes the front of the line when its lease is released.
+// polled wakes the front of the queue when its lease is released.
 type polled struct {
 	lease.Lease
 	released func()
@@ -52,12 +52,10 @@ func (p polled) Release(ctx context.Context) error {
 
 // poller obtains a lock whose release no server reports. It is safe for concurrent use.
 //
-// The wait policy: of all the buyers that wait in this process only the one
-// at the front polls, every 1 to 3 ms at the default Settings.Poll, and at
-// once when a lease of this process is released. So the lock's server sees
-// one poller a process, not one a buyer (200 pollers were seen to starve the
-// holder), a hand-over takes one round trip and not a nap, and buyers of one
-// process go first come, first served.
+// Of all buyers that wait in this process, only the one at the front polls: every 1 to 3 ms at the
+// default Settings.Poll, and at once when this process releases a lease. The lock's server sees one
+// poller per process and not one per buyer; 200 pollers starved the holder in a test. A handover
+// takes one round trip, without a pause. Buyers of one process are served in order of arrival.
 type poller struct {
 	lines *Lines
 	poll  time.Duration
@@ -68,8 +66,8 @@ func newPoller(d deps.Deps) poller {
 	return poller{lines: NewLines(1), poll: d.Settings.Poll, pause: d.Pause}
 }
 
-// obtain calls try until it reports true or an error, or ctx ends; then it returns
-// the cause of ctx.
+// obtain calls try until it reports true or an error, or ctx ends; then it returns the cause of
+// ctx.
 func (p poller) obtain(ctx context.Context, product string, try func() (bool, error)) error {
 	place, err := p.lines.Front(ctx, product)
 	if err != nil {
@@ -103,5 +101,5 @@ func (p poller) obtain(ctx context.Context, product string, try func() (bool, er
 	}
 }
 
-// released wakes the front of the product's line, for a buyer that gives its lease back.
+// released wakes the front of the product's queue after a buyer has given its lease back.
 func (p poller) released(product string) { p.lines.hint(product) }

@@ -1,7 +1,7 @@
-// Package zkline is a line of ephemeral sequential nodes in ZooKeeper, one line for each product.
+// Package zkline has queues of ephemeral sequential nodes in ZooKeeper, one queue per product.
 //
-// It hides what the recipe for a lock does not mention: nodes above the line that are missing,
-// and calls whose answer was lost.
+// It hides two problems that the recipe for a lock does not mention: missing parent nodes, and
+// calls whose answer was lost.
 package zkline
 
 import (
@@ -19,19 +19,19 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 )
 
-// A Line has a node for each buyer of a product that stands in it.
+// A Line is the queue of a product: a node for each waiting buyer.
 type Line struct {
-	Dir     string // has the nodes
+	Dir     string // parent of the nodes
 	session *zookeeper.Session
 }
 
-// Of is the line of a product. The nodes above it are container nodes, which the server removes
-// when they have been empty for a while: made-up product names leave nothing behind.
+// Of returns the queue of a product. The nodes above it are container nodes, which the server
+// removes after they have been empty for a while. So invented product names leave nothing behind.
 func Of(session *zookeeper.Session, product string) Line {
 	return Line{session.Root + "/shop-lock/p-" + url.PathEscape(product), session} // "p-": a node cannot be called ".."
 }
 
-// Clear deletes every node of the line, of any buyer.
+// Clear deletes every node of the queue, of any buyer.
 func (l Line) Clear() error {
 	nodes, _, err := l.session.Conn.Children(l.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -45,14 +45,14 @@ func (l Line) Clear() error {
 	return err
 }
 
-// A Place is a buyer's node in a line.
+// A Place is a buyer's node in a queue.
 type Place struct {
 	Line
-	Token string // begins the node's name
-	node  string // TOKEN-NUMBER; "" while the answer to its creation is not there
+	Token string // the prefix of the node's name
+	node  string // TOKEN-NUMBER; "" until the answer to its creation arrives
 }
 
-// Join makes a node at the end of the line. Leave must follow, also after an error.
+// Join creates a node at the end of the queue. Leave must follow, also after an error.
 func (l Line) Join() (*Place, error) {
 	p := &Place{Line: l, Token: rand.Text()}
 	acl := zk.WorldACL(zk.PermAll)
@@ -102,14 +102,14 @@ func (p *Place) Ahead() (string, error) {
 	return ahead, nil
 }
 
-// number is the end of a node's name: ten digits, so they compare as text.
+// number returns the end of a node's name: ten digits, so numbers compare as text.
 func number(node string) string { return node[strings.LastIndexByte(node, '-')+1:] }
 
-// Gone returns a channel that is ready when a node of the line is deleted, or the session has
+// Gone returns a channel that is ready when a node of the queue is deleted, or the session has
 // expired.
 func (p *Place) Gone(node string) (<-chan zk.Event, error) {
-	// Get and not Exists: for a node that has gone meanwhile, Exists would leave a watch
-	// behind that nothing ever fires.
+	// Get, not Exists: if the node is gone by now, Exists would leave a watch behind that never
+	// fires.
 	_, _, gone, err := p.session.Conn.GetW(p.Dir + "/" + node)
 	if errors.Is(err, zk.ErrNoNode) {
 		already := make(chan zk.Event)
@@ -119,9 +119,9 @@ func (p *Place) Gone(node string) (<-chan zk.Event, error) {
 	return gone, err
 }
 
-// Leave deletes the node, and goes on by itself until ZooKeeper has answered or the session is
-// closed: a node that is forgotten in line stops all buyers behind it. The answer is
-// zk.ErrNoNode if the node was gone already.
+// Leave deletes the node. It continues in the background until ZooKeeper has answered or the
+// session is closed: a node left behind would block all buyers after it. The answer is zk.ErrNoNode
+// if the node was gone already.
 func (p *Place) Leave() <-chan error {
 	left := make(chan error, 1)
 	go func() {
@@ -148,7 +148,7 @@ func (p *Place) remove() error {
 	if p.node != "" {
 		return p.session.Conn.Delete(p.Dir+"/"+p.node, -1)
 	}
-	// Another server than the one that was asked to make it may lag behind.
+	// The server that receives the deletion may lag behind the one that created the node.
 	if _, err := p.session.Conn.Sync(p.Dir); err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB
 	return WriteParts(tx, name, nil, Evenly(units, rows))
 }}
 
-// A Part is a row with units of a product. A buyer who takes from it locks no other part, and not
+// A Part is a row with units of a product. A buyer that takes from it locks no other part, and not
 // the product's row. A transaction that moves units between parts, or between them and the
-// product's row, holds the product's row, see product.ForUpdate. One that only takes from a part
-// need not.
+// product's row, must hold the product's row, see product.ForUpdate. A transaction that only takes
+// from a part need not.
 type Part struct {
 	ProductName string
 	Part        int64 // its number, from 0
@@ -32,15 +32,15 @@ func Sum(parts []Part) (units int64) {
 	return units
 }
 
-// TakeFromPart takes units from one part in one statement, if it has that many. It reports
-// whether it did, and false if there is no such part.
+// TakeFromPart takes units from one part in one statement, if it has that many. It reports whether
+// it did, and false if there is no such part.
 func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	done := tx.Exec("UPDATE product_part SET amount = amount - ? WHERE product_name = ? AND part = ? AND amount >= ?", units, name, part, units)
 	return done.RowsAffected == 1, done.Error
 }
 
-// PartsWith reads the numbers, in order and below limit, of the parts that have at least that many
-// units, without any lock: another buyer may take the units before the caller does.
+// PartsWith returns the numbers of the parts that have at least that many units, in order and below
+// limit. It takes no lock: another buyer may take the units before the caller does.
 func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
@@ -68,14 +68,15 @@ func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error 
 			return err
 		}
 	}
-	// Not deleted and inserted: on PostgreSQL a buyer that waits for the row would find it gone.
+	// Update the rows instead of deleting and inserting them: on PostgreSQL, a buyer that waits
+	// for a row would find it gone.
 	return tx.Clauses(clause.OnConflict{
 		Columns: []clause.Column{{Name: "product_name"}, {Name: "part"}}, DoUpdates: clause.AssignmentColumns([]string{"amount"}),
 	}).Create(&parts).Error
 }
 
 // UnlockedUnits locks up to limit parts of one unit that no transaction has locked, until the
-// transaction of tx ends, and returns their numbers. It waits for no lock; the database must have
+// transaction of tx ends, and returns their numbers. It waits for no lock. The database must have
 // SKIP LOCKED.
 func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 	var numbers []int64
@@ -84,11 +85,11 @@ func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 	return numbers, err
 }
 
-// errVanished is the error of a part that was locked and is not there at the write.
+// errVanished: a locked part is gone at the write.
 var errVanished = errors.New("a part was gone at the write")
 
-// RemoveParts removes parts that the transaction of tx has locked, one by one: for a list of them
-// MariaDB may pass the whole table, and wait for the parts of other products.
+// RemoveParts removes parts that the transaction of tx has locked, one by one. For a list of parts,
+// MariaDB may scan the whole table and wait for the parts of other products.
 func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	for _, n := range numbers {
 		done := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part = ?", name, n)
@@ -102,8 +103,8 @@ func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	return nil
 }
 
-// MoreUnits returns up to units new parts of one unit, as many as there is room for until the
-// product has most parts. The caller must hold the product's row, and inserts them by AddParts.
+// MoreUnits returns up to units new parts of one unit, as long as the product has no more than most
+// parts. The caller must hold the product's row, and inserts the parts with AddParts.
 func MoreUnits(tx *gorm.DB, name string, units, most int64) ([]Part, error) {
 	var there struct{ Parts, Highest int64 }
 	err := tx.Model(&Part{}).Select("COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest").Where("product_name = ?", name).Scan(&there).Error

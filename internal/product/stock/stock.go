@@ -11,14 +11,14 @@ import (
 	"gorm.io/gorm"
 )
 
-// A Kind is one table of units. It has a column product_name, and amount.
+// A Kind is one table of units. It has the columns product_name and amount.
 type Kind struct {
 	Table string
 
 	// Number is the column that distinguishes the rows of one product, from 0.
 	Number string
 
-	// divide writes units as that many rows, in place of the rows that are there.
+	// divide writes units as that many rows, in place of the existing rows.
 	divide func(tx *gorm.DB, name string, units, rows int64) error
 }
 
@@ -32,7 +32,7 @@ func Tables() (names []string) {
 	return names
 }
 
-// Amount is the expression for all units of a row of the table product: in one statement, since
+// Amount is the expression for all units of a row of the table product. It is one statement, since
 // units move between the row and the other tables.
 func Amount() string {
 	sum := "amount"
@@ -62,8 +62,8 @@ func ClearAll(tx *gorm.DB) error {
 	return nil
 }
 
-// Restore puts units into that many rows of the first kind, and none into the others; with 0 rows
-// it puts none anywhere. The caller is the only one who writes to the product.
+// Restore puts units into that many rows of the first kind, and none into the other kinds; with 0
+// rows it writes no units. No other transaction may write to the product at the same time.
 func Restore(tx *gorm.DB, name string, units, rows int64) error {
 	for i, k := range kinds() {
 		there := rows
@@ -82,8 +82,8 @@ func Restore(tx *gorm.DB, name string, units, rows int64) error {
 	return nil
 }
 
-// Rows returns a query for each table: the rows of the product that is its only parameter, the
-// number of each negative and less than 0, and its amount.
+// Rows returns one query per table. Its only parameter is the product. It returns each row's
+// number, as a negative number, and the row's amount.
 func Rows() (queries []string) {
 	for _, k := range kinds() {
 		queries = append(queries, "SELECT -1 - "+k.Number+", amount FROM "+k.Table+" WHERE product_name = ? ORDER BY 1 DESC")
@@ -91,8 +91,8 @@ func Rows() (queries []string) {
 	return queries
 }
 
-// Evenly divides units among rows, 1 at least. The first rows have one more if the units do not
-// come out even.
+// Evenly divides units among rows, at least 1. If the division leaves a remainder, the first rows
+// get one unit more.
 func Evenly(units, rows int64) []int64 {
 	amounts := make([]int64, rows)
 	for i := range amounts {

@@ -31,7 +31,7 @@ const byChance = "after a COMMIT with an unknown outcome the unit is not returne
 //     COMMIT: its outcome is unknown, and the unit is not returned (leaked). Or Redis loses the counter. Step 1:
 //     A is admitted. Step 2: the counter is lost. Step 3: B copies the stock from the database, where A has not
 //     written yet, and is admitted too (oversold). Or the counter is lost between SETNX and DECRBY, which then
-//     creates one below zero: sold out permanently (leaked; docs/witnesses/redis-decr-forget.md). A buyer of
+//     creates one below zero: sold out permanently (leaked). A buyer of
 //     many units takes the last few from the counter, which makes it negative, and returns them. Meanwhile a
 //     buyer of few units is answered sold out, although the next one can buy them. A repeated Idempotency-Key
 //     whose first request is running in another process may be answered sold out.

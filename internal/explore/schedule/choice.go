@@ -2,7 +2,7 @@ package schedule
 
 import "strings"
 
-// Database is the server that an event which touches every Redis does not.
+// Database names the server that is not a Redis. An event that touches every Redis does not touch it.
 const Database = "sql"
 
 // An Effect is what a command can do to its server, as known before it is sent.
@@ -15,30 +15,29 @@ const (
 	Local                // the server's state is not touched: BEGIN
 )
 
-// A Choice is one thing that can happen next: a buyer's command is let go, two commands are, or
-// an event happens. Two choices with the same fields are equal, in this run and in any other.
+// A Choice is one thing that can happen next: one command or a pair of commands is released, or an
+// event happens. Two choices with the same fields are equal, in this run and in any other.
 type Choice struct {
-	Token   string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "1+2", "1~2", "expire", "crash1"
-	Name    string // what it is without its values
+	Token   string // in the replay string: "1", "1a" (node a), "1r" (its watchdog), "1+2", "1~2", "expire", "crash1"
+	Name    string // the command without its values
 	Touches string // server; "" for every Redis
 	Event   Event  // "" for commands
-	Buyer   int    // 0: of no buyer
+	Buyer   int    // 0: no buyer
 	Effect  Effect
 
-	Background bool // a command that the buyer's own code did not send: a renewal, the end of a transaction whose context has ended
-	Pair       bool // two commands are let go together
+	Background bool // not sent by the buyer's own code: a renewal, or the end of a transaction whose context has ended
+	Pair       bool // two commands are released together
 	Global     bool // it commutes with no other choice
 }
 
-// Command reports whether one buyer's command is let go.
+// Command reports whether the choice releases one buyer's command.
 func (c *Choice) Command() bool { return c.Event == "" && !c.Pair }
 
-// Moves reports whether a command of a buyer, or of two, is let go.
+// Moves reports whether the choice releases a command or a pair of commands.
 func (c *Choice) Moves() bool { return c.Event == "" }
 
-// Together returns the choice that lets a's command go, and b's before the first
-// is answered; false when the two are no concurrent pair: they must be commands of
-// two buyers for one server.
+// Together returns the choice that releases a's command, and b's before the first is answered. It
+// returns false if the two are not a concurrent pair: commands of two buyers for one server.
 func Together(a, b Choice) (Choice, bool) {
 	if !a.Command() || !b.Command() || a.Buyer == b.Buyer || a.Touches != b.Touches {
 		return Choice{}, false
@@ -85,7 +84,7 @@ func List(choices []Choice) string {
 	var names []string
 	for _, c := range choices {
 		name := c.Token
-		if c.Command() { // an event's token says what it is
+		if c.Command() { // the token of an event describes it
 			name += " (" + c.Name + ")"
 		}
 		names = append(names, name)

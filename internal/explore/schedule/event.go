@@ -7,18 +7,18 @@ type Event string
 // The events. Packages own and target have a file event_NAME.go for each that they implement.
 const (
 	Expire  Event = "expire"  // every lease expires, and its holder does not notice
-	Crash   Event = "crash"   // a buyer's process dies, its connections end
+	Crash   Event = "crash"   // a buyer's process dies, and its connections end
 	Forget  Event = "forget"  // one Redis server loses its keys
 	Renew   Event = "renew"   // a buyer's watchdog is due
 	Timeout Event = "timeout" // a buyer's wait in a server times out
 
-	Disconnect Event = "disconnect" // a buyer hangs up, and its process goes on and cleans up
+	Disconnect Event = "disconnect" // a buyer hangs up; its process continues and cleans up
 )
 
-// A Kind is what is known of an event before it happens.
+// A Kind describes an event.
 type Kind struct {
 	Event     Event
-	tokens    string // a regular expression, without groups, of its steps in a replay string
+	tokens    string // a regular expression, without groups, for its tokens in a replay string
 	NotShared string // why it cannot happen when all buyers share one process; "" if it can
 	OwnOnly   bool   // only the strategies of this project have it; programs under test do not
 }

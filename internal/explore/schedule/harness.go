@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// ErrHarness: the exploration itself went wrong, and its result means nothing.
+// ErrHarness reports that the exploration itself failed, so its result means nothing.
 var ErrHarness = errors.New("the explorer lost control of the run")
 
-// ErrDivergence is a replay divergence: the schedule is not one of this strategy
-// or database, or the server took another course.
+// ErrDivergence reports a replay divergence: the schedule belongs to another strategy or database, or
+// the server took another course.
 var ErrDivergence = errors.New("the schedule does not fit")
 
-// Void is the error of a run that shows nothing: the runner lost control of it, and it may
-// well go right when it is tried again. It is of programs that are not ours.
+// Void is the error of a run that shows nothing, since the runner lost control of it. A repetition may
+// succeed. It occurs only with programs under test.
 type Void struct {
-	// Why is one line that says the same whenever the same has happened, without the run's
-	// own values: void runs are counted by it.
+	// Why is one line that is the same for the same cause, without values of this run. Void runs are
+	// counted by it.
 	Why string
-	// Details are what was seen in this run, as far as it may be seen again; may be "".
+	// Details describe this run, without values that differ between runs; may be "".
 	Details string
 	// Missed reports that a move in another buyer's pause was not made: the pause was over or did not
 	// come. Seen reports that the pause came.
 	Missed, Seen bool
 }
 
-// Error says both.
+// Error returns both.
 func (v Void) Error() string {
 	if v.Details == "" {
 		return v.Why
@@ -40,20 +40,20 @@ func AsVoid(err error) (v Void, is bool) {
 	return v, is
 }
 
-// program is the name of one in a replay line, on a command line and in a file's name.
+// program matches the name of a program in a replay string, on a command line and in the name of a
+// file.
 var program = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ProgramName reports whether a program can have that name: 1 to 64 letters of ASCII, digits,
-// dots, underscores and hyphens, of which a letter or a digit is the first.
+// ProgramName reports whether a program can have that name: 1 to 64 ASCII letters, digits, dots,
+// underscores and hyphens, beginning with a letter or a digit.
 func ProgramName(name string) bool { return program.MatchString(name) }
 
-// HangTimeout bounds the wait for what must come. It decides no step: when it is
-// over the run is a harness error.
+// HangTimeout bounds waits that should end by themselves. It decides no step: if it expires, the run is
+// a harness error.
 const HangTimeout = 30 * time.Second
 
-// Forever is longer than any run: what runs out by the clock does so by an event
-// of the schedule.
+// Forever is longer than any run. Only an event ends a lease or a wait of this length.
 const Forever = time.Hour
 
-// MaxSteps ends a schedule that goes round in circles.
+// MaxSteps ends a schedule that repeats itself.
 const MaxSteps = 400

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// version is raised when an old replay line would mean something else.
+// version changes when an old replay string would get another meaning.
 const version = 1
 
-// A Schedule is what a replay line says. It names no engine: where the
-// databases differ in what waits, a line of one may not fit the other.
+// A Schedule is the content of a replay string. It names no engine. Databases differ in which commands
+// wait, so a string of one database may not fit another.
 //
 //	v1:redis:b2:s1:1*3.2.expire.2*5.1
 type Schedule struct {
-	Strategy string // or a program's name; the stock says nothing then, and is 1
+	Strategy string // or the name of a program; then Stock has no meaning and is 1
 	Buyers   int
 	Stock    int64
-	Units    Units // how many units the buyers ask for
-	Parts    int64 // among which the stock lies; 0: it is in the product's own row
+	Units    Units // units that the buyers ask for
+	Parts    int64 // number of rows with the stock; 0: the product's own row has it
 	Shared   bool
 	OneKey   bool // all orders have one Idempotency-Key
-	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
-	// at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget", "forget-a",
-	// "renew1", "timeout1".
+	// The steps: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both at once, "1~2"
+	// buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget", "forget-a", "renew1",
+	// "timeout1".
 	Tokens []string
 }
 
-// Head names the strategy and the crowd, for an error.
+// Head names the strategy, the buyers and the stock, for an error.
 func (s Schedule) Head() string {
 	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
 	if units := s.Units.String(); units != "1" {
@@ -47,16 +47,15 @@ func (s Schedule) Head() string {
 	return text
 }
 
-// Concurrent reports whether a pair of commands goes to a server at once, which
-// then decides.
+// Concurrent reports whether the schedule contains a concurrent pair, whose order the server decides.
 func (s Schedule) Concurrent() bool {
 	return slices.ContainsFunc(s.Tokens, Concurrent)
 }
 
-// Concurrent reports whether a token is of two commands at once.
+// Concurrent reports whether a token is a concurrent pair.
 func Concurrent(token string) bool { return strings.Contains(token, "+") }
 
-// String is the replay line.
+// String returns the replay string.
 func (s Schedule) String() string {
 	var parts []string
 	for i := 0; i < len(s.Tokens); {
@@ -87,19 +86,19 @@ func (s Schedule) String() string {
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
 
-// crowd is how many buyers there are, and what is on sale.
+// crowd matches the number of buyers and the stock.
 var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
 
 // units matches the units that the buyers ask for, unless each asks for one.
 var units = regexp.MustCompile(`^u(?:[2-8]|[1-8](?:,[1-8]){1,7})$`)
 
-// parts are the rows among which the stock lies, where it is not in the product's own.
+// parts matches the number of rows with the stock, if the product's own row does not have it.
 var parts = regexp.MustCompile(`^p[1-8]$`)
 
-// command is the token of a buyer's command, or of two.
+// command matches the token of a command or a pair of commands.
 const command = `[1-9]r?[a-q]?(?:[+~][1-9]r?[a-q]?)?`
 
-// step is a command or an event, and how often it comes in a row.
+// step matches a command or an event with its number of repetitions.
 var step = func() *regexp.Regexp {
 	tokens := command
 	for _, k := range Kinds() {
@@ -108,7 +107,7 @@ var step = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(` + tokens + `)(?:\*([1-9][0-9]{0,2}))?$`)
 }()
 
-// versioned is the first part of a line of any version.
+// versioned matches the first part of a replay string of any version.
 var versioned = regexp.MustCompile(`^v[0-9]+$`)
 
 // Parse reads a replay string. The error is one line.

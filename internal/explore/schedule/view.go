@@ -6,45 +6,45 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A View is a point as it is shown to a person who chooses the steps. To make one costs queries
-// to the servers, and changes nothing there.
+// A View shows a point to a person who chooses the steps. Making one costs queries to the servers and
+// changes nothing there.
 type View struct {
 	Buyers  []Standing
-	Stock   int64 // as another connection reads it: what a transaction has written and not committed is not in it
+	Stock   int64 // as another connection reads it, so without uncommitted writes
 	Records int64
 	Sold    int64    // units in the records
-	Keys    []Key    // that Redis has
-	Texts   []string // of the point's choices, one each: the command with its values, or what happens
+	Keys    []Key    // keys in Redis
+	Texts   []string // one per choice of the point: the command with its values, or the event
 	Steps   []witness.Step
 }
 
-// A Standing is where one buyer is.
+// A Standing describes the position of one buyer.
 type Standing struct {
 	Buyer   int
-	Gate    []Command // what it is about to send
-	Read    string    // what its last SELECT or GET returned; "" before the first
-	Waits   string    // what it waits for; "": it does not
-	For     []int     // the buyers that it waits for, where known
+	Gate    []Command // commands that it is about to send
+	Read    string    // result of its last SELECT or GET; "" before the first
+	Waits   string    // what it waits for; "" if it does not wait
+	For     []int     // buyers that it waits for, if known
 	Open    bool      // it has a transaction open
 	Memory  bool      // it holds a lock in memory
 	Over    bool      // its Buy has returned
 	Crashed bool
-	Answer  string // what it was answered, when it is over
+	Answer  string // its answer, when it is over
 }
 
-// A Command stands at a buyer's gate.
+// A Command waits at a buyer's gate.
 type Command struct {
 	Token  string
 	Text   string // with its values
 	Server string
-	Ready  bool // it may be let go: it is one of the choices
+	Ready  bool // it may be released: it is one of the choices
 }
 
-// A Key is one that a Redis server holds.
+// A Key is a key on a Redis server.
 type Key struct {
 	Server string
 	Name   string
 	Value  string
-	Left   time.Duration // until it runs out, of Forever; 0: it does not run out
-	Buyer  int           // its owner; 0: none, or not known
+	Left   time.Duration // time to live, a fraction of Forever; 0: it does not expire
+	Buyer  int           // its owner; 0: none or unknown
 }

@@ -19,7 +19,7 @@ import (
 // mysqlConnections knows the waits of MariaDB or MySQL: for rows, tables and named locks.
 type mysqlConnections struct {
 	admin   *sql.DB
-	adopted bool // a program's connections are there
+	adopted bool // a program's connections are present
 	tables  metadataLocks
 }
 
@@ -31,18 +31,18 @@ func (d *mysqlConnections) Connected(ctx context.Context, conn driver.Conn) (int
 	return connectionID(ctx, conn, "SELECT CONNECTION_ID()")
 }
 
-// Adopt: what is not opened here is a program's, which may lock tables.
+// Adopt implements Connections. A connection that was not opened here belongs to a program, which may
+// lock tables.
 func (d *mysqlConnections) Adopt(int64) { d.adopted = true }
 
 func (d *mysqlConnections) Blocks() bool { return true }
 
-// Waiting takes three looks, which together are exact. A transaction's own state
-// says LOCK WAIT before the server has looked for a deadlock, whose victim may be
-// this one. The counter counts a wait only when there was none (MariaDB,
-// lock0lock.cc, lock_wait: check_and_resolve, then wait_start), but still counts
-// a transaction that was granted the lock, or chosen as a victim, and has not woken.
-// So the counter must match the waits, and the same waits must be there before and
-// after: then none of them is a late one.
+// Waiting takes three looks, which together are exact. A transaction's state says LOCK WAIT before the
+// server has looked for a deadlock, whose victim may be this transaction. The counter counts a wait
+// only after that look (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it
+// still counts a transaction that was granted the lock, or chosen as a victim, and has not woken. So
+// the counter must match the waits, and the same waits must be there before and after it. Then every
+// wait is real.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted {
@@ -77,14 +77,14 @@ func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]b
 	return waiting, nil
 }
 
-// A lockWait is a transaction that waits. Another wait of it has other locks.
+// A lockWait is a waiting transaction. If the transaction waits again later, it has other locks.
 type lockWait struct {
-	thread int64 // 0: one of the server's own
+	thread int64 // 0: a thread of the server itself
 	locks  string
 }
 
-// lockWaits are those of the whole server. information_schema.innodb_trx, which
-// has them too, is a copy that may be old.
+// lockWaits returns the lock waits of the whole server. information_schema.innodb_trx has them too, but
+// is a copy that may be old.
 func (d *mysqlConnections) lockWaits(ctx context.Context) (waits []lockWait, err error) {
 	all, err := d.transactions(ctx)
 	if err != nil {
@@ -109,10 +109,10 @@ func (d *mysqlConnections) transactions(ctx context.Context) ([]string, error) {
 	return strings.Split(status, "\n---TRANSACTION "), nil
 }
 
-// thread is in the line of a transaction that says whose it is.
+// thread matches the line that names the connection of a transaction.
 var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
 
-// threadOf returns the connection of a transaction; 0 for one of the server's own.
+// threadOf returns the connection of a transaction, or 0 for the server's own.
 func threadOf(transaction string) (id int64) {
 	if found := thread.FindStringSubmatch(transaction); found != nil {
 		id, _ = strconv.ParseInt(found[1], 10, 64)
@@ -120,8 +120,8 @@ func threadOf(transaction string) (id int64) {
 	return id
 }
 
-// waitingByName adds those that wait in GET_LOCK. One that has been given the lock is among
-// them until it runs: see Holder.
+// waitingByName adds the connections that wait in GET_LOCK. They include one that was granted the lock,
+// until it runs: see Holder.
 func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]bool) error {
 	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]
 	return rows.Err()
 }
 
-// Holder returns the connection that has a named lock; 0: none. A connection that has the lock
-// it asked for by GET_LOCK waits no longer, whatever the process list says.
+// Holder returns the connection that has a named lock, or 0. A connection with the lock that it asked
+// for no longer waits, whatever the process list says.
 func (d *mysqlConnections) Holder(ctx context.Context, name string) (id int64, err error) {
 	var holder sql.NullInt64
 	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
@@ -147,27 +147,26 @@ func (d *mysqlConnections) Holder(ctx context.Context, name string) (id int64, e
 }
 
 func (d *mysqlConnections) End(ctx context.Context, c Conn) error {
-	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error: it has gone already
+	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error means that it has already ended
 	return untilGone(ctx, d, c)
 }
 
-// Gone: a thread leaves the list when its transaction is rolled back and its locks are free
-// (THD::cleanup, before unlink, in sql_class.cc).
+// Gone implements Connections. A thread leaves the list when its transaction is rolled back and its
+// locks are free (THD::cleanup, before unlink, in sql_class.cc).
 func (d *mysqlConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	return gone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
 }
 
-// Interrupt ends the statement alone, as a time-out does where
-// innodb_rollback_on_timeout is off, the default: the transaction stays open,
-// with its writes and locks (TestTimeoutIsReal). What differs is the error, see
-// Answer. To let the real time-out pass would take its shortest, 1 s, in each
-// schedule; and it cannot be made to begin later than the wait.
+// Interrupt ends only the statement, as a time-out does with the default
+// innodb_rollback_on_timeout=OFF. The transaction stays open with its writes and locks
+// (TestTimeoutIsReal). Only the error differs, see Answer. The real time-out would take at least 1 s in
+// each schedule, and cannot begin later than the wait.
 func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
 	return err
 }
 
-// Errors of the server that mean something here.
+// The server's errors that are handled here.
 const (
 	errLockWaitTimeout  = 1205 // ER_LOCK_WAIT_TIMEOUT
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
@@ -177,8 +176,8 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 	switch {
 	case !s.TimedOut:
 	case s.NamedLock && (err == nil && got.values[0][0] == nil || isMySQL(err, errQueryInterrupted)):
-		// GET_LOCK that was killed says NULL in MariaDB, and is an error in MySQL; one
-		// that timed out says 0.
+		// A killed GET_LOCK returns NULL in MariaDB and an error in MySQL. One that timed out returns
+		// 0.
 		return &Rows{columns: []string{"GET_LOCK()"}, values: [][]driver.Value{{int64(0)}}}, nil
 	case isMySQL(err, errQueryInterrupted):
 		return nil, &mysql.MySQLError{
@@ -187,9 +186,8 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a statement that waited. The server sees that
-		// only when the wait is over, rolls back then, and would do it at a time
-		// of its own; no other client can tell whether it does it now.
+		// The driver has hung up on a waiting statement. The server notices only when the wait is over,
+		// and rolls back then. That moment is not controlled, and no other client can see it.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}
@@ -201,13 +199,13 @@ func isMySQL(err error, number uint16) bool {
 	return errors.As(err, &e) && e.Number == number
 }
 
-// mysqlRecords knows the ids of MariaDB or MySQL, and whether its states follow from its rows.
+// mysqlRecords knows the ids of MariaDB or MySQL, and whether the rows determine its states.
 type mysqlRecords struct {
 	admin *sql.DB
-	far   bool // ids count from FirstID
+	far   bool // ids start at FirstID
 }
 
-// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
+// Prepare implements Records. A disposable server need not write a commit to the disk.
 func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
 	if !disposable {
 		return nil
@@ -216,7 +214,7 @@ func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
 	return err
 }
 
-// Stated is for MariaDB alone: states were not tried on MySQL.
+// Stated returns true only for MariaDB: states were not tried on MySQL.
 func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 	rows, err := r.admin.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'tx_isolation', 'transaction_isolation', 'wsrep_on')")
 	if err != nil {
@@ -235,18 +233,19 @@ func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 	return mariaDB && follows, rows.Err()
 }
 
-// Recount: to set AUTO_INCREMENT takes longer than a run, since it reaches the disk.
+// Recount: setting AUTO_INCREMENT reaches the disk, and so takes longer than a run.
 func (r *mysqlRecords) Recount() string { return "" }
 
-// Cleared waits for the purge, which removes rows that InnoDB has marked. Until then two
-// connections that look for such a row lock it, and wait for each other; afterwards they lock
-// the gap, and do not wait.
+// Cleared waits for the purge, which removes rows that InnoDB has marked as deleted. Before that, two
+// connections that look for such a row lock it and wait for each other. Afterwards they lock the gap
+// and do not wait.
 func (r *mysqlRecords) Cleared(ctx context.Context) error {
-	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // MariaDB 10.5.7; states are for MariaDB alone
+	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // since MariaDB 10.5.7; only MariaDB has states here
 	return err
 }
 
-// NextID has the counter begin at FirstID when it is asked first. InnoDB takes no lower one.
+// NextID makes the counter start at FirstID when it is asked first. InnoDB does not accept a lower
+// value.
 func (r *mysqlRecords) NextID(ctx context.Context) (id int64, err error) {
 	if !r.far {
 		if _, err := r.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID)); err != nil {

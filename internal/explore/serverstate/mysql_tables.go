@@ -5,15 +5,15 @@ import (
 	"database/sql"
 )
 
-// A tableWait is a wait for a metadata lock: which statement waits, and how many such locks its
-// connection had when the wait was seen first.
+// A tableWait is a wait for a metadata lock: the waiting statement, and the number of such locks that
+// its connection had when the wait was first seen.
 type tableWait struct {
 	query int64
 	had   int
 }
 
-// metadataLocks alone know which connections of MariaDB or MySQL wait for a metadata lock on a table
-// and, if the plugin METADATA_LOCK_INFO is installed, which such locks each connection has.
+// metadataLocks knows which connections of MariaDB or MySQL wait for a metadata lock on a table. If the
+// plugin METADATA_LOCK_INFO is installed, it also knows which such locks each connection has.
 type metadataLocks struct {
 	admin *sql.DB
 	ask   string              // the query for waits for tables; "" before the first time
@@ -28,7 +28,7 @@ const (
 	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
 )
 
-// plugin asks, the first time, whether MariaDB's METADATA_LOCK_INFO is installed.
+// plugin finds out, on its first call, whether MariaDB's METADATA_LOCK_INFO is installed.
 func (d *metadataLocks) plugin(ctx context.Context) error {
 	if d.ask != "" {
 		return nil
@@ -43,11 +43,11 @@ func (d *metadataLocks) plugin(ctx context.Context) error {
 	return nil
 }
 
-// waiting adds those that wait for a metadata lock: LOCK TABLES for another's LOCK
-// TABLES or for a transaction that has used the table, a statement for LOCK TABLES. One that has
-// been given the lock looks the same until it runs, but has one more than when its wait was seen
-// first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
-// which one was slow to wake is void.
+// waiting adds the connections that wait for a metadata lock: a LOCK TABLES for another LOCK TABLES or
+// for a transaction that has used the table, or a statement for a LOCK TABLES. A connection that was
+// granted the lock looks the same until it runs, except that it has one more lock than when its wait
+// was first seen. Only MariaDB's plugin METADATA_LOCK_INFO shows that. Without the plugin the state has
+// to do, and a run is void if a connection was slow to wake.
 func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) error {
 	if err := d.plugin(ctx); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 
 // postgresConnections knows which connections of PostgreSQL wait for which.
 //
-// The explorer finds deadlocks itself. The server looks for one only when a wait has lasted
-// for deadlock_timeout, so its victim depends on which wait is that old. Here the victim is
-// always the connection whose wait has closed the circle.
+// The explorer finds deadlocks itself. The server looks for one only after deadlock_timeout, so its
+// victim depends on the age of the waits. Here the victim is always the connection whose wait has
+// closed the cycle.
 type postgresConnections struct {
 	admin *sql.DB
 
@@ -27,7 +27,7 @@ type postgresConnections struct {
 
 	mu         sync.Mutex
 	ours       map[int64]bool // connections of buyers
-	sacrificed map[int64]bool // their statement was ended for a deadlock, and has not been answered
+	sacrificed map[int64]bool // their statement was ended because of a deadlock, and is not answered yet
 }
 
 func newPostgresConnections(admin *sql.DB) *postgresConnections {
@@ -40,9 +40,9 @@ const noTimeouts = `SELECT set_config(name, '0', false)
 	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
 
-// Connected: only a superuser may set deadlock_timeout. Where it stays at its second, the
-// explorer has found a deadlock long before. Behind a pooler it is not known
-// which session is set, nor which is ended.
+// Connected implements Connections. Only a superuser may set deadlock_timeout. At its default of a
+// second, the explorer still finds a deadlock first. Behind a pooler it would be unknown which session
+// is set and which one is ended.
 func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (
 	return id, nil
 }
 
-// Adopt notes that this connection is a buyer's, and so is a wait for it.
+// Adopt records that this connection belongs to a buyer, so a wait for it counts.
 func (d *postgresConnections) Adopt(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,8 +72,8 @@ func (d *postgresConnections) Adopt(id int64) {
 
 func (d *postgresConnections) Blocks() bool { return true }
 
-// Waiting asks the table of locks itself: a connection that was granted a lock does not
-// wait there any more, also if it has not woken yet. An advisory lock is a lock as any other.
+// Waiting reads the table of locks: a connection that was granted a lock no longer waits there, even if
+// it has not woken yet. Advisory locks appear like any other lock.
 func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
 	blockers, err := d.blockers(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *postgresConnections) buyers() string {
 	return "{" + strings.Join(ids, ",") + "}"
 }
 
-// closed is the connection whose wait has closed a circle; of several, the last one.
+// closed returns the connection whose wait has closed a cycle; the last one if there are several.
 func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, found bool) {
 	for id := range blockers {
 		if !inCircle(blockers, id) {
@@ -139,7 +139,7 @@ func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, 
 	return victim, found
 }
 
-// inCircle: the connection waits, through others maybe, for itself.
+// inCircle reports whether the connection waits for itself, possibly through others.
 func inCircle(blockers map[int64][]int64, id int64) bool {
 	seen, next := map[int64]bool{}, slices.Clone(blockers[id])
 	for len(next) > 0 {
@@ -156,11 +156,11 @@ func inCircle(blockers map[int64][]int64, id int64) bool {
 	return false
 }
 
-// sacrifice ends a wait for a deadlock, once.
+// sacrifice ends a wait because of a deadlock, once.
 func (d *postgresConnections) sacrifice(ctx context.Context, victim int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.sacrificed[victim] { // it is on its way
+	if d.sacrificed[victim] { // the cancellation is on its way
 		return nil
 	}
 	d.sacrificed[victim] = true
@@ -172,8 +172,8 @@ func (d *postgresConnections) cancel(ctx context.Context, id int64) error {
 	return err
 }
 
-// End returns when the server's process has gone, which it has when its transaction is
-// rolled back (postinit.c, ShutdownPostgres, is called before all else at exit).
+// End returns when the server's process has ended. By then its transaction is rolled back (postinit.c,
+// ShutdownPostgres is called before everything else at exit).
 func (d *postgresConnections) End(ctx context.Context, c Conn) error {
 	if _, err := d.admin.ExecContext(ctx, "SELECT pg_terminate_backend($1::int)", c.ID()); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (d *postgresConnections) End(ctx context.Context, c Conn) error {
 	return untilGone(ctx, d, c)
 }
 
-// Gone is Connections's.
+// Gone implements Connections.
 func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	gone, err := gone(ctx, d.admin, "SELECT count(*) FROM pg_stat_get_activity($1::int)", c)
 	if gone {
@@ -193,13 +193,13 @@ func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	return gone, err
 }
 
-// Interrupt ends the statement as lock_timeout does: the transaction has failed, and has
-// let go of its locks (TestPostgresWaits). What differs is the error, see Answer.
+// Interrupt ends the statement as lock_timeout does: the transaction has failed and released its locks
+// (TestPostgresWaits). Only the error differs, see Answer.
 func (d *postgresConnections) Interrupt(ctx context.Context, c Conn) error {
 	return d.cancel(ctx, c.ID())
 }
 
-// Errors of the server that mean something here (PostgreSQL 15 manual, appendix A).
+// The server's errors that are handled here (PostgreSQL 15 manual, appendix A).
 const (
 	errInsufficientPrivilege = "42501"
 	errQueryCanceled         = "57014"
@@ -221,8 +221,8 @@ func (d *postgresConnections) Answer(ctx context.Context, s Statement, got *Rows
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a statement that waited. When the server sees that is
-		// its own affair; no other client can tell whether it does it now.
+		// The driver has hung up on a waiting statement. No other client can see when the server
+		// notices that.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}
@@ -234,10 +234,10 @@ func isPostgres(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// postgresRecords knows the ids of PostgreSQL, and whether its states follow from its rows.
+// postgresRecords knows the ids of PostgreSQL, and whether the rows determine its states.
 type postgresRecords struct{ admin *sql.DB }
 
-// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
+// Prepare implements Records. A disposable server need not write a commit to the disk.
 func (r postgresRecords) Prepare(ctx context.Context, disposable bool) error {
 	if !disposable {
 		return nil
@@ -250,7 +250,7 @@ func (r postgresRecords) Prepare(ctx context.Context, disposable bool) error {
 	return nil
 }
 
-// Stated is Records's.
+// Stated implements Records.
 func (r postgresRecords) Stated(ctx context.Context) (bool, error) {
 	var below bool
 	if err := r.admin.QueryRowContext(ctx, "SELECT current_setting('default_transaction_isolation') <> 'serializable'").Scan(&below); err != nil {
@@ -263,7 +263,7 @@ func (r postgresRecords) Recount() string {
 	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
 }
 
-// Cleared has nothing to wait for: no statement sees or locks a dead row.
+// Cleared does nothing: no statement sees or locks a dead row.
 func (r postgresRecords) Cleared(context.Context) error { return nil }
 
 func (r postgresRecords) NextID(context.Context) (int64, error) { return 0, nil }

@@ -16,32 +16,32 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Redis is one server as the explorer sees it. The keys that were named on it are
-// what a run can have left there; others' are not touched.
+// Redis is one server as the explorer sees it. It knows the keys that commands have named, which are
+// all that a run can leave there. It does not touch other keys.
 type Redis struct {
 	Name  string // "redis", "redlock-1" ...
 	admin *redis.Client
 	named named
 
-	looked bool // no command was let through to it since
+	looked bool // no command was released to it since the last look
 	held   []Key
-	kinds  map[string]string // by key: what it was at the last look
+	kinds  map[string]string // by key: its kind at the last look
 }
 
-// NewRedis looks at a server through admin, which Close closes.
+// NewRedis observes a server through admin, which Close closes.
 func NewRedis(name string, admin *redis.Client) *Redis {
 	return &Redis{Name: name, admin: admin, named: named{channels: map[string]string{}}, kinds: map[string]string{}}
 }
 
-// named are keys, and the channels on which a lock's waiters listen. Buyers name
-// them, from any goroutine.
+// named holds the keys, and the channels on which a lock's waiters listen. Buyers add to it from any
+// goroutine.
 type named struct {
 	mu       sync.Mutex
 	keys     []string
 	channels map[string]string // by lock
 }
 
-// Note notes keys.
+// Note adds keys.
 func (s *Redis) Note(keys []string) {
 	s.named.mu.Lock()
 	defer s.named.mu.Unlock()
@@ -52,14 +52,14 @@ func (s *Redis) Note(keys []string) {
 	}
 }
 
-// Listen notes where a lock's waiters listen.
+// Listen adds the channel on which a lock's waiters listen.
 func (s *Redis) Listen(lock, channel string) {
 	s.named.mu.Lock()
 	defer s.named.mu.Unlock()
 	s.named.channels[lock] = channel
 }
 
-// Keys are those named so far, the first one first.
+// Keys returns the named keys, the first one first.
 func (s *Redis) Keys() []string {
 	s.named.mu.Lock()
 	defer s.named.mu.Unlock()
@@ -72,10 +72,10 @@ func (s *Redis) channels() map[string]string {
 	return maps.Clone(s.named.channels)
 }
 
-// Touch notes that a command is let through to the server.
+// Touch records that a command is released to the server.
 func (s *Redis) Touch() { s.looked = false }
 
-// Clear deletes what runs have named.
+// Clear deletes the keys that runs have named.
 func (s *Redis) Clear(ctx context.Context) error {
 	s.Touch()
 	keys := s.Keys()
@@ -88,8 +88,7 @@ func (s *Redis) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Notify wakes the listeners for the release of a lock, and returns how many
-// they are.
+// Notify wakes the listeners for the release of a lock, and returns their number.
 func (s *Redis) Notify(ctx context.Context, lock string) (int, error) {
 	channel := s.channels()[lock]
 	if channel == "" {
@@ -99,9 +98,8 @@ func (s *Redis) Notify(ctx context.Context, lock string) (int, error) {
 	return int(listeners), err
 }
 
-// Unheard returns when the server has no listener of a run that has ended: it may
-// see the end of a connection late, and would count the listener among those that
-// it notifies in the next run.
+// Unheard waits until the server has no listener of an earlier run. The server may notice the end of a
+// connection late, and would count that listener in the next run.
 func (s *Redis) Unheard(ctx context.Context) error {
 	channels := slices.Collect(maps.Values(s.channels()))
 	if len(channels) == 0 {
@@ -121,21 +119,21 @@ func (s *Redis) Unheard(ctx context.Context) error {
 	}
 }
 
-// Admin is the connection that it is looked at through.
+// Admin returns the connection of the explorer.
 func (s *Redis) Admin() *redis.Client { return s.admin }
 
 // Close closes the connection.
 func (s *Redis) Close() error { return s.admin.Close() }
 
-// A Key is one of the named keys that is there.
+// A Key is a named key that exists.
 type Key struct {
 	Name  string
-	Value string        // all of it, the members of a set or hash in order
-	TTL   time.Duration // 0: it does not run out
+	Value string        // complete; members of a set or hash are sorted
+	TTL   time.Duration // 0: it does not expire
 }
 
-// Held are the named keys that are there, in the order of their names. It asks the
-// server only when a command was let through to it since the last time.
+// Held returns the named keys that exist, sorted by name. It asks the server only if a command was
+// released to it since the last time.
 func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	if s.looked {
 		return s.held, nil
@@ -155,8 +153,8 @@ func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	return s.held, nil
 }
 
-// look asks for keys in one round trip. A key's command depends on what kind it is:
-// one that was of another kind the last time is to be asked for again.
+// look asks for keys in one round trip. The command depends on the kind of key. A key whose kind has
+// changed must be asked for again.
 func (s *Redis) look(ctx context.Context, names []string) (again []string, _ error) {
 	type answer struct {
 		kind  *redis.StatusCmd
@@ -187,13 +185,13 @@ func (s *Redis) look(ctx context.Context, names []string) (again []string, _ err
 	return again, nil
 }
 
-// isReply: the server has answered, if only that a key is of another kind.
+// isReply reports whether the server has answered, possibly that a key is of another kind.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// valueOf asks for all of a key's value.
+// valueOf asks for the complete value of a key.
 func valueOf(ctx context.Context, p redis.Pipeliner, kind, name string) redis.Cmder {
 	switch kind {
 	case "hash":
@@ -210,7 +208,7 @@ func valueOf(ctx context.Context, p redis.Pipeliner, kind, name string) redis.Cm
 	return p.Get(ctx, name)
 }
 
-// text is an answer of valueOf.
+// text returns an answer of valueOf as text.
 func text(value redis.Cmder) string {
 	switch v := value.(type) {
 	case *redis.MapStringStringCmd:
@@ -235,8 +233,8 @@ func text(value redis.Cmder) string {
 	return ""
 }
 
-// A Lease is a key that will run out: by its TTL, or by a time in it that the
-// buyers' clock is compared with.
+// A Lease is a key that will expire: by its TTL, or by a time in its value that is compared with the
+// buyers' clock.
 type Lease struct {
 	Server  *Redis
 	Key     string
@@ -244,7 +242,7 @@ type Lease struct {
 	ByClock bool
 }
 
-// Leases are those on the server that have not run out. now is the buyers' time.
+// Leases returns the leases on the server that have not expired. now is the buyers' time.
 func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ error) {
 	held, err := s.Held(ctx)
 	if err != nil {
@@ -255,7 +253,7 @@ func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ err
 			found = append(found, Lease{s, key.Name, key.TTL, false})
 			continue
 		}
-		until, _ := strconv.ParseInt(key.Value, 10, 64) // an error: it is no number
+		until, _ := strconv.ParseInt(key.Value, 10, 64) // an error means that it is no number
 		if until > now.UnixMilli() {
 			found = append(found, Lease{s, key.Name, 0, true})
 		}
@@ -275,7 +273,7 @@ func (l Lease) End(ctx context.Context) error {
 // Age lets a third of a TTL pass.
 func (l Lease) Age(ctx context.Context) error {
 	if l.ByClock {
-		return nil // its holder's clock decides, and it is not renewed
+		return nil // its holder's clock decides, and it is never renewed
 	}
 	l.Server.Touch()
 	return l.Server.admin.PExpire(ctx, l.Key, max(time.Millisecond, l.Left-schedule.Forever/3)).Err()

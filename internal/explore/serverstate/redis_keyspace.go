@@ -12,21 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Leases of a run end by an event, and by no clock: each key with a time to live gets so much
-// again after each change. It is as short as that allows, since it is what stays in a user's own
-// server when the explorer is killed; in a run that goes on for so long without a change a key
-// may expire, and Expired tells.
+// Only an event ends a lease in a run, so each key with a time to live gets this much after each
+// change. The duration is as short as possible, since such leases stay in a user's own server if the
+// explorer is killed. In a run without a change for that long, a key may expire; Expired shows that.
 const stretched = 2 * time.Minute
 
-// A Keyspace is all of a Redis server that a program uses: every database number that has a
-// key, as INFO keyspace names them. The program may SELECT another number than its URL names.
+// A Keyspace is everything that a program uses on a Redis server: every database number with a key, as
+// INFO keyspace lists them. The program may SELECT another number than its URL names.
 type Keyspace struct{ client *redis.Client }
 
-// NewKeyspace asks through client, which stays the caller's.
+// NewKeyspace asks through client, which the caller closes.
 func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
 
-// eachKey returns a script that counts the keys for which condition holds and does do to
-// each. left is the key's time to live in ms, and negative where it has none.
+// eachKey returns a script that counts the keys for which condition holds, and applies do to each. left
+// is the key's time to live in ms, negative if it has none.
 func eachKey(condition, do string) *redis.Script {
 	return redis.NewScript(`
 local n = 0
@@ -40,18 +39,18 @@ end
 return n`)
 }
 
-// Stretch gives every lease two minutes that has less than half of them left. A command that
-// answers a time to live shows that.
+// Stretch gives two minutes to every lease that has less than half of that left. A command that returns
+// a time to live shows that.
 func (k Keyspace) Stretch(ctx context.Context) error {
 	return eachKey("left >= 0 and left < tonumber(ARGV[1]) / 2", "redis.call('PEXPIRE', key, ARGV[1])").
 		Run(ctx, k.client, nil, stretched.Milliseconds()).Err()
 }
 
-// expired is in INFO stats.
+// expired matches a line of INFO stats.
 var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
 
-// Expired returns how many keys the clock has removed since the server was started. The server
-// counts a key that has expired when a command meets it.
+// Expired returns how many keys the clock has removed since the server started. The server counts an
+// expired key when a command meets it.
 func (k Keyspace) Expired(ctx context.Context) (int, error) {
 	info, err := k.client.Info(ctx, "stats").Result()
 	if err != nil {
@@ -64,17 +63,17 @@ func (k Keyspace) Expired(ctx context.Context) (int, error) {
 	return strconv.Atoi(m[1])
 }
 
-// Leases is how many keys have a time to live.
+// Leases returns the number of keys with a time to live.
 func (k Keyspace) Leases(ctx context.Context) (int, error) {
 	return eachKey("left >= 0", "").Run(ctx, k.client, nil).Int()
 }
 
-// Expire removes every key that has a time to live, and returns how many.
+// Expire removes every key with a time to live, and returns their number.
 func (k Keyspace) Expire(ctx context.Context) (int, error) {
 	return eachKey("left >= 0", "redis.call('DEL', key)").Run(ctx, k.client, nil).Int()
 }
 
-// Keys is how many keys there are.
+// Keys returns the number of keys.
 func (k Keyspace) Keys(ctx context.Context) (int, error) {
 	return eachKey("true", "").Run(ctx, k.client, nil).Int()
 }
@@ -91,7 +90,7 @@ func (k Keyspace) Forget(ctx context.Context) (int, error) {
 // client is a line of CLIENT LIST.
 var client = regexp.MustCompile(`(?m)^id=(\d+) .* flags=(\S+) `)
 
-// Blocked are the clients that wait in a command such as BLPOP (CLIENT LIST, flag b).
+// Blocked returns the clients that wait in a command such as BLPOP (CLIENT LIST, flag b).
 func (k Keyspace) Blocked(ctx context.Context) (map[int64]bool, error) {
 	list, err := k.client.ClientList(ctx).Result()
 	if err != nil {
@@ -110,7 +109,7 @@ func (k Keyspace) Blocked(ctx context.Context) (map[int64]bool, error) {
 	return blocked, nil
 }
 
-// Gone reports whether a connection is not there any more.
+// Gone reports whether a connection has ended.
 func (k Keyspace) Gone(ctx context.Context, id int64) (bool, error) {
 	list, err := k.client.ClientList(ctx).Result()
 	return !strings.Contains("\n"+list, fmt.Sprintf("\nid=%d ", id)), err

@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// Rows are a result that was read to its end.
+// Rows are a complete result.
 type Rows struct {
 	columns []string
 	values  [][]driver.Value
 	next    int
 }
 
-// Keep reads a result to its end: a cursor left open would be part of the next
-// step.
+// Keep reads a complete result: an open cursor would be part of the next step.
 func Keep(from driver.Rows) (*Rows, error) {
 	kept := &Rows{columns: from.Columns()}
 	for {
@@ -31,7 +30,7 @@ func Keep(from driver.Rows) (*Rows, error) {
 			return nil, errors.Join(err, from.Close())
 		}
 		for i := range row {
-			if b, ok := row[i].([]byte); ok { // the driver's buffer
+			if b, ok := row[i].([]byte); ok { // the buffer belongs to the driver
 				row[i] = append([]byte(nil), b...)
 			}
 		}
@@ -39,16 +38,16 @@ func Keep(from driver.Rows) (*Rows, error) {
 	}
 }
 
-// Empty: it has no row.
+// Empty reports whether it has no row.
 func (r *Rows) Empty() bool { return len(r.values) == 0 }
 
-// Columns is driver.Rows.Columns.
+// Columns implements driver.Rows.
 func (r *Rows) Columns() []string { return r.columns }
 
-// Close is driver.Rows.Close.
+// Close implements driver.Rows.
 func (r *Rows) Close() error { return nil }
 
-// Next is driver.Rows.Next.
+// Next implements driver.Rows.
 func (r *Rows) Next(dest []driver.Value) error {
 	if r.next == len(r.values) {
 		return io.EOF
@@ -58,8 +57,8 @@ func (r *Rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// String shows what a buyer read: not the names it asked by, nor what is 0 as
-// long as no strategy uses it.
+// String shows what a buyer read, without the names that it asked for, and without zeros in columns
+// that no strategy uses yet.
 func (r *Rows) String() string {
 	if len(r.values) == 0 {
 		return "no row"
@@ -77,8 +76,8 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Whole returns all that a strategy can read, except real times. That of a purchase is
-// by the clock that strategies are given.
+// Whole returns everything that a strategy can read, except real times. A purchase's time comes from
+// the strategies' clock.
 func (r *Rows) Whole() string {
 	var b strings.Builder
 	for _, row := range r.values {
@@ -94,7 +93,7 @@ func (r *Rows) Whole() string {
 	return b.String()
 }
 
-// exact is a value, NULL and a text "NULL" told apart; times are in ms.
+// exact returns a value so that NULL and the text "NULL" differ. Times are in ms.
 func exact(v driver.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -105,7 +104,7 @@ func exact(v driver.Value) string {
 	return strconv.Quote(Show(v))
 }
 
-// cell is one value with its column; "" where it says nothing.
+// cell returns a value with its column, or "" if it says nothing.
 func (r *Rows) cell(column, value string) string {
 	switch column {
 	case "id", "name", "stocked", "product_name", "purchase_time", "strategy", "idempotency_key", "waited_ms", "left_after":
@@ -113,7 +112,7 @@ func (r *Rows) cell(column, value string) string {
 			return ""
 		}
 		if column == "id" {
-			value = "N" // it counts on from run to run
+			value = "N" // it continues from run to run
 		}
 	case "version", "fence", "last_entry":
 		if value == "0" || value == "0-0" {
@@ -126,7 +125,7 @@ func (r *Rows) cell(column, value string) string {
 	return column + "=" + value
 }
 
-// Show is a value as people read it; each time is "now".
+// Show returns a value for people; each time is "now".
 func Show(v driver.Value) string {
 	switch v := v.(type) {
 	case nil:

@@ -9,9 +9,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// sqliteConnections is SQLite opened without a busy time-out: a statement that would wait
-// is refused, and stands at the gate until another transaction has ended. So none waits
-// inside.
+// sqliteConnections is SQLite opened without a busy time-out. A statement that would wait is refused,
+// and waits at the gate until another transaction has ended. So no statement waits inside.
 type sqliteConnections struct{}
 
 func (sqliteConnections) Connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
@@ -25,11 +24,10 @@ func (sqliteConnections) Interrupt(context.Context, Conn) error                 
 // Held returns nothing: only programs under test need it, and they cannot use SQLite.
 func (sqliteConnections) Held(context.Context, []string) (map[int64][]string, error) { return nil, nil }
 
-// Answer turns a refusal that the busy time-out would have waited with into
-// WouldBlock. SQLite does not wait for a lock where the transaction has read
-// already (sqlite3BtreeBeginTrans asks the busy handler only when inTransaction
-// is TRANS_NONE), nor where its snapshot is stale: both are the strategy's to
-// see.
+// Answer turns a refusal into WouldBlock if the busy time-out would have waited. SQLite does not wait
+// for a lock if the transaction has already read (sqlite3BtreeBeginTrans asks the busy handler only
+// when inTransaction is TRANS_NONE), nor if its snapshot is stale. The strategy sees both of these
+// refusals.
 func (sqliteConnections) Answer(_ context.Context, s Statement, got *Rows, err error) (*Rows, error) {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_BUSY && !s.Read {
@@ -38,7 +36,7 @@ func (sqliteConnections) Answer(_ context.Context, s Statement, got *Rows, err e
 	return got, err
 }
 
-// sqliteRecords counts ids by AUTOINCREMENT.
+// sqliteRecords counts ids with AUTOINCREMENT.
 type sqliteRecords struct{}
 
 func (sqliteRecords) Prepare(context.Context, bool) error   { return nil }
@@ -46,8 +44,8 @@ func (sqliteRecords) Stated(context.Context) (bool, error)  { return true, nil }
 func (sqliteRecords) Cleared(context.Context) error         { return nil }
 func (sqliteRecords) NextID(context.Context) (int64, error) { return 0, nil }
 
-// Recount: AUTOINCREMENT goes on from the highest id that is there, or that sqlite_sequence
-// has.
+// Recount implements Records. AUTOINCREMENT continues from the highest existing id or from the one in
+// sqlite_sequence.
 func (sqliteRecords) Recount() string {
 	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
 }

@@ -14,13 +14,13 @@ import (
 
 // Stock is one product's stock and records in a database.
 type Stock struct {
-	Admin   *gorm.DB // beside the connections of the buyers
+	Admin   *gorm.DB // not a buyer's connection
 	Product string
-	Stock   int64  // that a schedule begins with
-	Parts   int64  // among which that lies, evenly; 0: it is in the product's own row
-	Recount string // a statement that has ids count from the same number again; "": they count on
+	Stock   int64  // at the start of a schedule
+	Parts   int64  // number of rows that share it evenly; 0: the product's own row has it
+	Recount string // resets the counter of record ids; "": the ids continue
 
-	Milliseconds string // for Whole: the time of a record in ms since 1970, as an expression
+	Milliseconds string // for Whole: expression for the time of a record in ms since 1970
 }
 
 // State is what the database holds of the product.
@@ -29,7 +29,7 @@ type State struct {
 	Sales map[int64]audit.Sale // by the record's id
 }
 
-// Restore puts the stock back and removes the records.
+// Restore restores the stock and removes the records.
 func (s Stock) Restore(ctx context.Context) error {
 	return s.Admin.WithContext(ctx).Transaction(func(tx *gorm.DB) error { // one commit costs less than three
 		if err := tx.Exec("DELETE FROM purchase_history WHERE product_name = ?", s.Product).Error; err != nil {
@@ -57,9 +57,9 @@ func (s Stock) Restore(ctx context.Context) error {
 	})
 }
 
-// Whole returns all of the product's row, parts and records that can make a difference to what
-// comes, the records in the order of their ids. Real times are left out; that of a purchase is
-// by the clock that strategies are given. No buyer may move meanwhile.
+// Whole returns everything of the product's row, parts and records that can affect a later step.
+// Records are sorted by id. Real times are left out; a purchase's time comes from the strategies'
+// clock. No buyer may move meanwhile.
 func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
 	queries := []string{"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?"}
@@ -114,7 +114,7 @@ func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (fir
 // Read reads stock and records in one statement, while no buyer moves.
 func (s Stock) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
-	// It costs half of a join. The sales are the rows with a purchaser.
+	// This costs half of a join. The sales are the rows with a purchaser.
 	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT `+stock.Amount()+`, stocked, NULL FROM product WHERE name = ?
 		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product).Rows()
 	if err != nil {
@@ -131,7 +131,7 @@ func (s Stock) Read(ctx context.Context) (State, error) {
 			state.Leftover, state.Stocked = amount, other
 			continue
 		}
-		for _, sale := range state.Sales { // a buyer makes one purchase: its name is the key
+		for _, sale := range state.Sales { // each buyer makes one purchase, and its name is the key
 			if sale.Purchaser == purchaser.String {
 				state.Duplicates++
 				break

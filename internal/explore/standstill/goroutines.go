@@ -1,6 +1,6 @@
-// Package standstill knows when the code under test is at rest: when nothing of it can go on by
-// itself, so that the next step is the scheduler's. It asks the stacks of this process; package
-// process asks the threads of others.
+// Package standstill decides when the code under test can no longer continue by itself, so that the
+// scheduler must take the next step. It reads the goroutine stacks of this process. Package process
+// observes the threads of other processes.
 package standstill
 
 import (
@@ -13,22 +13,21 @@ import (
 	"strings"
 )
 
-// Goroutines knows whether the code under test in this process is at rest. It decides by states,
-// not by time. It is for one goroutine.
+// Goroutines decides whether the code under test in this process can continue by itself. It decides by
+// states, not by time. It serves one goroutine.
 type Goroutines struct {
 	marks  marks
-	stacks []byte // used again and again
+	stacks []byte // buffer that is reused
 	idle   []metrics.Sample
-	left   map[string]bool // goroutines of a strategy that were there before, see NewGoroutines
+	left   map[string]bool // goroutines of earlier strategies, see NewGoroutines
 }
 
-// NewGoroutines knows a goroutine of the code under test by the package of its
-// strategy, those that the catalogue's stand on, and entries: functions that run one
-// in a goroutine.
+// NewGoroutines recognizes the code under test by three kinds of names in a stack: the strategy's
+// package, the packages that the catalogue's strategies use, and entries, the functions that run a
+// strategy in a goroutine.
 //
-// What is there already is of an exploration that has failed, and counts only while
-// it runs: one strategy's goroutine that does not end must not be laid at the door of
-// the next.
+// A goroutine that already exists belongs to a failed exploration, and counts only while it runs.
+// Otherwise one strategy's endless goroutine would be blamed on the next strategy.
 func NewGoroutines(strategy any, entries ...any) *Goroutines {
 	g := &Goroutines{
 		marks: newMarks(strategy, entries), stacks: make([]byte, 1<<18),
@@ -43,46 +42,44 @@ func NewGoroutines(strategy any, entries ...any) *Goroutines {
 	return g
 }
 
-// id is a goroutine's own, as its stack begins: "goroutine 12 [select]:".
+// id returns the goroutine's number from the first line of its stack: "goroutine 12 [select]:".
 func id(stack []byte) string {
 	name, _, _ := bytes.Cut(stack, []byte(" ["))
 	return string(name)
 }
 
-// parked are the states in which a goroutine can be woken by another goroutine
-// or a timer alone. Timers do not count: the leases and waits that an
-// exploration hands in are longer than any run, and its clock stands still.
+// parked are the states from which only another goroutine or a timer can wake a goroutine. Timers do
+// not count: the explorer's leases and waits are longer than any run, and its clock stands still.
 //
-// "semacquire" is not among them: it is the runtime's own, a goroutine that is
-// about to start the garbage collector waits so for the very look at it.
+// "semacquire" is not among them. It is a state of the runtime: a goroutine that is about to start the
+// garbage collector waits in it for this very look.
 var parked = [][]byte{
 	[]byte("chan receive"), []byte("chan send"), []byte("select"),
 	[]byte("sync.Mutex.Lock"), []byte("sync.RWMutex"), []byte("sync.WaitGroup.Wait"), []byte("sync.Cond.Wait"),
 }
 
-// idleLooks is how often awaitIdle looks, at most.
+// idleLooks is the maximum number of looks of awaitIdle.
 const idleLooks = 200
 
-// awaitIdle lets others run until, as far as the runtime's counters say, none
-// wants to any more. They are approximate and cost a microsecond: what they
-// spare is looks at all stacks, which alone decide and stop the world.
+// awaitIdle yields until, by the runtime's counters, no other goroutine wants to run. The counters are
+// approximate and cost a microsecond. They save looks at all stacks, which stop the world, and which
+// alone decide.
 func (g *Goroutines) awaitIdle() {
 	for range idleLooks {
 		metrics.Read(g.idle)
-		if g.idle[0].Value.Uint64() == 0 && g.idle[1].Value.Uint64() <= 1 { // this one runs
+		if g.idle[0].Value.Uint64() == 0 && g.idle[1].Value.Uint64() <= 1 { // only this goroutine runs
 			return
 		}
 		runtime.Gosched()
 	}
 }
 
-// AtRest looks at all goroutines at one moment. It reports whether nothing can go on by itself:
-// each waits for another one, for a command that was let go, or for a message. The caller must
-// know that no message is on its way.
+// AtRest looks at all goroutines at one moment. It reports whether none can continue by itself: each
+// waits for another goroutine, for a command that was released, or for a message. The caller must know
+// that no message is on its way.
 //
-// Any goroutine that runs counts, whosever it is: a strategy may wait for a
-// mutex of database/sql that it holds, or be it, and not show it before it has
-// begun.
+// Every running goroutine counts. A strategy may wait for a mutex of database/sql that such a goroutine
+// holds. The goroutine may also be about to run the strategy, without a sign of that yet.
 func (g *Goroutines) AtRest() bool {
 	g.awaitIdle()
 	i := -1
@@ -91,7 +88,7 @@ func (g *Goroutines) AtRest() bool {
 		_, state, _ := bytes.Cut(stack, []byte("["))
 		state, _, _ = bytes.Cut(state, []byte("]"))
 		if bytes.HasPrefix(state, []byte("run")) { // running, runnable
-			if i > 0 { // the first one looks
+			if i > 0 { // the first goroutine is this one
 				return false
 			}
 			continue
@@ -103,7 +100,7 @@ func (g *Goroutines) AtRest() bool {
 	return true
 }
 
-// all are the stacks of all goroutines, at one moment.
+// all returns the stacks of all goroutines at one moment.
 func (g *Goroutines) all() []byte {
 	for {
 		n := runtime.Stack(g.stacks, true)
@@ -114,27 +111,26 @@ func (g *Goroutines) all() []byte {
 	}
 }
 
-// isOurs: the goroutine runs a strategy.
+// isOurs reports whether the goroutine runs a strategy.
 func (m *marks) isOurs(stack []byte) bool {
 	return slices.ContainsFunc(m.ours, func(mark []byte) bool { return bytes.Contains(stack, mark) })
 }
 
-// waits: a goroutine of ours cannot go on by itself.
+// waits reports whether a goroutine of the strategy cannot continue by itself.
 func (m *marks) waits(stack, state []byte) bool {
 	network := bytes.HasPrefix(state, []byte("IO wait")) || bytes.Contains(stack, m.answer)
 	switch {
 	case network && bytes.Contains(stack, m.sent):
 		return true
-	case bytes.Contains(stack, m.answer): // it connects, or asks whether a connection lives
+	case bytes.Contains(stack, m.answer): // it connects, or checks a connection
 		return false
-	case bytes.Contains(stack, m.listener): // or it connects, or naps before it connects again
+	case bytes.Contains(stack, m.listener): // it connects, or sleeps before it reconnects
 		return network && bytes.Contains(stack, m.reads) && !bytes.Contains(stack, m.connects)
 	}
 	return slices.ContainsFunc(parked, func(how []byte) bool { return bytes.HasPrefix(state, how) })
 }
 
-// Ended reports whether no goroutine of a strategy is left, nor one that would
-// still send a command.
+// Ended reports whether no goroutine of a strategy is left, and none that would still send a command.
 func (g *Goroutines) Ended() bool { return g.unended() == nil }
 
 // unended returns the stack of one goroutine that keeps Ended false; nil if there is none.

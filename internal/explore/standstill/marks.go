@@ -11,35 +11,33 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// marks are what stacks are asked for, in this one place. TestMarks parks the real
-// thing in each and looks for them.
+// marks are the function names that are searched in stacks, all in this one place. TestMarks parks real
+// code in each function and searches its stack.
 type marks struct {
-	// ours: the goroutine runs a strategy, by a function in its stack or in the line
-	// that says who started it.
+	// ours marks a goroutine that runs a strategy: the name is in its stack, or in the line of the
+	// goroutine that started it.
 	ours [][]byte
-	// listener: it is a lock client's one goroutine that waits for the network
-	// without a command of its own on the way. What is on its way to it is counted
-	// by gate.PubSub.
+	// listener marks the one goroutine of a lock client that waits for the network without a command on
+	// the way. gate.PubSub counts the messages to it.
 	listener []byte
-	// sent: it has a command that was let go; of those the scheduler keeps account.
+	// sent marks a goroutine whose command was released. The scheduler counts these.
 	sent []byte
-	// reads: it waits in the tap of a connection ...
+	// reads marks a goroutine that waits in the tap of a connection.
 	reads []byte
-	// connects: ... which it is still setting up.
+	// connects marks a goroutine that is still setting up a connection.
 	connects []byte
-	// answer: it waits for an answer of PostgreSQL, in whatever state: what takes longer
-	// than 15 ms another goroutine of the driver reads.
+	// answer marks a goroutine that waits for an answer of PostgreSQL, in any state. After 15 ms
+	// another goroutine of the driver reads the answer.
 	answer []byte
-	// rollback: it will end a transaction whose context has ended.
+	// rollback marks a goroutine that will end a transaction whose context has ended.
 	rollback []byte
 }
 
-// newMarks adds the strategy's package and the caller's functions to what runs a
-// strategy.
+// newMarks adds the strategy's package and the caller's functions to the marks of a strategy.
 func newMarks(strategy any, entries []any) marks {
 	m := marks{
 		ours: [][]byte{
-			packageOf(lockstrategy.Entry{}), // a prefix of the rooms below it, too
+			packageOf(lockstrategy.Entry{}), // also matches the packages below it
 			packageOf(rlock.Client{}),
 			packageOf(redsync.Mutex{}),
 		},
@@ -59,13 +57,13 @@ func newMarks(strategy any, entries []any) marks {
 	return m
 }
 
-// function is how stacks name a function or method.
+// function returns the name of a function or method in stacks.
 func function(f any) []byte {
 	return []byte(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
 }
 
-// packageOf is how the functions of a value's package begin in stacks; empty where its
-// type has none.
+// packageOf returns the start of the names of a package's functions in stacks, from a value of the
+// package. It is empty if the value's type has no package.
 func packageOf(v any) []byte {
 	t := reflect.TypeOf(v)
 	if t == nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// connect opens the connections to e.URLs.
+// connect opens the connections to the servers in e.URLs.
 func connect(ctx context.Context, e *Engine) error {
 	if err := e.openDB(ctx); err != nil {
 		return fmt.Errorf("--db: %w", err)
@@ -37,8 +37,8 @@ func connect(ctx context.Context, e *Engine) error {
 	return connectCoordination(e)
 }
 
-// ping asks every server once, so that a wrong address is noticed at the start and not
-// by the first buyer.
+// ping asks every server once, so that a wrong address fails at the start and not at the first
+// buyer.
 func ping(ctx context.Context, e *Engine) error {
 	for server, err := range e.Check(ctx) {
 		return fmt.Errorf("the %s does not answer: %w", server, err)

@@ -17,18 +17,17 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 )
 
-// defaultLease is the session time-out when Config.Lease is not set.
+// defaultLease is the default of Config.Lease.
 const defaultLease = 10 * time.Second
 
-// checkTimeout bounds the question whether a coordination server answers:
-// neither client gives up by itself on a port where something else listens.
+// checkTimeout limits a check of a coordination server. If another program listens on its port,
+// neither client gives up by itself.
 const checkTimeout = 5 * time.Second
 
-// Absent says why a server that this engine could have started was not, by
-// server; "" where that is not the reason.
-func (e *Engine) Absent(server string) string { return e.absent[server] }
+// WhyMissing says why this engine did not start a server; "" if it did, or if it never starts one.
+func (e *Engine) WhyMissing(server string) string { return e.whyMissing[server] }
 
-// connectCoordination opens the clients of e.URLs.
+// connectCoordination opens the clients of ZooKeeper and etcd.
 func connectCoordination(e *Engine) error {
 	if len(e.URLs.Zookeeper) > 0 {
 		lease := e.URLs.Lease
@@ -53,9 +52,9 @@ func connectCoordination(e *Engine) error {
 	return nil
 }
 
-// openEtcd makes a client that tries each call once and looks for a server
-// that is gone every second at most; gRPC would let it be for two minutes. The
-// last endpoint may end in a path, which all keys of this shop then begin with.
+// openEtcd returns a client that tries each call once. It reconnects to a lost server at least once
+// per second; by default gRPC waits up to two minutes. The last endpoint may end in a path, which
+// becomes the prefix of all keys.
 func openEtcd(endpoints []string) (*clientv3.Client, error) {
 	var prefix string
 	endpoints = slices.Clone(endpoints)
@@ -76,14 +75,14 @@ func openEtcd(endpoints []string) (*clientv3.Client, error) {
 	reconnect.BaseDelay, reconnect.MaxDelay = 50*time.Millisecond, time.Second
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
-		DialKeepAliveTime:    5 * time.Second, // the least that a server allows
+		DialKeepAliveTime:    5 * time.Second, // the minimum that a server allows
 		DialKeepAliveTimeout: 5 * time.Second,
-		MaxUnaryRetries:      1, // the first try counts
+		MaxUnaryRetries:      1, // includes the first try
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: 2 * time.Second}),
 			grpc.WithChainUnaryInterceptor(failFast),
 		},
-		Logger: zap.NewNop(), // what it would log it returns too
+		Logger: zap.NewNop(), // the client also returns its errors
 	})
 	if err != nil || prefix == "" {
 		return client, err
@@ -93,8 +92,8 @@ func openEtcd(endpoints []string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// failFast: a call fails when no server can be reached. The library would let
-// it wait for one as long as its context lasts.
+// failFast makes a call fail if no server is reachable. By default the library waits until the
+// context ends.
 func failFast(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, c, append(slices.Clip(opts), grpc.WaitForReady(false))...)
 }
@@ -111,19 +110,19 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkCoordination adds to down what of ZooKeeper and etcd does not answer.
-func checkCoordination(ctx context.Context, e *Engine, down map[string]error) {
+// checkCoordination adds ZooKeeper and etcd to unreachable if they do not answer.
+func checkCoordination(ctx context.Context, e *Engine, unreachable map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if e.Zookeeper != nil {
 		if err := e.Zookeeper.Ping(ctx); err != nil {
-			down["zookeeper"] = err
+			unreachable["zookeeper"] = err
 		}
 	}
 	if e.Etcd != nil {
-		// A read that needs the leader, as a lock does.
+		// This read needs the leader, as a lock does.
 		if _, err := e.Etcd.Get(ctx, "shop/ready", clientv3.WithCountOnly()); err != nil {
-			down["etcd"] = err
+			unreachable["etcd"] = err
 		}
 	}
 }

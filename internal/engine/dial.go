@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// Detours say where to connect instead of an address, by host:port. A server of a
-// cluster announces itself under an address of its own, so a test that puts a proxy
-// between one shop and one server must be able to lead the shop to it.
+// Detours maps an address, host:port, to the address to connect to instead. A server of a cluster
+// announces its own address. A test that puts a proxy between a shop and a server needs a detour.
 type Detours map[string]string
 
-// ParseDetours reads "host:port=host:port,..."; "" is none.
+// ParseDetours parses "host:port=host:port,..."; "" means none.
 func ParseDetours(text string) (Detours, error) {
 	if text == "" {
 		return nil, nil
@@ -35,7 +34,7 @@ func ParseDetours(text string) (Detours, error) {
 	return d, nil
 }
 
-// String is what ParseDetours reads.
+// String returns the form that ParseDetours reads.
 func (d Detours) String() string {
 	var pairs []string
 	for _, from := range slices.Sorted(maps.Keys(d)) {
@@ -44,7 +43,7 @@ func (d Detours) String() string {
 	return strings.Join(pairs, ",")
 }
 
-// To is the address to connect to.
+// To returns the address to connect to.
 func (d Detours) To(address string) string {
 	if to, ok := d[address]; ok {
 		return to
@@ -52,8 +51,8 @@ func (d Detours) To(address string) string {
 	return address
 }
 
-// dialer is what the drivers connect with; nil, which is their own, where there are no
-// detours. It is not for TLS.
+// dialer returns a dial function for the drivers, or nil (their own) without detours. It does not
+// support TLS.
 func (d Detours) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	if len(d) == 0 {
 		return nil

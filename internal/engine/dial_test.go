@@ -28,8 +28,8 @@ func TestParseDetours(t *testing.T) {
 	}
 }
 
-// TestDetour: both drivers connect to the detour of the address that they were given,
-// where nobody listens.
+// TestDetour: both drivers connect to the detour and not to the given address, on which no server
+// listens.
 func TestDetour(t *testing.T) {
 	redis := miniredis.RunT(t)
 	database, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// startEmbedded starts Redis in this process on loopback ports, where children
-// reach it too, and names a SQLite file for the schema.
+// startEmbedded starts Redis in this process, on loopback ports that child processes can reach, and
+// sets the URL of a SQLite file.
 func startEmbedded(e *Engine) error {
 	dir, err := tempDir(e)
 	if err != nil {
@@ -45,27 +45,27 @@ func startEmbedded(e *Engine) error {
 	return nil
 }
 
-// embeddedRedis is a Redis in this process, which is killed by closing it.
+// embeddedRedis is a Redis in this process. Closing it counts as a kill.
 type embeddedRedis struct {
 	*miniredis.Miniredis
-	addr string // also while it is closed
+	addr string // valid while it is closed, too
 }
 
-// Address is Restartable.Address.
+// Address implements Restartable.
 func (r embeddedRedis) Address() string { return r.addr }
 
-// Kill ends its connections, and what it had is gone.
+// Kill closes its connections and loses its data.
 func (r embeddedRedis) Kill() error {
 	r.Close()
 	r.FlushAll()
 	return nil
 }
 
-// Start starts it again, at its address.
+// Start starts it again at the same address.
 func (r embeddedRedis) Start() error { return r.StartAddr(r.addr) }
 
-// tempDir makes a folder that ends with the engine, and where there is a shell
-// for the janitor, which Windows lacks, also with a SIGKILL.
+// tempDir creates a folder that is removed with the engine. Except on Windows, a janitor also removes
+// it after a SIGKILL.
 func tempDir(e *Engine) (string, error) {
 	if g, err := localserver.NewGroup(); err == nil {
 		e.onClose(g.Close)
@@ -78,8 +78,8 @@ func tempDir(e *Engine) (string, error) {
 	return dir, err
 }
 
-// tick moves the nodes' clocks, which stand still by themselves: without it no
-// lease would ever run out.
+// tick moves the clocks of the nodes, which do not move by themselves. Without it no lease would
+// expire.
 func tick(nodes []*miniredis.Miniredis) (stop func() error) {
 	done := make(chan struct{})
 	stopped := make(chan struct{})

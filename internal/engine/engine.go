@@ -1,13 +1,13 @@
-// Package engine opens what the shop stands on, a SQL database, Redis, and
-// where there are any ZooKeeper and etcd, in one of three ways:
+// Package engine opens the servers of the shop: a SQL database, Redis, and if available ZooKeeper and
+// etcd. There are three ways:
 //
 //	embedded  SQLite in a temporary file and Redis in this process (1 + 5)
 //	local     a private mariadbd or mysqld, redis-server (1 + 5), ZooKeeper and
 //	          etcd as child processes
-//	url       servers that run already
+//	url       running servers
 //
-// It retries nothing and hides nothing: an error of a server reaches the
-// strategy that asked. It does not know any strategy.
+// It retries nothing and hides nothing: a strategy sees each error of a server. The package knows no
+// strategy.
 package engine
 
 import (
@@ -35,10 +35,10 @@ const (
 	URL      = "url"
 )
 
-// RedlockNodes is how many independent nodes embedded and local start.
+// RedlockNodes is the number of independent Redis nodes that embedded and local start.
 const RedlockNodes = 5
 
-// Config says what to open. With DB set, Name is not looked at.
+// Config says what to open. If DB is set, Name is ignored.
 type Config struct {
 	Name    string   // Embedded or Local
 	LocalDB string   // with Local: one of localserver.DatabaseServers; "" for MariaDB or MySQL
@@ -49,32 +49,32 @@ type Config struct {
 	LocalRedis string   // with Local: one of localserver.RedisServers; "" for a single one
 	Needs      []string // with Local: the lock servers to start, of LockServerNeeds; nil for all
 
-	Zookeeper []string      // host:port, of one ensemble; empty for none
-	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
-	Lease     time.Duration // how long a session with ZooKeeper outlives its client; 0 is 10 s
+	Zookeeper []string      // host:port of each server of one ensemble; empty for none
+	Etcd      []string      // host:port or http(s)://host:port of one cluster; empty for none
+	Lease     time.Duration // time by which a ZooKeeper session outlives its client; 0 means 10 s
 
-	// Still: with Embedded, time does not pass in its Redis, and no lease there runs out by
-	// itself. It is for who ends leases by hand, and takes as long over it as he likes.
+	// Still stops the clock of an embedded Redis, so that no lease expires by itself. The caller ends
+	// leases explicitly.
 	Still bool
 
-	// Process is the number of this process, from 0: with several hosts in DB it begins at
-	// host Process modulo their number.
+	// Process is the index of this process, from 0. With several hosts in DB, it begins at host
+	// Process modulo the number of hosts.
 	Process int
 
-	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
-	Conns int           // connections to the database, at most
+	Wait  time.Duration // maximum wait of a buyer; a row lock wait in the database ends shortly after
+	Conns int           // maximum number of database connections
 
-	Detours Detours // where to connect instead
+	Detours Detours // addresses to replace
 
-	// WrapDB goes around the driver of the buyers' pool; nil for none.
+	// WrapDB wraps the driver of the buyers' pool; may be nil.
 	WrapDB func(driver.Connector) driver.Connector
 }
 
-// Flags are what a command takes, after a space, to open an engine of this name as it was
-// opened; "" for the default. localDB and localRedis are those of Config.
+// Flags returns the command-line flags that open the same engine, with a leading space; "" for the
+// default. localDB and localRedis are the fields of Config.
 func Flags(name, localDB, localRedis string) string {
 	if name == URL {
-		return " --db URL" // which may have a password
+		return " --db URL" // the real URL may contain a password
 	}
 	if name != Local {
 		return ""
@@ -89,79 +89,77 @@ func Flags(name, localDB, localRedis string) string {
 	return flags
 }
 
-// Restartable is a server that can be killed and comes back: a Redis empty, others with
-// their data.
+// Restartable is a server that can be killed and restarted. Redis comes back empty, others with their
+// data.
 type Restartable interface {
 	Address() string // host:port
 	Kill() error
 	Start() error // again
 }
 
-// A LockServer is Redis (one server, or one of several), a Redlock node, ZooKeeper or etcd.
+// A LockServer is a Redis server, a Redlock node, ZooKeeper or etcd.
 type LockServer struct {
-	Need string // which of the needs of the catalogue it is
+	Need string // the need of the catalogue that it meets
 	Restartable
 }
 
-// An Engine is what is open. Close ends what Open started.
+// An Engine has the open connections and servers. Close ends everything that Open started.
 type Engine struct {
 	Name    string
 	DB      *gorm.DB                // the buyers' pool
 	Admin   *gorm.DB                // the same database, for restocks, migrations and readiness
-	Causal  *gorm.DB                // the buyers' pool, or where that may be behind other nodes of a cluster one that is not
+	Causal  *gorm.DB                // like DB, but its reads include all commits of other cluster nodes
 	Redis   redis.UniversalClient   // nil when not configured
 	Redlock []redis.UniversalClient // empty when not configured
 
 	Zookeeper *zookeeper.Session // nil when not configured
 	Etcd      *clientv3.Client   // nil when not configured
 
-	URLs Config // by which another process opens the same servers
+	URLs Config // another process can open the same servers with it
 
-	// Database is the word in the promises of the catalogue: its dialect, and the
-	// isolation level where the promises differ by it.
+	// Database is the name in the promises of the catalogue: the dialect, with the isolation level if
+	// the promises differ by it.
 	Database string
 
-	// Server is the database's product and version, as it says itself.
+	// Server is the product and version that the database reports.
 	Server string
 
-	// Topology is how Redis is built, as the promises of the catalogue name it; "" without Redis.
+	// Topology is the kind of Redis, as in the promises of the catalogue; "" without Redis.
 	Topology string
 
-	// Lacks says what the database cannot do, and why, by capability.
+	// Lacks has the capabilities that the database lacks, with the reasons.
 	Lacks map[string]string
 
-	// Certifies: a COMMIT is compared with those of other nodes, and may be refused in
-	// favour of one of them (1213) though its transaction waited for nobody.
+	// Certifies means that a COMMIT is compared with those of other nodes. It may be refused (1213)
+	// although its transaction waited for no lock.
 	Certifies bool
 
-	// Cluster is the database where it is several servers; nil where it is one.
+	// Cluster has the servers of the database if there are several; otherwise nil.
 	Cluster *Cluster
 
-	// LockServers are those that this engine has started; empty where they run already.
+	// LockServers has the lock servers that this engine started.
 	LockServers []LockServer
 
-	// Killable is the database's server, which this engine has started; nil where it has not,
-	// or where there are several.
+	// Killable is the database server that this engine started; nil if it started none or several.
 	Killable Restartable
 
-	// Disposable: the database is thrown away afterwards and nobody else uses it; what its server
-	// promises across a crash, and how its ids count, may be changed.
+	// Disposable means that only this engine uses the database, which is deleted afterwards. Settings
+	// for crash safety and the counting of ids may be changed.
 	Disposable bool
 
-	// Warnings are what works and is better otherwise, a line each.
+	// Warnings has one line for each setting that works but should be changed.
 	Warnings []string
 
-	dialect  func(*sql.DB) gorm.Dialector // the database's
+	dialect  func(*sql.DB) gorm.Dialector // dialector of the database
 	stepwise driver.Connector             // see OpenWrapped
 
 	pingRedis func(context.Context) error // nil without Redis
 
-	absent  map[string]string // see Absent
-	closers []func() error    // run last first
+	whyMissing map[string]string // see WhyMissing
+	closers    []func() error    // run last first
 }
 
-// Open opens the engine and brings its schema up to date. What it has opened
-// is closed again when it fails.
+// Open opens the engine and migrates its schema. If it fails, it closes everything that it opened.
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{Name: c.Name, URLs: c}
 	var err error
@@ -189,11 +187,11 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// connectTimeout is how long the servers may take to answer at all: a port that accepts
-// connections and says nothing is a wrong address.
+// connectTimeout limits the first answers of the servers. A port that accepts connections and stays
+// silent is a wrong address.
 const connectTimeout = 15 * time.Second
 
-// reach connects, and asks each server once.
+// reach connects to the servers and asks each one once.
 func reach(ctx context.Context, e *Engine) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -206,7 +204,7 @@ func reach(ctx context.Context, e *Engine) error {
 	return ping(ctx, e)
 }
 
-// pingDatabase asks for a sign of life, and for one of a server that can be sold from.
+// pingDatabase checks that the database answers and accepts writes.
 func (e *Engine) pingDatabase(ctx context.Context) error {
 	question := dialect.Of(e.Admin).TakesWrites
 	if question == "" {
@@ -222,10 +220,10 @@ func (e *Engine) pingDatabase(ctx context.Context) error {
 	return nil
 }
 
-// errReadOnly is what a server is refused with, at the start and by the readiness check.
+// errReadOnly rejects a read-only server at the start and in the readiness check.
 var errReadOnly = errors.New("the server is read-only, a replica or set so (transaction_read_only is on); give the primary")
 
-// Close closes the connections and ends what Open started, last first.
+// Close closes the connections and ends everything that Open started, in reverse order.
 func (e *Engine) Close() error {
 	var errs []error
 	for _, closer := range slices.Backward(e.closers) {
@@ -237,8 +235,8 @@ func (e *Engine) Close() error {
 
 func (e *Engine) onClose(f func() error) { e.closers = append(e.closers, f) }
 
-// Check asks all servers at once whether they answer before ctx ends, and
-// returns what is wrong by server. Of the Redlock nodes a majority is enough.
+// Check asks all servers in parallel and returns the errors by server. It waits until ctx ends. A
+// majority of the Redlock nodes is enough.
 func (e *Engine) Check(ctx context.Context) map[string]error {
 	type answer struct {
 		server string
@@ -246,8 +244,8 @@ func (e *Engine) Check(ctx context.Context) map[string]error {
 	}
 	answers := make(chan answer)
 	asked := 0
-	// The Redis clients do not listen to a context: the question is left alone
-	// when it is over, and ends with their read time-out.
+	// The Redis clients ignore a context. When ctx ends, their call continues in the background until
+	// its read time-out.
 	ask := func(server string, ping func(ctx context.Context) error) {
 		asked++
 		go func() {

@@ -13,7 +13,7 @@ const ProcessVariable = "SHOP_PROCESS"
 // DetoursVariable is the environment variable of Config.Detours, "host:port=host:port,...".
 const DetoursVariable = "SHOP_DIAL"
 
-// Environ returns the environment variables by which a child opens the same servers.
+// Environ returns the environment variables that make a child process open the same servers.
 func (c Config) Environ() []string {
 	return []string{
 		"SHOP_DB_URL=" + c.DB, "SHOP_REDIS_URL=" + c.Redis, "SHOP_REDLOCK_URLS=" + strings.Join(c.Redlock, ","),
@@ -22,7 +22,7 @@ func (c Config) Environ() []string {
 	}
 }
 
-// FromEnviron reads what Environ has written.
+// FromEnviron reads the variables of Environ.
 func FromEnviron() (Config, error) {
 	c := Config{DB: os.Getenv("SHOP_DB_URL"), Redis: os.Getenv("SHOP_REDIS_URL")}
 	for _, list := range []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// A Cluster is the database's servers, each read by itself, where it is a Galera cluster of
-// several. A nil Cluster is a database of one server.
+// A Cluster has the servers of a Galera cluster, which can be read separately. A nil Cluster is a
+// database with one server.
 type Cluster struct {
 	configs []*mysqldriver.Config
 	open    func(c driver.Connector, conns int) (*gorm.DB, error)
@@ -26,20 +26,20 @@ type Cluster struct {
 	nodes []node
 }
 
-// A node is one server of a cluster. What is read there is all that was committed anywhere before.
+// A node is one server of a cluster. Its reads include everything that any node has committed before.
 type node struct {
 	addr string // host:port
 	db   *gorm.DB
 }
 
-// causal makes a read wait until its node has applied what was committed anywhere before
-// it came (MariaDB documentation, wsrep_sync_wait: 15 is every kind of statement).
+// causal makes a read wait until its node has applied all earlier commits of other nodes (MariaDB
+// documentation, wsrep_sync_wait: 15 is every kind of statement).
 const (
 	causal   = "15"
 	causally = "SET SESSION wsrep_sync_wait = " + causal
 )
 
-// connect opens the servers. One that is dead is among them, and its reads fail.
+// connect opens the servers. It includes dead ones, whose reads fail.
 func (c *Cluster) connect() ([]node, error) {
 	if c == nil {
 		return nil, nil
@@ -62,7 +62,7 @@ func (c *Cluster) connect() ([]node, error) {
 	return c.nodes, nil
 }
 
-// DBs returns the databases of the servers; nil where there is only one.
+// DBs returns the database of each server, or nil if there is only one.
 func (c *Cluster) DBs() (dbs []*gorm.DB, _ error) {
 	nodes, err := c.connect()
 	for _, n := range nodes {
@@ -71,12 +71,12 @@ func (c *Cluster) DBs() (dbs []*gorm.DB, _ error) {
 	return dbs, err
 }
 
-// settleTimeout is how long the living nodes may take to apply what was committed.
+// settleTimeout limits the time in which live nodes apply commits of other nodes.
 const settleTimeout = 30 * time.Second
 
-// Settle returns when what was committed before is seen at each node that lives. Nodes
-// that are dead, or are not part of the cluster, are passed over: they are sent all they
-// have missed before they take a statement. Where there is one server it returns at once.
+// Settle waits until each live node shows all earlier commits. It skips nodes that are dead or
+// outside the cluster: these receive the missing commits before they accept a statement. With one
+// server it returns at once.
 func (c *Cluster) Settle(ctx context.Context) error {
 	nodes, err := c.connect()
 	if err != nil {
@@ -103,14 +103,14 @@ func (n node) settle(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // its own patience, or this one's
+	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // the limit of the connection or of waiting
 		return fmt.Errorf("%s has not applied within %s what was committed", n.addr, settleTimeout)
 	}
 	return nil
 }
 
-// askGalera notes in e what is different where the server is one of a cluster that
-// certifies, and reports whether it is.
+// askGalera reports whether the server belongs to a Galera cluster. If so, it records the
+// differences in e.
 func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, _ error) {
 	settings, err := variables(ctx, e.Admin, "wsrep_on", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
 	if err != nil {
@@ -140,8 +140,8 @@ func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, 
 	return true, nil
 }
 
-// askReads notes in e where an unlocked read may show something else than what is
-// committed. Sessions begin at the server's default isolation, unless the URL says otherwise.
+// askReads records in e.Lacks if an unlocked read may return other data than the committed data.
+// Sessions use the server's default isolation level unless the URL sets one.
 func askReads(ctx context.Context, e *Engine) error {
 	var level struct{ Value string }
 	const named = "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // the latter until MariaDB 11.1
@@ -165,7 +165,7 @@ func askReads(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// causalAdmin has a restock see all the records that it is to clear.
+// causalAdmin makes a restock see all records that it must clear.
 func causalAdmin(e *Engine, configs []*mysqldriver.Config) error {
 	before, err := e.Admin.DB()
 	if err != nil {
@@ -177,7 +177,7 @@ func causalAdmin(e *Engine, configs []*mysqldriver.Config) error {
 	return errors.Join(err, before.Close())
 }
 
-// variables are those of the server, by name; one that it does not have is missing.
+// variables returns the values of server variables by name, without unknown ones.
 func variables(ctx context.Context, db *gorm.DB, names ...string) (map[string]string, error) {
 	var seen []struct {
 		Name  string `gorm:"column:Variable_name"`

@@ -54,8 +54,8 @@ func TestGaleraStaleRead(t *testing.T) {
 }
 
 // TestGaleraLostUpdates counts the lost updates of a healthy cluster: clients of three nodes
-// read a number in a transaction and write it plus one. What is committed more often than
-// the number has grown is lost. TEST_GALERA_SECONDS says for how long; 1 unless set.
+// read a number in a transaction and write it plus one. Commits beyond the growth of the number are
+// lost updates. TEST_GALERA_SECONDS is the duration (default 1).
 func TestGaleraLostUpdates(t *testing.T) {
 	seconds, err := time.ParseDuration(os.Getenv("TEST_GALERA_SECONDS") + "s")
 	if err != nil {

@@ -56,8 +56,8 @@ func number(err error) uint16 {
 	return 0
 }
 
-// TestGalera: each process begins at a node of its own, and what is special about a
-// cluster is known. What the drivers' errors mean there is seen step by step.
+// TestGalera: each process begins at its own node, and the engine knows the properties of a cluster.
+// The test also shows the meaning of the drivers' errors step by step.
 func TestGalera(t *testing.T) {
 	a := enginetest.Galera(t, 0)
 	b := enginetest.At(t, a, 1)

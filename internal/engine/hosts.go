@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// parseHosts is url.Parse for a URL that may name several hosts, h1:1,h2:2, which are all
-// in Host then.
+// parseHosts is url.Parse for a URL with several hosts, h1:1,h2:2. Host then has all of them.
 func parseHosts(text string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -33,7 +32,7 @@ func parseHosts(text string) (*url.URL, error) {
 	return u, err
 }
 
-// addresses are the host:port of a list h1:1,h2, each once.
+// addresses returns the host:port of each entry in h1:1,h2, without duplicates.
 func addresses(list, port string) (all []string, _ error) {
 	seen := map[string]bool{}
 	for host := range strings.SplitSeq(list, ",") {
@@ -54,29 +53,29 @@ func addresses(list, port string) (all []string, _ error) {
 	return all, nil
 }
 
-// errUnencoded shows nothing of the URL: any of it may be of the password.
+// errUnencoded shows no part of the URL, since any part may belong to the password.
 var errUnencoded = errors.New("there is an @ behind the hosts; percent-encode what the user and the password have of / (%2F), ? (%3F), # (%23) and @ (%40)")
 
-// strayAt tells whether an @ comes after the hosts, as it does where a password has a slash,
-// a question mark or a hash: what looks like hosts and a path are parts of it.
+// strayAt reports whether an @ comes after the hosts. Then a password contains an unencoded slash,
+// question mark or hash, and its rest looks like hosts and a path.
 func strayAt(text string) bool {
 	scheme, rest, _ := strings.Cut(text, "://")
-	if scheme == "unix" { // a file, which may be called so
+	if scheme == "unix" { // a file name may contain @
 		return false
 	}
 	i := strings.IndexAny(rest, "/?#")
 	return i >= 0 && strings.Contains(rest[i:], "@")
 }
 
-// noneBefore tells whether there is no @ but such a one: a user without hosts. A database's
-// URL may have others in its query.
+// noneBefore reports whether no other @ precedes the stray one. A database URL may have more of them
+// in its query.
 func noneBefore(text string) bool {
 	_, rest, _ := strings.Cut(text, "://")
 	i := strings.IndexAny(rest, "/?#")
 	return i >= 0 && !strings.Contains(rest[:i], "@")
 }
 
-// hostList is what a URL of several Redis servers says.
+// hostList is a parsed URL of several Redis servers.
 type hostList struct {
 	user, password string
 	hosts          []string // host:port
@@ -84,8 +83,8 @@ type hostList struct {
 	query          url.Values
 }
 
-// parseHostList reads scheme://[user:password@]host[:port],host,.../path?query. No error
-// shows the password.
+// parseHostList parses scheme://[user:password@]host[:port],host,.../path?query. Its errors never
+// contain the password.
 func parseHostList(text, port string) (l hostList, err error) {
 	if strayAt(text) {
 		return l, errUnencoded

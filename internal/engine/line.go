@@ -9,24 +9,24 @@ import (
 	"gorm.io/gorm"
 )
 
-// inLine is a pool in which who first asks for a transaction gets a connection first.
-// database/sql gives a connection that is free to any of those who wait (connRequestSet.TakeRandom):
-// with 256 buyers at 64 connections one in a hundred waited ten times as long as the rest, see
-// docs/reference/benchmarks.md, Overload. Other statements take part in the pool as before.
+// inLine is a pool that gives connections to transactions in order of arrival. database/sql gives a
+// free connection to a random waiter (connRequestSet.TakeRandom). With 256 buyers and 64 connections,
+// one buyer in a hundred then waited ten times as long as the others. Other statements use the pool
+// as usual.
 //
-// Any number of goroutines may use it.
+// It is safe for concurrent use.
 type inLine struct {
 	*sql.DB
-	places *semaphore.Weighted // serves who came first (golang.org/x/sync/semaphore)
+	places *semaphore.Weighted // first in, first out (golang.org/x/sync/semaphore)
 }
 
-// stand has transactions of db stand in line for so many connections.
+// stand makes the transactions of db wait in order of arrival for conns connections.
 func stand(db *gorm.DB, pool *sql.DB, conns int) {
 	line := &inLine{pool, semaphore.NewWeighted(int64(conns))}
 	db.ConnPool, db.Statement.ConnPool = line, line
 }
 
-// BeginTx is gorm.ConnPoolBeginner's. The error is ctx's where that ends first.
+// BeginTx implements gorm.ConnPoolBeginner. It returns the error of ctx if that ends first.
 func (l *inLine) BeginTx(ctx context.Context, o *sql.TxOptions) (gorm.ConnPool, error) {
 	if err := l.places.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -39,23 +39,23 @@ func (l *inLine) BeginTx(ctx context.Context, o *sql.TxOptions) (gorm.ConnPool, 
 	return &placed{tx, l, sync.OnceFunc(func() { l.places.Release(1) })}, nil
 }
 
-// GetDBConn is gorm.GetDBConnector's.
+// GetDBConn implements gorm.GetDBConnector.
 func (l *inLine) GetDBConn() (*sql.DB, error) { return l.DB, nil }
 
-// placed is a transaction with a place. Its connection is free before the place is.
+// placed is a transaction with a place in the queue. Its connection is freed before its place.
 type placed struct {
 	*sql.Tx
 	line  *inLine
 	leave func()
 }
 
-// Commit is gorm.TxCommitter's.
+// Commit implements gorm.TxCommitter.
 func (t *placed) Commit() error {
 	defer t.leave()
 	return t.Tx.Commit()
 }
 
-// Rollback is gorm.TxCommitter's.
+// Rollback implements gorm.TxCommitter.
 func (t *placed) Rollback() error {
 	defer t.leave()
 	return t.Tx.Rollback()

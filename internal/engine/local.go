@@ -9,10 +9,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// LockServerNeeds are the needs of the catalogue that a lock server satisfies.
+// LockServerNeeds returns the needs of the catalogue that a lock server meets.
 func LockServerNeeds() []string { return []string{"redis", "redlock", "zookeeper", "etcd"} }
 
-// startLocal starts the servers side by side: the database takes a second or two to make its
+// startLocal starts the servers in parallel, since the database needs a second or two to create its
 // files.
 func startLocal(e *Engine) error {
 	server, err := localserver.DatabaseNamed(e.URLs.LocalDB)
@@ -52,16 +52,16 @@ func startLocal(e *Engine) error {
 	led, lockServers := At(locks)
 	e.URLs.DB, e.LockServers = db.URL(), lockServers
 	e.URLs.Redis, e.URLs.Redlock, e.URLs.Zookeeper, e.URLs.Etcd = led.Redis, led.Redlock, led.Zookeeper, led.Etcd
-	e.absent = locks.Absent
+	e.whyMissing = locks.WhyMissing
 	for _, need := range LockServerNeeds() {
 		if !slices.Contains(needs, need) {
-			e.absent[need] = fmt.Sprintf("this command has started no %s: it is not for the strategies that it was asked for", need)
+			e.whyMissing[need] = fmt.Sprintf("this command has not started %s, because the requested strategies do not use it", need)
 		}
 	}
 	return nil
 }
 
-// At returns the configuration by which a process opens running lock servers, and a list of them.
+// At returns the configuration that opens running lock servers, and a list of them.
 func At(l *localserver.LockServers) (c Config, servers []LockServer) {
 	if l.Redis != nil {
 		c.Redis = l.Redis.URL()

@@ -44,7 +44,7 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	e.dialect = func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db, SkipInitializeWithVersion: true})
 	}
-	// Everybody's first node, so that of two migrations at once one waits.
+	// All processes use the first node here, so that one of two simultaneous migrations waits.
 	admin, err := newMySQLConnector(configs, 0, false)
 	if err != nil {
 		return err
@@ -92,27 +92,27 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	return err
 }
 
-// forBuyers are the settings of the sessions that buyers have.
+// forBuyers returns the configurations of the buyers' sessions.
 func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool) []*mysqldriver.Config {
 	var all []*mysqldriver.Config
 	for _, c := range configs {
 		c = c.Clone()
 		if snapshots {
-			// MariaDB's own, the default since 11.6.2: a transaction's write is refused
-			// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
+			// MariaDB refuses a write whose snapshot is stale (default since 11.6.2). Off, REPEATABLE READ
+			// behaves as in MySQL.
 			c.Params["innodb_snapshot_isolation"] = "OFF"
 		}
-		c.ReadTimeout = wait + 10*time.Second // a server that hangs is an error in the end
+		c.ReadTimeout = wait + 10*time.Second // a hanging server becomes an error
 		c.WriteTimeout = 10 * time.Second
-		// The buyer gives up first; this frees the server's side of the wait.
+		// The buyer gives up first; this ends the wait in the server.
 		c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(wait/time.Second) + 1)
 		all = append(all, c)
 	}
 	return all
 }
 
-// newMySQLConnector connects to the one server, or to the first of several that takes
-// statements, beginning at one of them.
+// newMySQLConnector returns a connector of the one server, or of several. With several it starts at
+// index first and uses the first that accepts statements.
 func newMySQLConnector(configs []*mysqldriver.Config, first int, certifies bool) (driver.Connector, error) {
 	if len(configs) == 1 && !certifies {
 		return mysqldriver.NewConnector(configs[0])
@@ -120,7 +120,7 @@ func newMySQLConnector(configs []*mysqldriver.Config, first int, certifies bool)
 	return newNodes(configs, first), nil
 }
 
-// deadNodes are warnings of those that take no statements now.
+// deadNodes returns a warning for each node that accepts no statements.
 func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []string) {
 	all := newNodes(configs, 0)
 	for i, c := range configs {
@@ -129,16 +129,15 @@ func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []s
 			warnings = append(warnings, fmt.Sprintf("--db: %s takes no statements, the shop goes on with the other nodes: %v", c.Addr, err))
 			continue
 		}
-		_ = conn.Close() // it has said what it was asked
+		_ = conn.Close() // no longer needed
 	}
 	if len(warnings) == len(configs) {
-		return nil // an error says so
+		return nil // another error reports it
 	}
 	return warnings
 }
 
-// mysqlHosts are the servers that a URL names, in order, and whether all shops are to use
-// the same one.
+// mysqlHosts returns the servers of a URL in order, and whether all shops should use the same one.
 func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
 	query := u.Query()
 	if writers := query.Get("writers"); query.Has("writers") {
@@ -156,19 +155,19 @@ func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
 	return hosts, oneWriter, err
 }
 
-// at is the URL with one host.
+// at returns the URL with one host.
 func at(u *url.URL, host string) *url.URL {
 	one := *u
 	one.Host = host
 	return &one
 }
 
-// askMySQL asks what the server is, and for its innodb_snapshot_isolation; "" where it
-// has none.
+// askMySQL asks for the server's product and version. It returns innodb_snapshot_isolation, or "" if
+// the server does not have it.
 func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string, _ error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer time.AfterFunc(greetingTimeout, func() { // a PostgreSQL waits for the client, as the client does for it
+	defer time.AfterFunc(greetingTimeout, func() { // a PostgreSQL server and this client would wait for each other
 		if isPostgres(ctx, address) {
 			cancel(fmt.Errorf("a PostgreSQL server answers there; give %s", postgresDatabase().example))
 		}
@@ -192,8 +191,7 @@ func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string,
 	return "", fmt.Errorf("the database does not answer: %w", err)
 }
 
-// mysqlConfig reads the URL. The settings that the strategies rest on are made here,
-// whatever the URL says.
+// mysqlConfig parses the URL. It overrides the settings that the strategies rely on.
 func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	addr, name := withPort(u, "3306"), strings.TrimPrefix(u.Path, "/")
 	if u.Hostname() == "" {
@@ -202,7 +200,7 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	if name == "" {
 		return nil, fmt.Errorf("the URL names no database; %w", errURL())
 	}
-	// With the address, since tls=true checks the certificate against it.
+	// The address is needed, since tls=true checks the certificate against it.
 	c, err := mysqldriver.ParseDSN("tcp(" + addr + ")/?" + u.RawQuery)
 	if err != nil {
 		return nil, err
@@ -211,10 +209,10 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	c.User = u.User.Username()
 	c.Passwd, _ = u.User.Password()
 	c.ParseTime, c.Loc = true, time.UTC
-	c.ClientFoundRows = true   // RowsAffected counts rows found: a lost update may write the number that is there
-	c.InterpolateParams = true // one round trip a statement, not three
+	c.ClientFoundRows = true   // RowsAffected counts matching rows, since a lost update may write the same number
+	c.InterpolateParams = true // one round trip per statement instead of three
 	c.Timeout = 3 * time.Second
-	c.Logger = &mysqldriver.NopLogger{} // what it would log it returns too
+	c.Logger = &mysqldriver.NopLogger{} // the driver also returns its errors
 	if c.Params == nil {
 		c.Params = map[string]string{}
 	}
@@ -222,15 +220,15 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	return c, nil
 }
 
-// migrateUnderLock: MySQL commits each CREATE TABLE by itself, so two migrations at
-// once would disturb each other.
+// migrateUnderLock runs migrate under a lock. MySQL commits each CREATE TABLE separately, so two
+// simultaneous migrations would disturb each other.
 func migrateUnderLock(ctx context.Context, db *sql.DB, migrate func() error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
 	defer conn.Close()
-	// The lock is the server's, its name this database's.
+	// The lock applies to the whole server, so its name contains the database.
 	var got sql.NullInt64
 	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 60)").Scan(&got); err != nil {
 		return fmt.Errorf("lock for migrating: %w", err)
@@ -242,6 +240,6 @@ func migrateUnderLock(ctx context.Context, db *sql.DB, migrate func() error) err
 	return migrate()
 }
 
-// migrateLock is the lock's name, of at most 64 characters, the same for every process
-// on one database.
+// migrateLock is an expression for the name of the lock: at most 64 characters, and equal for all
+// processes of one database.
 const migrateLock = "CONCAT('shop migrate ', MD5(DATABASE()))"

@@ -15,35 +15,34 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlconn"
 )
 
-// nodes are the servers of one cluster, as one process uses them: it is at one of them at a
-// time, and at another when that one is dead. Its methods may be called by several
-// goroutines.
+// nodes tracks the servers of one cluster for one process. The process uses one node at a time, and
+// moves to another if that one is dead. Its methods are safe for concurrent use.
 type nodes struct {
-	configs []*mysqldriver.Config // in the order in which this process tries them
-	session string                // a statement that each connection begins with, or ""
+	configs []*mysqldriver.Config // in the order of preference of this process
+	session string                // first statement of each connection, or ""
 
 	mu     sync.Mutex
-	at     int               // of configs: where new connections are made
-	failed map[int]time.Time // when a node was last seen dead, by its place in configs
-	asked  time.Time         // when a better one than at was last asked whether it is back
+	at     int               // index of the node for new connections
+	failed map[int]time.Time // last failure of a node, by index
+	asked  time.Time         // last check of the nodes before at
 }
 
 const (
-	// nodeTimeout is how long a node may take to accept a connection and to say that it is
-	// of the cluster: one that is frozen accepts and is silent.
+	// nodeTimeout limits the time in which a node accepts a connection and a first statement. A
+	// frozen node accepts connections and stays silent.
 	nodeTimeout = 3 * time.Second
-	// nodeRest is how long a node that was dead is tried after the others.
+	// nodeRest is the time for which a failed node is tried last.
 	nodeRest = 5 * time.Second
 )
 
-// newNodes begins with the first that a process has: process i at host i modulo n.
+// newNodes returns the nodes of a process. Process i prefers host i modulo n.
 func newNodes(configs []*mysqldriver.Config, first int) *nodes {
 	first %= len(configs)
 	return &nodes{configs: slices.Concat(configs[first:], configs[:first]), failed: map[int]time.Time{}}
 }
 
-// order is in which order they are tried: where the process is, then the others, then
-// those that were dead a moment ago.
+// order returns the order in which nodes are tried: the present one, the others, then those that
+// failed recently.
 func (n *nodes) order() []int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -64,14 +63,14 @@ func (n *nodes) rests(i int) int {
 	return 0
 }
 
-// left notes that a node is dead, or takes no statements.
+// left records that a node is dead or accepts no statements.
 func (n *nodes) left(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.failed[i] = time.Now()
 }
 
-// reached notes where the process is.
+// reached records the present node.
 func (n *nodes) reached(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,8 +78,8 @@ func (n *nodes) reached(i int) {
 	n.at = i
 }
 
-// stays reports whether a connection to node i may be used on: the process is still there.
-// From time to time it has the nodes before it asked whether they are back.
+// stays reports whether the process still uses node i, so that a connection to it can be used. From
+// time to time it starts a check of the preferred nodes.
 func (n *nodes) stays(i int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,24 +90,24 @@ func (n *nodes) stays(i int) bool {
 	return i == n.at
 }
 
-// back leads the process back to the first of the nodes before one that lives.
+// back moves the process to the first live node before index from.
 func (n *nodes) back(from int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(from)*nodeTimeout)
 	defer cancel()
 	for i := range from {
 		if conn, err := n.connect(ctx, i); err == nil {
-			_ = conn.Close() // it has said what it was asked
+			_ = conn.Close() // only a check
 			n.reached(i)
 			return
 		}
 	}
 }
 
-// connect connects to one node that takes statements.
+// connect connects to a node and checks that it accepts statements.
 func (n *nodes) connect(ctx context.Context, i int) (driver.Conn, error) {
 	conn, err := n.within(ctx, i)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// Nobody has given up but this room: it is the server that is down.
+		// This time-out is ours and not the buyer's, so the server counts as down.
 		return nil, &net.OpError{Op: "connect", Net: "tcp", Err: fmt.Errorf("it was silent for %s", nodeTimeout)}
 	}
 	return conn, err
@@ -135,9 +134,9 @@ func (n *nodes) within(ctx context.Context, i int) (driver.Conn, error) {
 	return conn, nil
 }
 
-// takesStatements: a Galera node that is alone, or is being sent what it has missed,
-// answers, and refuses all that reads or writes. SHOW STATUS would say so, too, and may
-// hang while nodes are waited for that are dead.
+// takesStatements checks that a node accepts statements. A Galera node that lost the others, or that
+// is catching up, answers but refuses reads and writes. SHOW STATUS would also tell, but it may hang
+// while the cluster waits for dead nodes.
 func takesStatements(ctx context.Context, conn driver.Conn) error {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT 1", nil)
 	if err != nil {
@@ -146,7 +145,7 @@ func takesStatements(ctx context.Context, conn driver.Conn) error {
 	return rows.Close()
 }
 
-// Connect is driver.Connector.
+// Connect implements driver.Connector.
 func (n *nodes) Connect(ctx context.Context) (driver.Conn, error) {
 	var errs []error
 	for _, i := range n.order() {
@@ -162,9 +161,8 @@ func (n *nodes) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, errors.Join(errs...)
 }
 
-// try connects to one node. A buyer who gives up, or whose lease ends, may do so before a
-// silent node has had its time: what came of it is noted all the same, or nobody would ever
-// go on to the next.
+// try connects to one node. A buyer may give up before a silent node reaches its time-out. The result
+// is recorded even then, since otherwise the process would never move to the next node.
 func (n *nodes) try(ctx context.Context, i int) (driver.Conn, error) {
 	type result struct {
 		conn driver.Conn
@@ -186,18 +184,18 @@ func (n *nodes) try(ctx context.Context, i int) (driver.Conn, error) {
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.err == nil {
-				_ = r.conn.Close() // nobody waits for it
+				_ = r.conn.Close() // the buyer has given up
 			}
 		}()
 		return nil, ctx.Err()
 	}
 }
 
-// Driver is driver.Connector.
+// Driver implements driver.Connector.
 func (n *nodes) Driver() driver.Driver { return &mysqldriver.MySQLDriver{} }
 
-// nodeConn is a connection to one node, which is given up when the process is at another,
-// or when the node takes no statements any more.
+// nodeConn is a connection to one node. It is discarded if the process moves to another node, or if
+// the node stops accepting statements.
 type nodeConn struct {
 	sqlconn.Conn
 	nodes *nodes
@@ -208,13 +206,13 @@ type nodeConn struct {
 const (
 	// notReady is ER_UNKNOWN_COM_ERROR, "WSREP has not yet prepared node for application use".
 	notReady = 1047
-	// refused is ER_LOCK_DEADLOCK: the transaction was rolled back, in favour of another
-	// node's, for one.
+	// refused is ER_LOCK_DEADLOCK: the transaction was rolled back, for example because another node
+	// committed first.
 	refused = 1213
 )
 
-// seen looks at the error of a statement. A node that refuses it has done nothing; the
-// connection is not used again, and the next one is made to another node.
+// seen inspects the error of a statement. If the node refuses statements, it has done nothing. The
+// connection is then discarded, and the next one goes to another node.
 func (c *nodeConn) seen(err error) error {
 	var said *mysqldriver.MySQLError
 	if errors.As(err, &said) && said.Number == notReady {
@@ -224,11 +222,11 @@ func (c *nodeConn) seen(err error) error {
 	return err
 }
 
-// BeginTx is driver.ConnBeginTx.
+// BeginTx implements driver.ConnBeginTx.
 func (c *nodeConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.BeginTx(ctx, o)
 	if _ = c.seen(err); c.gone {
-		return nil, driver.ErrBadConn // a BEGIN has done nothing: database/sql takes another
+		return nil, driver.ErrBadConn // BEGIN has no effect, so database/sql can use another connection
 	}
 	if err != nil {
 		return nil, err
@@ -236,17 +234,17 @@ func (c *nodeConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, 
 	return nodeTx{tx, c}, nil
 }
 
-// nodeTx gives its connection up when its end has failed: the transaction may be open still,
-// and the next BEGIN on it would commit it.
+// nodeTx discards its connection if COMMIT or ROLLBACK fails. The transaction may still be open, and
+// the next BEGIN on the connection would commit it.
 type nodeTx struct {
 	driver.Tx
 	conn *nodeConn
 }
 
-// Commit is driver.Tx.
+// Commit implements driver.Tx.
 func (t nodeTx) Commit() error { return t.ended(t.Tx.Commit()) }
 
-// Rollback is driver.Tx.
+// Rollback implements driver.Tx.
 func (t nodeTx) Rollback() error { return t.ended(t.Tx.Rollback()) }
 
 func (t nodeTx) ended(err error) error {
@@ -256,19 +254,19 @@ func (t nodeTx) ended(err error) error {
 	return t.conn.seen(err)
 }
 
-// ExecContext is driver.ExecerContext.
+// ExecContext implements driver.ExecerContext.
 func (c *nodeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := c.Conn.ExecContext(ctx, query, args)
 	return result, c.seen(err)
 }
 
-// QueryContext is driver.QueryerContext.
+// QueryContext implements driver.QueryerContext.
 func (c *nodeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.Conn.QueryContext(ctx, query, args)
 	return rows, c.seen(err)
 }
 
-// ResetSession is driver.SessionResetter, called before a connection is used again.
+// ResetSession implements driver.SessionResetter. It is called before a connection is reused.
 func (c *nodeConn) ResetSession(ctx context.Context) error {
 	if c.gone || !c.nodes.stays(c.at) {
 		return driver.ErrBadConn
@@ -276,5 +274,5 @@ func (c *nodeConn) ResetSession(ctx context.Context) error {
 	return c.Conn.ResetSession(ctx)
 }
 
-// IsValid is driver.Validator.
+// IsValid implements driver.Validator.
 func (c *nodeConn) IsValid() bool { return !c.gone && c.Conn.IsValid() }

@@ -29,7 +29,7 @@ func postgresDatabase() database {
 	}
 }
 
-// postgresOldest is the oldest version that is supported, as server_version_num has it.
+// postgresOldest is the oldest supported server_version_num.
 const postgresOldest = 120000
 
 func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
@@ -59,10 +59,9 @@ func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
 	return err
 }
 
-// bounded is c with the ends of waits on the server's side. The buyer gives up first:
-// these end what a process has left behind that lives and has lost its connection, or
-// that stands still in a transaction. A process that is stopped for a while, or held by
-// the machine, must not lose its transaction by them.
+// bounded returns c with time-outs in the server. The buyer gives up first. The time-outs end
+// sessions of processes that lost their connection, or that hang in a transaction. They are long
+// enough for a process that is stopped for a while.
 func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
 	c = c.Copy()
 	c.RuntimeParams["client_min_messages"] = "warning" // see warned
@@ -76,8 +75,7 @@ func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
 	return c
 }
 
-// postgresConfig reads the URL. What the driver makes of a parameter that it does not
-// know is a setting of the session.
+// postgresConfig parses the URL. The driver turns unknown parameters into settings of the session.
 func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	if u.Hostname() == "" {
 		return nil, fmt.Errorf("the URL names no host; %w", errURL())
@@ -87,7 +85,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	}
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		text := err.Error() // with the URL, and its password if it has not found it
+		text := err.Error() // contains the URL, with the password if the parser did not find it
 		if i := strings.LastIndex(text, "`: "); i >= 0 {
 			return nil, errors.New(text[i+len("`: "):])
 		}
@@ -104,7 +102,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// askPostgres asks what the server is, and whether it can be sold from.
+// askPostgres asks for the server's version, and checks that the shop can sell from it.
 func askPostgres(ctx context.Context, e *Engine) error {
 	var server struct {
 		Number   int
@@ -139,7 +137,7 @@ func askPostgres(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// whyNot is why no connection was made.
+// whyNot returns the reason why a connection failed.
 func whyNot(ctx context.Context, err error, address string) error {
 	var said *pgconn.PgError
 	if !errors.As(err, &said) && isMySQL(ctx, address) {
@@ -148,7 +146,7 @@ func whyNot(ctx context.Context, err error, address string) error {
 	return postgresRefused(err)
 }
 
-// withPort is the address of a URL.
+// withPort returns the address of a URL with a default port.
 func withPort(u *url.URL, port string) string {
 	if u.Port() != "" {
 		port = u.Port()
@@ -161,7 +159,7 @@ func firstWords(text string, n int) string {
 	return strings.TrimRight(strings.Join(words[:min(n, len(words))], " "), ",")
 }
 
-// A refusal is what the server said itself, in one line.
+// A refusal is an error of the server in one line.
 type refusal struct{ *pgconn.PgError }
 
 func (r refusal) Error() string {
@@ -174,8 +172,8 @@ func (r refusal) Error() string {
 
 func (r refusal) Unwrap() error { return r.PgError }
 
-// postgresRefused is why a server was not opened, in one line: what it said itself, or
-// what stood in the way. The driver tells of each attempt with and without TLS.
+// postgresRefused returns in one line why a server could not be opened. The driver's error lists each
+// attempt with and without TLS.
 func postgresRefused(err error) error {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -189,9 +187,9 @@ func postgresRefused(err error) error {
 	return fmt.Errorf("the database does not answer: %s", reason)
 }
 
-// migrateUnderAdvisoryLock: of two migrations at once one would fail. The lock is one
-// of a transaction, which a pooler keeps on one connection, too. Its key is one to a
-// database.
+// migrateUnderAdvisoryLock runs migrate under a lock, since one of two simultaneous migrations would
+// fail. The lock belongs to a transaction, which a pooler also keeps on one connection. It applies to
+// one database.
 func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -215,12 +213,12 @@ func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() er
 	return err
 }
 
-// migrateHint says what to do about a refusal.
+// migrateHint says what to do about a refused migration.
 func migrateHint(said *pgconn.PgError) string {
 	switch {
 	case said.Code != "42501": // insufficient_privilege
 		return ""
-	case strings.Contains(said.Message, "for table"): // it is migrated
+	case strings.Contains(said.Message, "for table"): // the schema exists already
 		return "; grant this user SELECT on goose_db_version, and SELECT, INSERT, UPDATE and DELETE on product, " +
 			strings.Join(stock.Tables(), ", ") + " and purchase_history, with USAGE on their sequences"
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgresConnector makes connections on which a COMMIT is never interrupted.
+// postgresConnector opens connections that never interrupt a COMMIT.
 type postgresConnector struct {
 	driver.Connector
-	patience time.Duration // how long the answer to a COMMIT is waited for; 0: as long as it takes
+	patience time.Duration // maximum wait for the answer to a COMMIT; 0: unlimited
 }
 
 func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresConnector {
@@ -34,15 +34,14 @@ func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresCon
 	return postgresConnector{stdlib.GetConnector(*c, utc, stdlib.OptionShouldPing(wasIdle)), patience}
 }
 
-// wasIdle reports whether a connection that is taken from the pool must show first that
-// it lives. One that is new has an idle time since the year 1.
+// wasIdle reports whether a pooled connection must be checked before use. A new connection has been
+// idle since the year 1.
 func wasIdle(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > time.Second && p.IdleDuration < 24*365*time.Hour
 }
 
-// warned is the class of a warning that has no code of its own, such as the one that a
-// COMMIT gives up to wait for a synchronous replica (syncrep.c, SyncRepWaitForLSN): it
-// then says COMMIT all the same.
+// warned is the class of warnings without their own code. One of them says that COMMIT stopped
+// waiting for a synchronous replica (syncrep.c, SyncRepWaitForLSN). The answer is still COMMIT.
 const warned = "01000"
 
 func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -53,15 +52,15 @@ func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &postgresConn{inner.(*stdlib.Conn), c.patience}, nil
 }
 
-// postgresConn is pgx's connection but for the end of a transaction: pgx would send
-// COMMIT and ROLLBACK under the context of BEGIN, so a buyer who gives up would cut a
-// COMMIT off and be told that nothing was sold.
+// postgresConn is pgx's connection with another end of a transaction. pgx sends COMMIT and ROLLBACK
+// under the context of BEGIN. A buyer that gives up would interrupt a COMMIT, and the shop would
+// answer that it sold nothing.
 type postgresConn struct {
 	*stdlib.Conn
 	patience time.Duration
 }
 
-// BeginTx is driver.ConnBeginTx.
+// BeginTx implements driver.ConnBeginTx.
 func (c *postgresConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	levels := map[sql.IsolationLevel]pgx.TxIsoLevel{
 		sql.LevelDefault: "", sql.LevelReadCommitted: pgx.ReadCommitted, sql.LevelRepeatableRead: pgx.RepeatableRead, sql.LevelSerializable: pgx.Serializable,
@@ -83,18 +82,18 @@ func (c *postgresConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.
 	switch {
 	case err == nil:
 	case ctx.Err() == nil && !errors.As(err, &said):
-		return nil, driver.ErrBadConn // it broke while nobody used it, and a BEGIN has done nothing: database/sql takes another
+		return nil, driver.ErrBadConn // it broke while it was idle, and BEGIN has no effect, so database/sql can use another
 	default:
 		return nil, err
 	}
 	return postgresTx{tx, c.patience}, nil
 }
 
-// Greeted is the number of the process that greeted the client. Behind a pooler it is not
-// the one that serves it.
+// Greeted returns the id of the server process that greeted the client. Behind a pooler, another
+// process serves the statements.
 func (c *postgresConn) Greeted() uint32 { return c.Conn.Conn().PgConn().PID() }
 
-// IsValid is driver.Validator.
+// IsValid implements driver.Validator.
 func (c *postgresConn) IsValid() bool { return !c.Conn.Conn().IsClosed() }
 
 type postgresTx struct {
@@ -102,8 +101,7 @@ type postgresTx struct {
 	patience time.Duration
 }
 
-// errNoAnswer: it does not wrap a context's error, which would say that COMMIT was never
-// sent.
+// errNoAnswer does not wrap the error of a context, which would mean that COMMIT was never sent.
 var errNoAnswer = errors.New("the server did not answer in time")
 
 func (t postgresTx) Commit() error {

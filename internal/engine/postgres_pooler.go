@@ -6,13 +6,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A pooler such as PgBouncer, in transaction mode, gives each transaction any connection
-// of its own to the server. What belongs to a connection breaks then: a prepared
-// statement is there twice or not at all, a setting is somebody else's, a lock of the
-// session is left where nobody gives it back.
+// A pooler such as PgBouncer, in transaction mode, may give each transaction another connection to
+// the server. State of a connection then breaks: a prepared statement is missing or exists twice, a
+// setting belongs to another client, and a session lock is never released.
 
-// pooled reports whether a pooler stands in between: the process that serves the
-// connection is not the one that greeted.
+// pooled reports whether the connection goes through a pooler: the server process that serves it is
+// not the one that greeted.
 func pooled(ctx context.Context, c *pgx.ConnConfig) (bool, error) {
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
@@ -24,6 +23,6 @@ func pooled(ctx context.Context, c *pgx.ConnConfig) (bool, error) {
 	return pid != conn.PgConn().PID(), err
 }
 
-// poolerWarning is what the shop does without, where a pooler stands in between.
+// poolerWarning lists what the shop cannot use behind a pooler.
 const poolerWarning = "--db: a pooler stands in between: statements are not prepared, and lock_timeout, statement_timeout and " +
 	"idle_in_transaction_session_timeout are not set; set them for the role"

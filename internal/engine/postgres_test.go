@@ -140,9 +140,8 @@ func serveOld(conn net.Conn) {
 	}
 }
 
-// TestPostgresCommit: a COMMIT that was sent is not cut off by a buyer who gives up, and
-// one that the server did not finish, or says that it finished without the replica that
-// it was to wait for, is unknown.
+// TestPostgresCommit: a buyer who gives up does not interrupt a COMMIT. A COMMIT is unknown if the
+// server did not finish it, or if it finished without the synchronous replica.
 func TestPostgresCommit(t *testing.T) {
 	server := localservertest.Postgres(t)
 	e, err := engine.Open(t.Context(), engine.Config{DB: server.URL(), Wait: enginetest.Wait, Conns: 4})
@@ -169,8 +168,8 @@ func TestPostgresCommit(t *testing.T) {
 			t.Errorf("%s in a COMMIT: the stock is %d, %v; want %d: it was committed here", end, amount, err, i)
 		}
 	}
-	// Its record is there. Who asks again by its key is not told that it is sold: the
-	// replica lacks it.
+	// The record exists. A repeated request is not answered with the sale, since the replica lacks
+	// it.
 	order := purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1, IdempotencyKey: "key"}
 	sale := &purchase.Receipt{Product: order.Product, Purchaser: order.Purchaser, Amount: 1}
 	_ = cutCommit(t, e.Admin, "pg_cancel_backend", func(ctx context.Context) error {

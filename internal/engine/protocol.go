@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// A server of another kind on the port that a URL names: MySQL's speaks first, and
-// PostgreSQL's waits for the client. A client of one protocol would wait for the other
-// in vain.
+// A URL may name the port of another kind of server. MySQL's server speaks first, and PostgreSQL's
+// waits for the client. A client of the wrong protocol would wait forever.
 
-// greetingTimeout is how long a server may take to say its first word.
+// greetingTimeout limits the wait for the first bytes of a server.
 const greetingTimeout = time.Second
 
-// isMySQL reports whether the server greets as MySQL does: a packet with the number 0
-// and the protocol version 10 (MySQL Internals, Protocol::HandshakeV10).
+// isMySQL reports whether the server sends MySQL's greeting: packet number 0 with protocol version 10
+// (MySQL Internals, Protocol::HandshakeV10).
 func isMySQL(ctx context.Context, address string) bool {
 	greeting := exchange(ctx, address, nil, 5)
 	return len(greeting) == 5 && greeting[3] == 0 && greeting[4] == 10
 }
 
-// isPostgres reports whether the server is silent and answers a request for TLS with
-// yes or no in one letter (PostgreSQL 15 manual, 55.2.10 and 55.7, SSLRequest).
+// isPostgres reports whether the server answers a request for TLS with one letter, yes or no
+// (PostgreSQL 15 manual, 55.2.10 and 55.7, SSLRequest).
 func isPostgres(ctx context.Context, address string) bool {
 	if len(exchange(ctx, address, nil, 1)) > 0 {
 		return false
@@ -30,8 +29,8 @@ func isPostgres(ctx context.Context, address string) bool {
 	return len(answer) == 1 && (answer[0] == 'S' || answer[0] == 'N')
 }
 
-// exchange says something and returns the first n bytes of what is answered, or less
-// where less is answered in time.
+// exchange sends bytes and returns the first n bytes of the answer, or fewer if the server sends
+// fewer in time.
 func exchange(ctx context.Context, address string, say []byte, n int) []byte {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), greetingTimeout)
 	defer cancel()

@@ -14,18 +14,17 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 )
 
-// A redisKind is a way in which the Redis that --redis names is built: one file, and one
-// line in redisKinds.
+// A redisKind is one topology of Redis. Each has a file, and a line in redisKinds.
 type redisKind struct {
-	topology string // as the promises name it
+	topology string // name in the promises
 	scheme   string
-	example  string // a URL, for messages
+	example  string // example URL for messages
 
-	// open opens e.Redis and sets e.pingRedis. A server of another kind is refused.
+	// open opens e.Redis and sets e.pingRedis. It rejects a server of another kind.
 	open func(ctx context.Context, e *Engine) error
 }
 
-// redisKinds are those that --redis may name.
+// redisKinds returns the kinds that --redis accepts.
 func redisKinds() []redisKind {
 	return []redisKind{
 		{topology.Single, "redis", "redis://[:password@]host:6379", openSingle},
@@ -34,7 +33,7 @@ func redisKinds() []redisKind {
 	}
 }
 
-// openRedis opens what e.URLs.Redis names.
+// openRedis opens e.URLs.Redis.
 func openRedis(ctx context.Context, e *Engine) error {
 	scheme, _, _ := strings.Cut(e.URLs.Redis, "://")
 	for _, kind := range redisKinds() {
@@ -43,7 +42,7 @@ func openRedis(ctx context.Context, e *Engine) error {
 			return kind.open(ctx, e)
 		}
 	}
-	return openSingle(ctx, e) // rediss and unix, or an error of the library's
+	return openSingle(ctx, e) // rediss and unix, or an error of the library
 }
 
 // openSingle opens one server.
@@ -67,7 +66,7 @@ func openSingle(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// primaryOf is whom a server follows; "" where it takes writes itself, or says nothing.
+// primaryOf returns the primary of a replica; "" if the server accepts writes or does not say.
 func primaryOf(ctx context.Context, client *redis.Client) string {
 	role, err := client.Do(ctx, "ROLE").Slice() // slave, host, port, state, offset
 	if err != nil || len(role) < 3 || role[0] != "slave" {
@@ -76,12 +75,12 @@ func primaryOf(ctx context.Context, client *redis.Client) string {
 	return fmt.Sprintf("%v:%v", role[1], role[2])
 }
 
-// redisMode is what a server says of itself: standalone, sentinel or cluster; "" when it
-// says nothing.
+// redisMode returns the mode that a server reports: standalone, sentinel or cluster; "" if it does
+// not answer.
 func redisMode(ctx context.Context, client *redis.Client) string {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {
-		return "" // the ping says what is wrong
+		return "" // ping reports the error
 	}
 	_, rest, _ := strings.Cut(info, "redis_mode:")
 	mode, _, _ := strings.Cut(rest, "\r\n")
@@ -95,20 +94,19 @@ func oneOr(some []string, other string) string {
 	return other
 }
 
-// redisNode makes a client of one server that tries each command once.
+// redisNode returns a client of one server that tries each command once.
 //
-// A command to a lock's single Redis is not interrupted when a buyer hangs up
-// (contextTimeout false): the key might be set and the answer lost, and the product
-// would be locked for the rest of the TTL. A command to a Redlock node is interrupted,
-// since one silent node must not hold up the majority; the lock then deletes its key on
-// every node.
+// With contextTimeout false, a command is not interrupted when a buyer hangs up. Otherwise the key
+// might be set and the answer lost, and the product would stay locked for the rest of the TTL. With
+// contextTimeout true it is interrupted. Redlock uses that, since one silent node must not delay the
+// majority; the lock then deletes its key on every node.
 func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, error) {
 	if strayAt(address) {
 		return nil, errUnencoded
 	}
 	o, err := redis.ParseURL(address)
 	var unreadable *url.Error
-	if errors.As(err, &unreadable) { // its text would show the password
+	if errors.As(err, &unreadable) { // the text contains the password
 		err = unreadable.Err
 	}
 	if err != nil {
@@ -124,8 +122,8 @@ func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, er
 	return redis.NewClient(o), nil
 }
 
-// redisOptions are those of every client: a command is tried once, since a lock's script
-// must not run twice unseen, and is given up after share.
+// redisOptions returns the options of every client. A command is tried once, since a lock's script
+// must not run twice, and times out after share.
 func (c Config) redisOptions(share time.Duration) *redis.UniversalOptions {
 	timeout := redisTimeout(share)
 	return &redis.UniversalOptions{
@@ -135,8 +133,8 @@ func (c Config) redisOptions(share time.Duration) *redis.UniversalOptions {
 	}
 }
 
-// redisTimeout bounds a command when Redis hangs: less than a buyer waits, so that the
-// answer says what is down, and not that others came first.
+// redisTimeout limits a command if Redis hangs. It is shorter than a buyer's wait, so that the answer
+// names the unavailable server instead of "busy".
 func redisTimeout(share time.Duration) time.Duration {
 	return min(max(share, 50*time.Millisecond), 2*time.Second)
 }
@@ -149,8 +147,8 @@ func redisExamples() string {
 	return strings.Join(examples, ", or ")
 }
 
-// ask makes a client of each host that is told to answer within the timeout, and asks
-// them all at once. The answers come in the order of the hosts.
+// ask asks all hosts in parallel, each through its own client, and returns the errors in the order of
+// the hosts.
 func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question func(context.Context, *redis.Client) error) []error {
 	errs := make([]error, len(l.hosts))
 	done := make(chan struct{})
@@ -169,7 +167,7 @@ func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question f
 	return errs
 }
 
-// dead warns of hosts that do not answer, and is an error when none does.
+// dead adds a warning for each silent host, and returns an error if all are silent.
 func (l hostList) dead(e *Engine, errs []error) error {
 	var dead []string
 	for i, err := range errs {

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 )
 
-// openCluster opens a Redis Cluster by some of its nodes; the others it learns from them.
+// openCluster opens a Redis Cluster through some of its nodes, which know the others.
 func openCluster(ctx context.Context, e *Engine) error {
 	l, err := parseHostList(e.URLs.Redis, "6379")
 	if err != nil {
@@ -29,7 +29,7 @@ func openCluster(ctx context.Context, e *Engine) error {
 	}
 	all := o.Cluster()
 	all.MaxRedirects, all.MinRetryBackoff, all.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
-	all.DisableRoutingPolicies = true // by key, and nothing else
+	all.DisableRoutingPolicies = true // route by key only
 	client := redis.NewClusterClient(all)
 	client.AddHook(onceOnCluster{client})
 	e.Redis, e.Topology = client, topology.Cluster
@@ -46,7 +46,7 @@ func openCluster(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// askNodes refuses hosts that are not of a cluster.
+// askNodes rejects hosts that are not nodes of a cluster.
 func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOptions) error {
 	var (
 		mu      sync.Mutex
@@ -73,22 +73,22 @@ func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOpti
 	return l.dead(e, errs)
 }
 
-// maxRedirects is how often a command follows a slot that moves. MOVED, ASK and READONLY
-// come before a command has done anything, so following them sends nothing twice
-// (Redis cluster specification, "Redirection and resharding").
+// maxRedirects limits how often a command follows a moving slot. A server that answers MOVED, ASK or
+// READONLY has not executed the command, so following repeats nothing (Redis cluster specification,
+// "Redirection and resharding").
 const maxRedirects = 5
 
-// onceOnCluster keeps the client from sending a command again when its connection broke or
-// its answer did not come: the library would, up to maxRedirects times, and then to another
-// node, whatever MaxRetries says. A lock's script must not run twice unseen.
+// onceOnCluster keeps the client from repeating a command after a broken connection or a missing
+// answer. The library would repeat it up to maxRedirects times, also on other nodes, whatever
+// MaxRetries says. A lock's script must not run twice.
 //
-// In return the client looks anew for who serves which slot, since the node may be gone.
+// Instead, the client asks again which node serves which slot, since the node may be gone.
 type onceOnCluster struct{ client *redis.ClusterClient }
 
-// DialHook is redis.Hook.
+// DialHook implements redis.Hook.
 func (onceOnCluster) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessHook is redis.Hook.
+// ProcessHook implements redis.Hook.
 func (h onceOnCluster) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		for tries := 1; ; tries++ {
@@ -103,14 +103,14 @@ func (h onceOnCluster) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A command with several keys is refused with TRYAGAIN while only some of them have moved
-// with their slot. It has done nothing, and the move takes a moment.
+// A server refuses a command with several keys with TRYAGAIN while only some keys of the slot have
+// moved. The command has no effect, and the move ends soon.
 const (
 	triesAgain    = 20
 	tryAgainAfter = 10 * time.Millisecond
 )
 
-// ProcessPipelineHook is redis.Hook.
+// ProcessPipelineHook implements redis.Hook.
 func (h onceOnCluster) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		single := make([]redis.Cmder, len(cmds))
@@ -123,8 +123,7 @@ func (h onceOnCluster) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// look has the client learn the slots anew in the background, unless the server has
-// answered.
+// look makes the client reload the slots in the background, unless the server has answered.
 func (h onceOnCluster) look(ctx context.Context, err error) {
 	var said redis.Error
 	if err == nil || errors.As(err, &said) && !redis.IsClusterDownError(err) {
@@ -133,8 +132,8 @@ func (h onceOnCluster) look(ctx context.Context, err error) {
 	h.client.ReloadState(ctx)
 }
 
-// once is a command that the library does not send again.
+// once is a command that the library does not repeat.
 type once struct{ redis.Cmder }
 
-// NoRetry is redis.Cmder.NoRetry.
+// NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }

@@ -15,10 +15,10 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 )
 
-// openSentinel opens the primary that the sentinels name, and follows it through their
-// failovers: a new connection asks them where it is, and their message closes the old
-// ones. The user and the password are those of the Redis servers; the query has
-// sentinel_user and sentinel_password where the sentinels have their own.
+// openSentinel opens the primary that the sentinels name, and follows failovers. A new connection
+// asks the sentinels for the primary, and their messages close old connections. The user and the
+// password of the URL belong to the Redis servers. The query may have sentinel_user and
+// sentinel_password for the sentinels.
 func openSentinel(ctx context.Context, e *Engine) error {
 	l, err := parseHostList(e.URLs.Redis, "26379")
 	if err != nil {
@@ -34,8 +34,8 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	if name == "" {
 		return errors.New("the URL names no primary; give " + redisKinds()[1].example)
 	}
-	// A new connection may find that its sentinel hangs, ask the others, and find the
-	// primary hanging: four of these are no longer than a buyer waits.
+	// A new connection may meet a hanging sentinel, ask the others, and meet a hanging primary. Four
+	// such time-outs take no longer than a buyer's wait.
 	o := e.URLs.redisOptions(e.URLs.Wait / 4)
 	o.Username, o.Password = l.query.Get("sentinel_user"), l.query.Get("sentinel_password")
 	if err := askSentinels(ctx, e, l, o, name); err != nil {
@@ -59,7 +59,7 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// askSentinels refuses hosts that are no sentinels, or know no primary of that name.
+// askSentinels rejects hosts that are not sentinels, or that do not know the primary.
 func askSentinels(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOptions, name string) error {
 	var (
 		mu      sync.Mutex
@@ -98,7 +98,7 @@ func askSentinels(ctx context.Context, e *Engine, l hostList, o *redis.Universal
 	return nil
 }
 
-// masters are the names that a sentinel knows.
+// masters returns the primary names that a sentinel knows.
 func masters(ctx context.Context, client *redis.Client) (names []string) {
 	answer, err := client.Do(ctx, "SENTINEL", "MASTERS").Slice()
 	if err != nil {

@@ -46,8 +46,8 @@ func service(t *testing.T, kind string) localserver.RedisService {
 	return s
 }
 
-// TestWrongRedis: a URL that is not what the server is, or that nobody answers at, is
-// refused in one line that says what to give.
+// TestWrongRedis: a URL of the wrong kind, or without a server, is rejected in one line that says what
+// to give.
 func TestWrongRedis(t *testing.T) {
 	t.Parallel()
 	single, sentinel, cluster := service(t, topology.Single), service(t, topology.Sentinel), service(t, topology.Cluster)

@@ -12,15 +12,15 @@ import (
 	"github.com/oversell/oversell/migrations"
 )
 
-// Migrate brings the schema up to date. Several processes may call it at once.
+// Migrate updates the schema. Several processes may call it at the same time.
 func (e *Engine) Migrate(ctx context.Context) error { return schemaOf(e).up(ctx) }
 
-// SchemaVersion is the number of the newest migration that has run.
+// SchemaVersion returns the number of the last migration that has run.
 func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
 	return schemaOf(e).version(ctx)
 }
 
-// A schema is that of one database.
+// A schema migrates one database.
 type schema struct {
 	kind database
 	db   *gorm.DB

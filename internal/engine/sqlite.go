@@ -29,9 +29,9 @@ func sqliteDatabase() database {
 	}
 }
 
-// sqliteConns: SQLite has one writer. More connections only wait for it in the
-// naps of its busy handler, while database/sql's own line has none; with two, a
-// reader still gets in beside a writer.
+// sqliteConns is two, since SQLite has one writer. More connections would only wait in its busy
+// handler, which sleeps between tries; the queue of database/sql does not. With two, a reader can run
+// next to a writer.
 const sqliteConns = 2
 
 func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
@@ -44,17 +44,15 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 	if info, err := os.Stat(u.Path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder; %w", u.Path, errURL())
 	}
-	// WAL lets readers read beside a writer; a second writer waits up to
-	// busy_timeout in SQLite's own back-off. A sale changes a few rows: with small
-	// pages, of a file that is made now, it copies and writes less.
+	// WAL lets readers run next to a writer. A second writer waits up to busy_timeout in SQLite's
+	// back-off. A sale changes a few rows, so small pages mean less copying and writing.
 	file := func(wait time.Duration, pragmas ...string) sqliteConnector {
 		return sqliteConnector{"file:" + u.EscapedPath() + "?_pragma=page_size(1024)&_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
 			")&_pragma=journal_mode(WAL)&_pragma=" + strings.Join(pragmas, "&_pragma=")}
 	}
 	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
-	// temp_store: the journal of one statement, which INSERT ... RETURNING keeps, is
-	// else given its 64 KiB afresh each time, by mmap and munmap (memjournal.c,
-	// sqlite3JournalOpen). A pool that sorts or counts much would do so in memory, too.
+	// temp_store: without it, the statement journal of INSERT ... RETURNING allocates 64 KiB each time
+	// with mmap and munmap (memjournal.c, sqlite3JournalOpen). Large sorts then also use memory.
 	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
 	e.Database, e.Server = dialect.SQLite, "SQLite "+sqlite3.SQLITE_VERSION
 	e.URLs.Conns = sqliteConns
@@ -70,18 +68,18 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 	return err
 }
 
-// sqliteConnector makes connections to one file.
+// sqliteConnector opens connections to one file.
 type sqliteConnector struct{ dsn string }
 
 func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) { return c.Driver().Open(c.dsn) }
 
 func (c sqliteConnector) Driver() driver.Driver { return &sqlitedriver.Driver{} }
 
-// sqliteTries is how often a migration of a SQLite file is tried, at most.
+// sqliteTries is the maximum number of tries of a migration.
 const sqliteTries = 20
 
-// migrateAgain: SQLite has no named locks. Each step is a transaction, and the process
-// that comes second finds at its next try that nothing is left to do.
+// migrateAgain repeats a migration that meets a lock, since SQLite has no named locks. Each step is a
+// transaction. On its next try, the second process finds that the first has done the work.
 func migrateAgain(ctx context.Context, _ *sql.DB, migrate func() error) error {
 	err := migrate()
 	for tries := 1; err != nil && tries < sqliteTries && ctx.Err() == nil; tries++ {

@@ -134,7 +134,7 @@ func (s *redisServers) startReplica() error {
 }
 
 // Absent says how to install a missing server that the need requires, or returns "".
-func (s *Servers) Absent(need lockstrategy.Need) string { return s.locks.Absent[string(need)] }
+func (s *Servers) Absent(need lockstrategy.Need) string { return s.locks.WhyMissing[string(need)] }
 
 // Database returns the product and version of the database.
 func (s *sqlServer) Database() string { return s.engine.Server }

@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// A Command is the command line of a `shop serve`. Fields that are zero leave the flag out.
-// The sold-out check and the admission are off unless they are set: a strategy is judged
-// without them.
+// A Command is the command line of `shop serve`. A zero field omits its flag. The sold-out check and
+// the admission are off by default, since strategies are judged without them.
 type Command struct {
-	Program  string // path; "" for this very program
+	Program  string // path; "" for the running program
 	LogLevel string
 
 	Wait, Lease, Poll time.Duration
-	Conns             int // to the database
+	Conns             int // database connections
 	MaxInflight       int
 	Replicas          int // --redis-wait
 	Gather            int
 	SoldOutCheck      bool
 	Admission         bool
-	Failpoints        bool // take commands and write a history, see internal/fault/failpoint
+	Failpoints        bool // accept commands and write a history; see internal/fault/failpoint
 }
 
-// At returns the command of a process that serves at addr. Its standard error is this process's.
+// At returns the command that serves at addr. It inherits the standard error of this process.
 func (c Command) At(addr string) *exec.Cmd {
 	program := c.Program
 	if program == "" {

@@ -9,13 +9,13 @@ import (
 )
 
 // A CommitProxy is a TCP proxy in front of the servers of a database. While it is armed, it lets a
-// COMMIT take place, drops the server's answer and closes the connection: the client cannot
+// COMMIT take place, drops the server's answer and closes the connection. The client then cannot
 // know whether the transaction was committed. It passes everything else through.
 //
-// Several goroutines may call its methods at once.
+// It is safe for concurrent use.
 type CommitProxy struct {
 	Servers []string // host:port
-	Addrs   []string // where clients connect instead, in the order of Servers
+	Addrs   []string // addresses for the clients, in the order of Servers
 
 	armed, dropped atomic.Int64
 
@@ -24,8 +24,8 @@ type CommitProxy struct {
 	closed bool
 }
 
-// NewCommitProxy starts a proxy in front of servers, each host:port. The caller must call Close,
-// also after an error.
+// NewCommitProxy starts a proxy in front of servers, each host:port. The caller must call Close, even
+// after an error.
 func NewCommitProxy(servers ...string) (*CommitProxy, error) {
 	p := &CommitProxy{Servers: servers, open: map[io.Closer]bool{}}
 	for _, server := range servers {
@@ -52,7 +52,7 @@ func (p *CommitProxy) Close() error {
 	defer p.mu.Unlock()
 	p.closed = true
 	for c := range p.open {
-		_ = c.Close() // its other end may have closed it
+		_ = c.Close() // the other end may have closed it
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (p *CommitProxy) pass(client net.Conn, address string) {
 	})
 }
 
-// take uses up one of the answers to drop. It reports whether one was left.
+// take reports whether an answer must be dropped, and counts it.
 func (p *CommitProxy) take() bool {
 	for n := p.armed.Load(); n > 0; n = p.armed.Load() {
 		if p.armed.CompareAndSwap(n, n-1) {

@@ -18,17 +18,17 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A Link is a TCP proxy in front of one server. It can be cut, silenced, delayed and led to
-// another server. It is a proxy of Toxiproxy, without that program's HTTP interface.
+// A Link is a TCP proxy in front of one server. It can cut, silence and delay connections, and redirect
+// them to another server. It uses Toxiproxy as a library.
 type Link struct {
-	Addr   string // where a client connects, host:port
-	Need   string // the need that the server satisfies; "" for a server that is no lock server
-	Server string // the server at the time of NewLink, host:port
+	Addr   string // address for clients, host:port
+	Need   string // the need that the server meets; "" except for lock servers
+	Server string // argument of NewLink, host:port
 	proxy  *toxiproxy.Proxy
 }
 
-// probes are questions that a server answers at once, by need. Every lock server without a
-// question of its own is a Redis. The Redis of the embedded engine takes no inline PING.
+// probes has a request that a server answers at once, by need. All other lock servers are Redis. The
+// Redis of the embedded engine accepts no inline PING.
 var probes = map[string]string{
 	"zookeeper": "ruok",
 	"etcd":      "GET /health HTTP/1.0\r\n\r\n",
@@ -57,7 +57,7 @@ func (l *Link) Cut() { l.proxy.Stop() }
 // Mend undoes Cut.
 func (l *Link) Mend() error {
 	err := l.proxy.Start()
-	// Another process that looks for a free port may have it for a moment.
+	// Another process that looks for a free port may use it for a moment.
 	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && tries < 100; tries++ {
 		time.Sleep(50 * time.Millisecond)
 		err = l.proxy.Start()
@@ -75,18 +75,17 @@ func (l *Link) Redirect(server string) error {
 	return l.Mend()
 }
 
-// Silence lets nothing through in either direction, like a network partition: connections
-// stay open.
+// Silence drops all traffic in both directions, like a network partition. Connections stay open.
 func (l *Link) Silence() error {
 	return errors.Join(l.addToxic("timeout", "upstream", 0, 0), l.addToxic("timeout", "downstream", 0, 0))
 }
 
-// Delay holds back each answer.
+// Delay delays each answer.
 func (l *Link) Delay(by, jitter time.Duration) error {
 	return l.addToxic("latency", "downstream", by, jitter)
 }
 
-// DelayBothWays holds back each request and each answer.
+// DelayBothWays delays each request and each answer.
 func (l *Link) DelayBothWays(by, jitter time.Duration) error {
 	return errors.Join(l.addToxic("latency", "upstream", by, jitter), l.Delay(by, jitter))
 }
@@ -106,8 +105,8 @@ func (l *Link) addToxic(kind, stream string, by, jitter time.Duration) error {
 	return err
 }
 
-// RoundTrip asks the lock server through the link and returns how long the answer took. It
-// fails when there is no answer within the timeout.
+// RoundTrip sends a request to the lock server through the link and returns the time until the answer.
+// It returns an error if there is no answer within the timeout.
 func (l *Link) RoundTrip(timeout time.Duration) (time.Duration, error) {
 	start := time.Now()
 	conn, err := net.DialTimeout("tcp", l.Addr, timeout)

@@ -11,10 +11,10 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 )
 
-// Links are the links of one process to its lock servers, one for each server.
+// Links has the links of one process to its lock servers, one for each server.
 type Links []*Link
 
-// NewLinks puts a link in front of each server. Cut ends them.
+// NewLinks starts a link in front of each server. Cut stops them.
 func NewLinks(servers []engine.LockServer) (all Links, _ error) {
 	for _, s := range servers {
 		l, err := NewLink(s.Address())
@@ -38,7 +38,7 @@ func (ls Links) Of(need string) (some Links) {
 	return some
 }
 
-// To returns the links that began in front of a server, host:port.
+// To returns the links that NewLinks started in front of a server, host:port.
 func (ls Links) To(server string) (some Links) {
 	for _, l := range ls {
 		if l.Server == server {
@@ -48,8 +48,8 @@ func (ls Links) To(server string) (some Links) {
 	return some
 }
 
-// Lead returns the configuration by which a process opens the same servers through the links.
-// Servers of a cluster announce their own addresses, so Redis is led by detours.
+// Lead returns the configuration that opens the same servers through the links. Servers of a cluster
+// announce their own addresses, so Redis uses detours.
 func (ls Links) Lead(c engine.Config) engine.Config {
 	detours := engine.Detours{}
 	maps.Copy(detours, c.Detours)
@@ -76,10 +76,10 @@ func (ls Links) Cut() {
 // Mend undoes Cut.
 func (ls Links) Mend() error { return ls.each((*Link).Mend) }
 
-// Silence lets nothing through, until Heal.
+// Silence drops all traffic, until Heal.
 func (ls Links) Silence() error { return ls.each((*Link).Silence) }
 
-// Delay holds back each answer, until Heal.
+// Delay delays each answer, until Heal.
 func (ls Links) Delay(by, jitter time.Duration) error {
 	return ls.each(func(l *Link) error { return l.Delay(by, jitter) })
 }
@@ -99,8 +99,8 @@ func (ls Links) each(do func(*Link) error) error {
 	return errors.Join(errs...)
 }
 
-// Answering counts the links through which a server answers within the timeout. It asks all
-// servers at once.
+// Answering returns the number of links through which a server answers within the timeout. It asks all
+// servers in parallel.
 func (ls Links) Answering(timeout time.Duration) int {
 	var (
 		all sync.WaitGroup
@@ -117,7 +117,7 @@ func (ls Links) Answering(timeout time.Duration) int {
 	return int(n.Load())
 }
 
-// Quickest returns the shortest of the round trips.
+// Quickest returns the shortest round trip.
 func (ls Links) Quickest() (time.Duration, error) {
 	least := time.Hour
 	for _, l := range ls {

@@ -1,5 +1,5 @@
-// Package testbed starts, stops, kills, freezes and restarts the shops under test, each behind
-// links to its servers. The servers are those of localserver.
+// Package testbed starts, stops, kills, freezes and restarts the shops under test. Each shop reaches its
+// servers through links. Package localserver starts the servers.
 package testbed
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A Shop is a child process that serves a shop. It can be killed and started again, and then
-// has a new process and, after Start, a new address. Several goroutines may use it.
+// A Shop is a child process that serves a shop. After a kill it can be restarted as a new process; Start
+// gives it a new address. A Shop is safe for concurrent use.
 type Shop struct {
-	Links Links // to its lock servers; nil where nothing is between
+	Links Links // to its lock servers; nil if it connects directly
 
 	group   *localserver.Group
 	servers engine.Config
@@ -33,17 +33,16 @@ type Shop struct {
 	mu      sync.Mutex
 	process *localserver.Process
 	url     string
-	stdin   *os.File // nil unless the process takes commands
+	stdin   *os.File // nil unless the process accepts commands
 }
 
 // anyPort is an address for a process that chooses its own port.
 const anyPort = "127.0.0.1:0"
 
-// StartShop starts a process of a group and returns when it serves. command makes its command
-// line, which is to serve at addr. The process reads in its environment where its servers are:
-// their URLs hold passwords, and other users of the machine can read a command line. If record
-// is not nil, the process takes the commands of Tell, and record gets each further line of its
-// output, in a goroutine of its own.
+// StartShop starts a process of a group and returns when it serves. command returns its command line,
+// which must serve at addr. The URLs of its servers are in its environment, since they contain passwords
+// and other users can read a command line. If record is not nil, the process accepts the commands of
+// Tell. record then gets each further line of its output, in its own goroutine.
 func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config, command func(addr string) *exec.Cmd, record func(line []byte)) (*Shop, error) {
 	s := &Shop{group: g, servers: servers, command: command, record: record}
 	if err := s.Start(ctx); err != nil {
@@ -52,10 +51,10 @@ func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config,
 	return s, nil
 }
 
-// Start starts another process in the place of one that has ended, at an address of its own.
+// Start starts the successor of an ended process, at a new address.
 func (s *Shop) Start(ctx context.Context) error { return s.start(ctx, anyPort) }
 
-// StartAgain is Start at the last address, for clients that know no other.
+// StartAgain is Start at the last address, for clients that know only that.
 func (s *Shop) StartAgain(ctx context.Context) error {
 	return s.start(ctx, strings.TrimPrefix(s.URL(), "http://"))
 }
@@ -82,14 +81,13 @@ func (s *Shop) start(ctx context.Context, addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stdin != nil {
-		_ = s.stdin.Close() // of the process that has ended
+		_ = s.stdin.Close() // pipe of the ended process
 	}
 	s.process, s.url, s.stdin = process, url, stdin
 	return nil
 }
 
-// listen starts cmd and waits for the line by which it says where it serves. Further lines go
-// to record, unless it is nil.
+// listen starts cmd and waits for the line with its address. Further lines go to record, unless it is nil.
 func listen(ctx context.Context, g *localserver.Group, cmd *exec.Cmd, record func(line []byte)) (_ *localserver.Process, url string, _ error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -105,7 +103,7 @@ func listen(ctx context.Context, g *localserver.Group, cmd *exec.Cmd, record fun
 	go func() {
 		defer out.Close()
 		lines := bufio.NewReader(out)
-		line, err := lines.ReadBytes('\n') // none when the child ended without one
+		line, err := lines.ReadBytes('\n') // empty if the child ended without a line
 		first <- strings.TrimSpace(string(line))
 		for err == nil {
 			if line, err = lines.ReadBytes('\n'); err == nil && record != nil {
@@ -144,17 +142,17 @@ func (s *Shop) current() *localserver.Process {
 // Kill ends the process with SIGKILL and returns when it has ended.
 func (s *Shop) Kill() error { return s.current().Kill() }
 
-// Stop ends the process with SIGTERM. It is an error if the process does not end by itself
-// within the timeout, or ends with another exit code than 0.
+// Stop ends the process with SIGTERM. It returns an error if the process does not end within the timeout,
+// or ends with an exit code other than 0.
 func (s *Shop) Stop(timeout time.Duration) error {
 	err := s.current().Stop(timeout)
 	s.hangUp()
 	return err
 }
 
-// Discard kills the process, whose work is done.
+// Discard kills a process that is no longer needed.
 func (s *Shop) Discard() {
-	_ = s.Kill() // its answers have been read
+	_ = s.Kill() // an error does not matter any more
 	s.hangUp()
 }
 
@@ -167,13 +165,13 @@ func (s *Shop) hangUp() {
 	s.stdin = nil
 }
 
-// Freeze stops the whole process by a signal that it cannot ignore.
+// Freeze stops the whole process with a signal that it cannot ignore.
 func (s *Shop) Freeze() error { return s.current().Freeze() }
 
-// Thaw lets a frozen process run on.
+// Thaw lets a frozen process continue.
 func (s *Shop) Thaw() error { return s.current().Thaw() }
 
-// Tell sends a command to the process, see internal/fault/failpoint.
+// Tell sends a command to the process. See internal/fault/failpoint.
 func (s *Shop) Tell(command string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +207,7 @@ func (s *Shop) Ready(ctx context.Context, timeout time.Duration) bool {
 	return false
 }
 
-// isOK asks over a connection of its own.
+// isOK sends a request over a new connection.
 func isOK(ctx context.Context, url string, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

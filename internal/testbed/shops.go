@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Shops are the processes of one shop, by number from 0.
+// Shops has the processes of one shop, by index.
 type Shops []*Shop
 
 // URLs returns the present address of each process.
@@ -25,7 +25,7 @@ func (all Shops) Links() []Links {
 	return links
 }
 
-// The methods below are those of one process.
+// The methods below apply to one process.
 
 func (all Shops) Kill(process int) error                       { return all[process].Kill() }
 func (all Shops) Start(ctx context.Context, process int) error { return all[process].Start(ctx) }

@@ -1,9 +1,9 @@
-// Package dialect has what differs between SQL databases for the rooms that send
-// statements: which locks there are, and what a COMMIT shows to others when.
+// Package dialect describes the differences between SQL databases for packages that send
+// statements: which locks exist, and when other sessions see a commit.
 //
-// A database is one short file and one line in All. Other rooms have a file of their
-// own for what only they need of it: internal/engine opens it, internal/testbed/localserver
-// starts it, internal/engine/sqlerror reads its errors. None compares names.
+// A database is one short file and one line in All. Other packages have their own file for it:
+// internal/engine opens it, internal/testbed/localserver starts it, internal/engine/sqlerror reads
+// its errors. No package compares names.
 package dialect
 
 import (
@@ -11,63 +11,60 @@ import (
 	"strings"
 )
 
-// A Dialect is what a kind of database does.
+// A Dialect describes the behavior of one kind of database.
 type Dialect struct {
-	// Name is what gorm's dialector calls it. It is also its folder in migrations, and
-	// the word in the promises of the catalogue.
+	// Name is the name in gorm, in the folder of its migrations, and in the promises of the
+	// catalogue.
 	Name string
 
-	// RowLocks: SELECT ... FOR UPDATE locks the row that it reads. Where it does not,
-	// BEGIN IMMEDIATE locks the whole file.
+	// RowLocks means that SELECT ... FOR UPDATE locks the row that it reads. Otherwise BEGIN
+	// IMMEDIATE locks the whole file.
 	RowLocks bool
 
-	// RowWaits is the query that counts the statements that wait for a row, in its column
-	// Value; "" where the database does not show them. It is asked on a connection beside
-	// those that wait.
+	// RowWaits is a query that counts the statements that wait for a row, in the column Value. It is
+	// sent on another connection than theirs. "" means that the database does not show them.
 	RowWaits string
 
-	// TakesWrites is the query that asks whether the server takes writes, as a replica or a
-	// primary of yesterday does not; "" where it is not asked.
+	// TakesWrites is a query that reports whether the server accepts writes, which a replica or a
+	// former primary does not. "" means that the shop does not ask.
 	TakesWrites string
 
-	// OpenTransactions is the query that describes the transactions of idle connections, one per
-	// row; "" if the database does not show them.
+	// OpenTransactions is a query that describes the transactions of idle connections, one per
+	// row. "" means that the database does not show them.
 	OpenTransactions string
 
-	// LocksInTransaction: a named lock is one of the transaction that asks for it, and
-	// ends with it. Else it is one of the session, until it is given back.
+	// LocksInTransaction means that a named lock ends with its transaction. Otherwise it belongs to
+	// the session until it is released.
 	LocksInTransaction bool
 
-	// ShowsEarly: others may see a commit before it is where it was to be when COMMIT
-	// returns, on the disk or on a replica, so a server that is lost can take back what
-	// they have read.
+	// ShowsEarly means that other sessions may see a commit before it is on the disk or on a
+	// replica. A crash of the server can then undo data that they have read.
 	ShowsEarly bool
 }
 
-// NamedLocks: the server locks a name for one buyer. It is a capability, by which a
-// strategy says what it needs and a database what it lacks.
+// NamedLocks is the capability to lock a name for one buyer. A strategy names the capabilities that
+// it needs, and a database those that it lacks.
 const NamedLocks = "named-locks"
 
-// SkipLocked: SELECT ... FOR UPDATE SKIP LOCKED leaves out the rows that others have
-// locked.
+// SkipLocked is the capability of SELECT ... FOR UPDATE SKIP LOCKED, which skips rows that other
+// transactions have locked.
 const SkipLocked = "skip-locked"
 
-// CurrentReads: a SELECT of its own, without a lock, reads what is committed, and all of
-// it. Where that is lacking, what was rolled back, or was before a restock, may be read.
+// CurrentReads is the capability of a single SELECT without a lock to read all committed data, and
+// only that. Without it, a read may return rolled-back data, or data from before a restock.
 const CurrentReads = "current-reads"
 
-// All are the databases that the shop knows.
+// All returns the databases that the shop supports.
 func All() []Dialect { return []Dialect{mysql(), postgres(), sqlite()} }
 
-// Kind is the dialect of a database as the promises name it, with its isolation level or
-// without.
+// Kind returns the name of the dialect of a database, which may be named with its isolation level.
 func Kind(database string) string {
 	kind, _, _ := strings.Cut(database, "-")
 	return kind
 }
 
-// Of returns the dialect of an open database, a *gorm.DB. One that this room does not
-// know has row locks and nothing else.
+// Of returns the dialect of an open database, a *gorm.DB. An unknown database has row locks and no
+// other capability.
 func Of(db interface{ Name() string }) Dialect {
 	all := All()
 	if i := slices.IndexFunc(all, func(d Dialect) bool { return d.Name == db.Name() }); i >= 0 {

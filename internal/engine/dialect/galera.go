@@ -1,14 +1,14 @@
 package dialect
 
-// A Galera cluster of MariaDB: the dialect is MySQL's, and what a transaction has read may
-// be behind what another node has committed. The catalogue promises otherwise there.
+// Names of a Galera cluster of MariaDB. Its dialect is MySQL's, but a transaction may read data that
+// is older than the commits of another node. The catalogue has separate promises for it.
 const (
-	Galera          = "galera"            // the shop's processes write to different nodes
-	GaleraOneWriter = "galera-one-writer" // all of them to one node, while it lives
+	Galera          = "galera"            // the shop's processes write to several nodes
+	GaleraOneWriter = "galera-one-writer" // all processes write to one node while it lives
 )
 
-// Lacks says what a database as the promises name it cannot do, and why, by capability.
-// What only an open server shows is not here, see engine.Engine.Lacks.
+// Lacks returns the capabilities that a database lacks, with the reasons. engine.Engine.Lacks also
+// has those that only an open server shows.
 func Lacks(database string) map[string]string {
 	if Kind(database) != Galera {
 		return nil
@@ -18,8 +18,8 @@ func Lacks(database string) map[string]string {
 	}
 }
 
-// WhyUnexplored says why the explorer cannot decide the order of the steps on a database;
-// "" where it can.
+// WhyUnexplored says why the explorer cannot control the order of the steps on a database; "" if it
+// can.
 func WhyUnexplored(database string) string {
 	if Kind(database) != Galera {
 		return ""

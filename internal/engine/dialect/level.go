@@ -2,22 +2,21 @@ package dialect
 
 import "slices"
 
-// A Level is a database at an isolation level that its sessions begin with.
+// A Level is a database with the default isolation level of its sessions.
 type Level struct {
-	Name  string // the word in the promises of the catalogue
-	Title string // for people
+	Name  string // name in the promises of the catalogue
+	Title string // name for people
 
-	// RefusesStale: a write of a row that has changed since the transaction's snapshot is
-	// refused.
+	// RefusesStale means that the server refuses to write a row that has changed since the
+	// transaction's snapshot.
 	RefusesStale bool
 
-	// Writers says how the shop's processes use the nodes of a cluster; "" where there is one
-	// server.
+	// Writers says how the shop's processes use the nodes of a cluster; "" for a single server.
 	Writers string
 }
 
-// Levels are those that the catalogue promises by, in display order. What it promises of
-// MariaDB it promises of MySQL.
+// Levels returns the databases that have promises in the catalogue, in display order. The promises
+// for MariaDB also apply to MySQL.
 func Levels() []Level {
 	return []Level{
 		{Name: SQLite, Title: "SQLite"},
@@ -30,8 +29,7 @@ func Levels() []Level {
 	}
 }
 
-// LevelNamed is the level that the catalogue promises by under a name; one that it does
-// not know refuses nothing.
+// LevelNamed returns the level with a name. An unknown name returns a level that refuses nothing.
 func LevelNamed(name string) Level {
 	all := Levels()
 	if i := slices.IndexFunc(all, func(l Level) bool { return l.Name == name }); i >= 0 {

@@ -3,9 +3,9 @@ package dialect
 // MySQL is the name of MySQL and MariaDB.
 const MySQL = "mysql"
 
-// mysql: InnoDB releases the locks of a transaction in memory, and flushes its log
-// afterwards (trx0trx.cc: trx_commit_in_memory, then trx_flush_log_if_needed).
-// The status variable is the server's, of all its databases, and current:
+// mysql returns the dialect of MySQL and MariaDB. InnoDB releases the locks of a transaction in
+// memory and then flushes its log (trx0trx.cc: trx_commit_in_memory, trx_flush_log_if_needed). The
+// status variable covers all databases of the server and is current, while
 // information_schema.innodb_trx is cached.
 func mysql() Dialect {
 	return Dialect{

@@ -2,28 +2,28 @@ package dialect
 
 import "strings"
 
-// Postgres is the name of PostgreSQL, and of what speaks its protocol.
+// Postgres is the name of PostgreSQL and of servers with its protocol.
 const Postgres = "postgres"
 
-// The two other isolation levels of PostgreSQL, where they are the default of the
-// sessions: the catalogue promises otherwise there.
+// PostgreSQL with another default isolation level of its sessions. The catalogue has separate
+// promises for these.
 const (
 	PostgresRepeatableRead = Postgres + "-repeatable-read"
 	PostgresSerializable   = Postgres + "-serializable"
 )
 
-// PostgresAt is the name of PostgreSQL at a default_transaction_isolation.
+// PostgresAt returns the name of PostgreSQL with a default_transaction_isolation.
 func PostgresAt(isolation string) string {
-	if isolation == "read committed" || isolation == "read uncommitted" { // the latter is the former there
+	if isolation == "read committed" || isolation == "read uncommitted" { // in PostgreSQL both are the same
 		return Postgres
 	}
 	return Postgres + "-" + strings.ReplaceAll(isolation, " ", "-")
 }
 
-// postgres shows a commit when its log is on the disk and, where a replica is waited for,
-// there (xact.c: RecordTransactionCommit flushes and waits, and ProcArrayEndTransaction
-// follows). But a wait for a replica can be cut, by a cancel or a time-out, and the commit
-// is shown all the same (syncrep.c, SyncRepWaitForLSN).
+// postgres returns the dialect of PostgreSQL. It shows a commit when the log is on the disk and, with
+// synchronous replication, on the replica (xact.c: RecordTransactionCommit, then
+// ProcArrayEndTransaction). A cancel or a time-out can end the wait for the replica; the commit is
+// then shown without it (syncrep.c, SyncRepWaitForLSN).
 func postgres() Dialect {
 	return Dialect{
 		Name: Postgres, RowLocks: true, LocksInTransaction: true, ShowsEarly: true,

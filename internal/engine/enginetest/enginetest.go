@@ -1,6 +1,6 @@
-// Package enginetest opens engines for tests: the embedded one, and real
-// servers that all tests of a package share, each test with a database, a
-// Redis database number and a path in ZooKeeper and etcd of its own.
+// Package enginetest opens engines for tests: the embedded engine, and real servers that all tests of
+// a package share. Each test has its own database, Redis database number, and path in ZooKeeper and
+// etcd.
 package enginetest
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// Wait is the wait bound of the engines for tests: the row lock time-out of
-// the database is the next whole second.
+// Wait is Config.Wait of the test engines. The row lock time-out of the database is the next whole
+// second.
 const Wait = 5 * time.Second
 
-// Lease is the session time-out at ZooKeeper: none ends by itself in a test.
+// Lease is the session time-out of ZooKeeper. It is longer than a test.
 const Lease = 2 * time.Minute
 
 // Each runs test on the embedded engine and on real servers.
@@ -37,7 +37,7 @@ func Each(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.
 	t.Run(engine.Local, func(t *testing.T) { test(t, Local) })
 }
 
-// EachDatabase is Each, and on PostgreSQL.
+// EachDatabase is Each, and also runs on PostgreSQL.
 func EachDatabase(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	Each(t, test)
 	t.Run(dialect.Postgres, func(t *testing.T) { test(t, Postgres) })
@@ -50,19 +50,18 @@ func EachCoordinated(t *testing.T, test func(t *testing.T, open func(t *testing.
 	t.Run(dialect.Postgres, func(t *testing.T) { test(t, CoordinatedPostgres) })
 }
 
-// Embedded opens an embedded engine of the test's own.
+// Embedded opens an embedded engine for one test.
 func Embedded(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, engine.Config{Name: engine.Embedded, Wait: Wait, Conns: 16})
 }
 
-// local starts the servers once a test binary. Their janitor ends them when
-// the binary ends, whatever way it ends.
+// local starts the servers once per test binary. Their janitor ends them when the binary ends.
 var local = sync.OnceValues(func() (*engine.Engine, error) {
 	return engine.Open(context.Background(), engine.Config{Name: engine.Local, Needs: []string{"redis", "redlock"}, Wait: Wait, Conns: 4})
 })
 
-// coordination starts ZooKeeper and etcd once a test binary: few packages need them.
+// coordination starts ZooKeeper and etcd once per test binary, since few packages need them.
 var coordination = sync.OnceValues(func() (*localserver.LockServers, error) {
 	group, err := localserver.NewGroup()
 	if err != nil {
@@ -73,8 +72,8 @@ var coordination = sync.OnceValues(func() (*localserver.LockServers, error) {
 
 var redisNumber atomic.Int64
 
-// Local opens real servers. Where a program is missing the test fails with
-// the line that installs it. Only under -short is it skipped.
+// Local opens real servers. If a program is missing, the test fails with the command that installs
+// it. Under -short the test is skipped.
 func Local(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, onLocal(t))
@@ -100,14 +99,14 @@ func CoordinatedPostgres(t *testing.T) *engine.Engine {
 	return open(t, coordinated(t, onPostgres(t)))
 }
 
-// coordinated adds paths of the test's own in ZooKeeper and etcd.
+// coordinated adds the test's own paths in ZooKeeper and etcd.
 func coordinated(t *testing.T, c engine.Config) engine.Config {
 	t.Helper()
 	servers, err := coordination()
 	if err != nil {
 		t.Fatalf("local servers: %v", err)
 	}
-	for _, absent := range servers.Absent {
+	for _, absent := range servers.WhyMissing {
 		t.Fatal(absent)
 	}
 	at, _ := engine.At(servers)
@@ -116,7 +115,7 @@ func coordinated(t *testing.T, c engine.Config) engine.Config {
 	return c
 }
 
-// running are servers that all tests of a package share.
+// running returns servers that all tests of a package share.
 func running(t *testing.T, start func() (*engine.Engine, error)) *engine.Engine {
 	t.Helper()
 	e, err := start()
@@ -126,7 +125,7 @@ func running(t *testing.T, start func() (*engine.Engine, error)) *engine.Engine 
 	return e
 }
 
-// database makes one of that name at the MySQL of e, and returns its URL.
+// database creates a database in the MySQL server of e, and returns its URL.
 func database(t *testing.T, e *engine.Engine, name string) string {
 	t.Helper()
 	if err := e.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
@@ -137,7 +136,7 @@ func database(t *testing.T, e *engine.Engine, name string) string {
 
 func testName() string { return "test_" + strings.ToLower(rand.Text()[:12]) }
 
-// shared is what the test of that name has of the servers, beside its database.
+// shared returns the configuration of one test on the shared servers.
 func shared(servers *engine.Engine, name, db string) engine.Config {
 	number := fmt.Sprintf("/%d", redisNumber.Add(1))
 	c := engine.Config{
@@ -150,8 +149,8 @@ func shared(servers *engine.Engine, name, db string) engine.Config {
 	return c
 }
 
-// Postgres opens a schema of the test's own on a PostgreSQL that all tests of a package
-// share, with the lock servers of Local. A database takes four times as long to make.
+// Postgres opens a schema for one test on the shared PostgreSQL, with the lock servers of Local. A
+// database would take four times as long to create.
 func Postgres(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, onPostgres(t))
@@ -168,8 +167,8 @@ func onPostgres(t *testing.T) engine.Config {
 	return shared(servers, name, admin.URLs.DB+"&search_path="+name)
 }
 
-// Redis opens the lock servers of Local, with a Redis of that topology, which the tests of
-// a package share: it is emptied first, so they must not run side by side.
+// Redis opens the lock servers of Local with a shared Redis of the given topology. It empties that
+// Redis first, so its tests must not run in parallel.
 func Redis(t *testing.T, kind string) *engine.Engine {
 	t.Helper()
 	localservertest.SkipShort(t)
@@ -189,7 +188,7 @@ func Redis(t *testing.T, kind string) *engine.Engine {
 	return e
 }
 
-// shares are the services that Redis has started, by topology.
+// shares has the services that Redis started, by topology.
 var shares services
 
 type services struct {
@@ -222,7 +221,7 @@ func (s *services) of(kind string) (localserver.RedisService, error) {
 	return service, nil
 }
 
-// postgres and galera start their servers once a test binary, as local does.
+// postgres and galera start their servers once per test binary, like local.
 var (
 	postgres = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartPostgres) })
 	galera   = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartGalera) })
@@ -240,8 +239,8 @@ func started[Server localserver.Database](start func(*localserver.Group) (Server
 	return engine.Open(context.Background(), engine.Config{DB: server.URL(), Wait: Wait, Conns: 4})
 }
 
-// Galera opens a database of the test's own on a cluster that all tests of a package share,
-// with the lock servers of Local. process is engine.Config.Process.
+// Galera opens a database for one test on the shared cluster, with the lock servers of Local. process
+// is engine.Config.Process.
 func Galera(t *testing.T, process int) *engine.Engine {
 	t.Helper()
 	localservertest.SkipShort(t)
@@ -252,7 +251,7 @@ func Galera(t *testing.T, process int) *engine.Engine {
 	return open(t, c)
 }
 
-// At opens what a test has opened once more, as another process of the same shop.
+// At opens the servers of e again, as another process of the same shop.
 func At(t *testing.T, e *engine.Engine, process int) *engine.Engine {
 	t.Helper()
 	c := e.URLs
@@ -260,7 +259,7 @@ func At(t *testing.T, e *engine.Engine, process int) *engine.Engine {
 	return open(t, c)
 }
 
-// under puts a path of the test's own behind the last host.
+// under adds the test's own path after the last host.
 func under(name string, hosts []string) []string {
 	if len(hosts) == 0 {
 		return nil
@@ -274,7 +273,7 @@ func open(t *testing.T, c engine.Config) *engine.Engine {
 	if err != nil {
 		t.Fatalf("open the engine: %v", err)
 	}
-	e.Disposable = true // a database of the test's own
+	e.Disposable = true // the database belongs to the test
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Errorf("close the engine: %v", err)

@@ -1,10 +1,10 @@
-// Package sqlconn names what the drivers of MySQL and PostgreSQL offer database/sql, for
-// those who stand around a connection and must hide none of it.
+// Package sqlconn names the interfaces that the connections of MySQL and PostgreSQL drivers
+// implement. A wrapper of a connection must offer all of them.
 package sqlconn
 
 import "database/sql/driver"
 
-// A Conn is a connection of theirs. SQLite's driver lacks a part of it.
+// A Conn is a connection of these drivers. SQLite's driver lacks some methods.
 type Conn interface {
 	driver.Conn
 	driver.ConnBeginTx

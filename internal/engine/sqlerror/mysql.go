@@ -6,7 +6,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// mysqlKind reads an answer of MySQL or MariaDB. The numbers are those of
+// mysqlKind classifies an error of MySQL or MariaDB. The numbers are listed at
 // https://mariadb.com/kb/en/mariadb-error-code-reference/.
 func mysqlKind(err error) (kind Kind, said bool) {
 	var my *mysql.MySQLError
@@ -20,7 +20,7 @@ func mysqlKind(err error) (kind Kind, said bool) {
 		return Duplicate, true
 	case 1040, 1203, 1226, // too many connections: ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
 		1053, 1927, // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
-		1047, 1180, // a Galera node that is not of a cluster with a majority, from now on: ER_UNKNOWN_COM_ERROR, ER_ERROR_DURING_COMMIT
+		1047, 1180, // a Galera node without a majority: ER_UNKNOWN_COM_ERROR, ER_ERROR_DURING_COMMIT
 		1021, 1114, // no room on the disk: ER_DISK_FULL, ER_RECORD_FILE_FULL
 		1290, 1836: // read-only, after a failover: ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE
 		return Down, true
@@ -28,13 +28,13 @@ func mysqlKind(err error) (kind Kind, said bool) {
 	return Other, true
 }
 
-// mysqlAmbiguous: what was said does not tell whether a COMMIT took place. A Galera node that
-// loses the others while it waits for its COMMIT says ER_ERROR_DURING_COMMIT; they may have
-// received it before, and commit it (TestGaleraCommit).
+// mysqlAmbiguous reports whether an error leaves open if a COMMIT took place. A Galera node that loses
+// the others during its COMMIT answers ER_ERROR_DURING_COMMIT. The others may have received the
+// transaction before, and commit it (TestGaleraCommit).
 func mysqlAmbiguous(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && my.Number == 1180
 }
 
-// mysqlBroken: its driver's word for a connection that broke.
+// mysqlBroken reports whether the driver lost its connection.
 func mysqlBroken(err error) bool { return errors.Is(err, mysql.ErrInvalidConn) }

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresKind reads an answer of PostgreSQL. The codes are those of the PostgreSQL 15
-// manual, appendix A.
+// postgresKind classifies an error of PostgreSQL. The codes are listed in the PostgreSQL 15 manual,
+// appendix A.
 func postgresKind(err error) (kind Kind, said bool) {
-	if errors.Is(err, pgx.ErrTxCommitRollback) { // COMMIT of a transaction that had failed: the answer was ROLLBACK
+	if errors.Is(err, pgx.ErrTxCommitRollback) { // COMMIT of a failed transaction was answered with ROLLBACK
 		return Other, true
 	}
 	var pg *pgconn.PgError
@@ -38,17 +38,16 @@ func postgresKind(err error) (kind Kind, said bool) {
 	return Other, true
 }
 
-// postgresAmbiguous: what was said does not tell whether a COMMIT took place. The server
-// may end the session at any moment, after a COMMIT was written, too (postgres.c: quickdie
-// runs in a signal handler). What speaks its protocol in front of several servers says
-// statement_completion_unknown, or that a connection of its own broke.
+// postgresAmbiguous reports whether an error leaves open if a COMMIT took place. The server may end
+// the session at any moment, even after it has written a COMMIT (postgres.c: quickdie runs in a signal
+// handler). A proxy in front of several servers answers statement_completion_unknown, or that its own
+// connection broke.
 func postgresAmbiguous(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.SeverityUnlocalized != "ERROR" || pg.Code == "40003" || strings.HasPrefix(pg.Code, "08"))
 }
 
-// postgresBroken: a connection that could not be made, whatever the driver calls the
-// reason, or that has gone.
+// postgresBroken reports whether a connection failed or broke.
 func postgresBroken(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) || errors.Is(err, pgconn.ErrConnClosed)

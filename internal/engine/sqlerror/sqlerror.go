@@ -1,7 +1,5 @@
-// Package sqlerror says what an error of the database means to a buyer, for
-// every driver that the shop speaks. It is the one place that knows the
-// drivers' error codes: a driver is one file, a line in servers, and one more where its
-// errors need it.
+// Package sqlerror classifies database errors by their meaning for a buyer. Only this package knows
+// the error codes of the drivers. A driver is one file, and a line in servers.
 package sqlerror
 
 import (
@@ -13,18 +11,18 @@ import (
 	"net"
 )
 
-// A Kind is what an error of the database means.
+// A Kind is the meaning of a database error.
 type Kind int
 
 const (
-	Other     Kind = iota // a statement that the server refused, or a bug
-	Contended             // deadlock victim, lock wait timed out, database busy: rolled back, may be tried again
+	Other     Kind = iota // a refused statement, or a bug
+	Contended             // deadlock, lock wait time-out, busy database: rolled back, can be retried
 	Duplicate             // a unique index refused the row
-	Down                  // the server could not be reached, or the connection broke
+	Down                  // the server was unreachable, or the connection broke
 )
 
-// servers say what an answer of their server means; said is false for an error that
-// is not one.
+// servers returns a function for each server that classifies its errors. said is false for an error
+// that is not an answer of that server.
 func servers() []func(err error) (kind Kind, said bool) {
 	return []func(error) (Kind, bool){mysqlKind, postgresKind, sqliteKind}
 }
@@ -34,11 +32,11 @@ func KindOf(err error) Kind {
 	if kind, said := answer(err); said {
 		return kind
 	}
-	if postgresBroken(err) { // its time-out to connect is a context's, too
+	if postgresBroken(err) { // its connect time-out is also a context error
 		return Down
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return Other // a deadline is a net.Error too, but says nothing about the server
+		return Other // a deadline is also a net.Error, but does not concern the server
 	}
 	var network net.Error
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || mysqlBroken(err) ||
@@ -48,10 +46,9 @@ func KindOf(err error) Kind {
 	return Other
 }
 
-// Definite reports whether the server itself answered with err, so that a
-// COMMIT which returned it did not take place. Any other error of a COMMIT
-// leaves its fate unknown: the connection may have broken after the server
-// had committed and before it could say so.
+// Definite reports whether the server itself answered with err, so that the failed COMMIT did not take
+// place. After any other error the outcome of a COMMIT is unknown: the connection may have broken
+// after the commit and before the answer.
 func Definite(err error) bool {
 	_, said := answer(err)
 	return said && !postgresAmbiguous(err) && !mysqlAmbiguous(err)

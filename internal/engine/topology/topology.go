@@ -1,5 +1,5 @@
-// Package topology has the names of the ways in which Redis is built: the catalogue
-// promises by them, the engine finds out which it is, and faults strike some.
+// Package topology names the topologies of Redis. The promises of the catalogue use these names, the
+// engine detects the topology, and some faults apply to only one.
 package topology
 
 import (
@@ -18,11 +18,11 @@ const (
 	Cluster  = "cluster"  // several primaries that share the keys by slot, each with replicas
 )
 
-// All lists them in display order.
+// All returns the topologies in display order.
 func All() []string { return []string{Single, Sentinel, Cluster} }
 
-// EachPrimary calls fn with each server that takes writes, one after the other: the nodes
-// of a cluster that have slots, or the one server.
+// EachPrimary calls fn with each server that accepts writes, one after the other: the cluster nodes
+// with slots, or the single server.
 func EachPrimary(ctx context.Context, c redis.UniversalClient, fn func(redis.UniversalClient) error) error {
 	cluster, ok := c.(*redis.ClusterClient)
 	if !ok {
@@ -36,17 +36,16 @@ func EachPrimary(ctx context.Context, c redis.UniversalClient, fn func(redis.Uni
 	})
 }
 
-// A slot that moves is with its new server within this many tries.
+// A moving slot reaches its new server within this number of tries.
 const (
 	tries      = 20
 	tryAgainIn = 10 * time.Millisecond
 )
 
-// OnConn calls fn with one connection to the server that has the key, and returns its error:
-// WAIT counts the replicas that have what was written on the connection on which it is
-// sent. fn is called again when the server refuses its script since the key's slot is
-// elsewhere: then it has done nothing. While the slot is on its way (ASK), fn gets a
-// connection to the server that is named, if the client knows it.
+// OnConn calls fn with one connection to the server of the key, and returns the error of fn. WAIT needs
+// that, since it counts the replicas that have the writes of its own connection. If the server refuses
+// the script because the slot has moved, OnConn calls fn again; the script had no effect. While the
+// slot moves (ASK), fn gets a connection to the named server, if the client knows it.
 func OnConn(ctx context.Context, c redis.UniversalClient, key string, fn func(*redis.Conn) error) error {
 	cluster, several := c.(*redis.ClusterClient)
 	if !several {
@@ -75,7 +74,7 @@ func OnConn(ctx context.Context, c redis.UniversalClient, key string, fn func(*r
 	}
 }
 
-// onNode calls fn with a connection to the node. hooks go around what fn sends.
+// onNode calls fn with a connection to the node. hooks wrap the commands of fn.
 func onNode(node *redis.Client, fn func(*redis.Conn) error, hooks ...redis.Hook) error {
 	conn := node.Conn()
 	defer conn.Close() // back to the pool
@@ -85,8 +84,8 @@ func onNode(node *redis.Client, fn func(*redis.Conn) error, hooks ...redis.Hook)
 	return fn(conn)
 }
 
-// onAsked calls fn with a connection to the primary at the address. When the client does
-// not know it yet, the error is unknown.
+// onAsked calls fn with a connection to the primary at the address. It returns the error unknown if
+// the client does not know that primary yet.
 func onAsked(ctx context.Context, cluster *redis.ClusterClient, address string, unknown error, fn func(*redis.Conn) error) error {
 	var asked *redis.Client
 	err := EachPrimary(ctx, cluster, func(c redis.UniversalClient) error {
@@ -101,17 +100,17 @@ func onAsked(ctx context.Context, cluster *redis.ClusterClient, address string, 
 	return onNode(asked, fn, askingFirst{})
 }
 
-// askingFirst sends ASKING before each script: without it a server refuses a slot that is
-// on its way to it (Redis cluster specification, "ASK redirection"). It holds for one command.
+// askingFirst sends ASKING before each script. Without it a server refuses a slot that is still moving
+// to it (Redis cluster specification, "ASK redirection"). ASKING applies to one command.
 type askingFirst struct{}
 
-// DialHook is redis.Hook.
+// DialHook implements redis.Hook.
 func (askingFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessHook is redis.Hook.
+// ProcessHook implements redis.Hook.
 func (askingFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if name := cmd.Name(); name == "eval" || name == "evalsha" { // not what greets the server
+		if name := cmd.Name(); name == "eval" || name == "evalsha" { // except the commands that open a connection
 			if err := next(ctx, redis.NewStatusCmd(ctx, "asking")); err != nil {
 				cmd.SetErr(err)
 				return err
@@ -121,17 +120,17 @@ func (askingFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook is redis.Hook.
+// ProcessPipelineHook implements redis.Hook.
 func (askingFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// Wait sends WAIT: how many replicas have what was written on the connection, when so many
-// have it or that long has passed, 1 ms or longer. The client's ReadTimeout bounds the
-// answer, and must be longer. That of redis.Conn.Wait is 10 s more than within, whatever the
-// client's, and a silent server would keep a buyer for so long.
+// Wait sends WAIT and returns the number of replicas that have the writes of the connection. The server
+// answers when enough replicas have them, or after within (at least 1 ms). The ReadTimeout of the
+// client limits the answer and must be longer. redis.Conn.Wait would use its own limit, within plus
+// 10 s, and a silent server would delay a buyer for that long.
 func Wait(ctx context.Context, conn *redis.Conn, replicas int, within time.Duration) (int64, error) {
-	return conn.Do(ctx, "WAIT", replicas, max(within.Milliseconds(), 1)).Int64() // 0 would be for ever
+	return conn.Do(ctx, "WAIT", replicas, max(within.Milliseconds(), 1)).Int64() // 0 would wait forever
 }
 
 func elsewhere(err error) bool {

@@ -60,8 +60,8 @@ func TestOnConnAsk(t *testing.T) {
 	}
 }
 
-// TestWaitIsBounded: a server that does not answer WAIT keeps nobody longer than the read
-// time-out of the client.
+// TestWaitIsBounded: a server that does not answer WAIT delays a caller no longer than the client's
+// read time-out.
 func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	addr := localservertest.Serve(t, func(conn net.Conn) {

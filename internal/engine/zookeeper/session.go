@@ -1,8 +1,7 @@
-// Package zookeeper is one session with ZooKeeper: a connection that says from when on
-// nobody can know whether its ephemeral nodes are still there.
+// Package zookeeper is a session with ZooKeeper that reports when its ephemeral nodes may be gone.
 //
-// It is not a lock: internal/lockstrategy makes one of it. The invariant: a node that was
-// seen after a call of Doubt is there until the channel that Doubt returned is closed.
+// It is not a lock; internal/lockstrategy builds one on it. Invariant: a node that was seen after a
+// call of Doubt exists until the channel that Doubt returned is closed.
 package zookeeper
 
 import (
@@ -18,11 +17,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A Session is one connection, and after an expiry the next session on it.
-// Any number of goroutines may use it.
+// A Session is one connection. After an expiry it opens the next session. It is safe for concurrent
+// use.
 type Session struct {
 	Conn *zk.Conn
-	Root string // "/a/b", under which all nodes of this shop are; "" is the top
+	Root string // parent path of all nodes of this shop, such as "/a/b"; "" for none
 
 	closed chan struct{}
 	close  func()
@@ -31,11 +30,10 @@ type Session struct {
 	doubt chan struct{}
 }
 
-// Open begins to connect to one of hosts, "host:port" each, port 2181 where
-// there is none. The last may end in a path, Session.Root, as in ZooKeeper's
-// own connection strings. timeout is how long the ephemeral nodes live without their
-// client; the server may grant another one. It returns before there is a
-// connection.
+// Open begins to connect to one of hosts and returns before it is connected. A host is "host:port",
+// with 2181 as the default port. The last host may end in a path, which becomes Session.Root, as in
+// ZooKeeper's own connection strings. timeout is the time for which ephemeral nodes outlive their
+// client; the server may choose another one.
 func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host; give host:2181")
@@ -63,7 +61,7 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	}
 	s.Conn = conn
 	s.close = sync.OnceFunc(func() {
-		close(s.closed) // first: a call that now ends with an error must not be tried again
+		close(s.closed) // first, so that a call that now fails is not retried
 		conn.Close()
 	})
 	return s, nil
@@ -81,9 +79,9 @@ func checkHost(host string) error {
 	return nil
 }
 
-// event closes the channel of Doubt when the connection is lost. The server counts the
-// session's time from the last message that it got, which the client cannot know. So the
-// doubt begins with the disconnection, and not with the expiry.
+// event closes the channel of Doubt when the connection is lost. The server counts the session's time
+// from the last message that it received, which the client cannot know. The doubt therefore begins
+// with the disconnection and not with the expiry.
 func (s *Session) event(e zk.Event) {
 	if e.Type != zk.EventSession || (e.State != zk.StateDisconnected && e.State != zk.StateExpired) {
 		return
@@ -94,13 +92,12 @@ func (s *Session) event(e zk.Event) {
 	s.doubt = make(chan struct{})
 }
 
-// handshake is how long a server may leave a connection without its first answer before
-// the client tries the next one. A server that has just started may take a connection and
-// never answer it; the library waits for ten receive time-outs then, which is nearly seven
-// times as long as the session lives.
+// handshake limits the wait for the first answer on a connection. Then the client tries the next
+// server. A server that has just started may accept a connection and never answer. The library would
+// wait for ten receive time-outs, nearly seven times the session time-out.
 const handshake = 5 * time.Second
 
-// dial is the library's dialer with handshake as the bound of the first answer.
+// dial is the library's dialer with handshake as the limit of the first answer.
 func dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	conn, err := net.DialTimeout(network, address, timeout)
 	if err != nil {
@@ -109,8 +106,8 @@ func dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	return &firstAnswer{Conn: conn}, nil
 }
 
-// firstAnswer is a connection whose deadlines are at most handshake away until something
-// was read. One goroutine reads, as the library does.
+// firstAnswer is a connection that limits read deadlines to handshake until the first read. Only one
+// goroutine may read, as in the library.
 type firstAnswer struct {
 	net.Conn
 	answered bool
@@ -129,18 +126,18 @@ func (c *firstAnswer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Doubt returns a channel that is closed when the connection is lost the next time.
+// Doubt returns a channel that is closed when the connection is lost next.
 func (s *Session) Doubt() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.doubt
 }
 
-// Closed is closed by Close.
+// Closed returns a channel that Close closes.
 func (s *Session) Closed() <-chan struct{} { return s.closed }
 
-// Ping asks for the root node. While there is no connection the library fails
-// a call after each round of all hosts, about once a second.
+// Ping reads the root node. Without a connection, the library fails a call after each round of all
+// hosts, about once per second.
 func (s *Session) Ping(ctx context.Context) error {
 	answered := make(chan error, 1)
 	go func() {
@@ -161,13 +158,13 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// ConnectionLost reports whether err leaves open whether the call was carried out. The
-// session may live on.
+// ConnectionLost reports whether err leaves open if the call was executed. The session may still
+// live.
 func ConnectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)
 }
 
-// Silent is a zk.Logger that writes nothing: what the library would log it returns too.
+// Silent is a zk.Logger that writes nothing, since the library also returns its errors.
 type Silent struct{}
 
 func (Silent) Printf(string, ...any) {}

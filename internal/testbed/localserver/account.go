@@ -10,17 +10,17 @@ import (
 	"strconv"
 )
 
-// An account runs a server in place of root. nil is the user of this process.
+// An account is the user that runs a server. nil is the user of this process.
 type account struct {
 	name     string
 	uid, gid int
 }
 
-// notRoot is who runs a program that refuses root: nil where this process is not
-// root's, else the first of the names that this machine has.
+// notRoot returns the account for a program that refuses to run as root: nil if this process does not
+// run as root, otherwise the first of names that exists on this machine.
 func notRoot(names ...string) (*account, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil //nolint:nilnil // nil is an account
+		return nil, nil //nolint:nilnil // nil is a valid account
 	}
 	var errs []error
 	for _, name := range names {
@@ -38,7 +38,7 @@ func notRoot(names ...string) (*account, error) {
 	return nil, fmt.Errorf("it refuses to run as root, and there is nobody to run it as: %w", errors.Join(errs...))
 }
 
-// write makes a file that is the account's own.
+// write creates a file that belongs to the account.
 func (a *account) write(file, text string) error {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil || a == nil {
 		return err
@@ -46,7 +46,7 @@ func (a *account) write(file, text string) error {
 	return os.Chown(file, a.uid, a.gid)
 }
 
-// own gives a folder of the group to the account, and lets it pass through the group's.
+// own makes the account the owner of a folder, and lets it pass through the group's folder.
 func (a *account) own(g *Group, dir string) error {
 	if a == nil {
 		return nil

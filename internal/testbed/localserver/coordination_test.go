@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestZookeeperAndEtcd: each starts, which it has only when it answers, and
-// again after a kill, on the same port; a port that is taken is told from other
-// reasons not to start, and another is tried then.
+// TestZookeeperAndEtcd: each server starts once it answers, and restarts on the same port after a kill.
+// If the port is taken, another one is tried.
 func TestZookeeperAndEtcd(t *testing.T) {
 	type server interface {
 		Kill() error

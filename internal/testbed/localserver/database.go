@@ -7,25 +7,25 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// A Database is a running SQL server with an empty database "shop". Started again
-// after it was killed, it has its data.
+// A Database is a running SQL server with an empty database "shop". After a kill and a restart it still
+// has its data.
 type Database interface {
 	URL() string     // the form that --db takes
 	Address() string // host:port
-	Start() error    // again
+	Start() error    // restarts it
 	Kill() error
 	Signal(sig os.Signal) error
 }
 
-// A DatabaseServer is one that this room can start: one file, and one line in
+// A DatabaseServer is a kind of database that this package can start. Each has a file, and a line in
 // DatabaseServers.
 type DatabaseServer struct {
-	Name     string // as --local-db names it
-	Database string // as the promises of the catalogue name it
+	Name     string // name for --local-db
+	Database string // name in the promises of the catalogue
 	start    func(*Group) (Database, error)
 }
 
-// DatabaseServers are the values of --local-db.
+// DatabaseServers returns the values of --local-db.
 func DatabaseServers() []DatabaseServer {
 	return append([]DatabaseServer{
 		{"mariadb", dialect.MySQL, started(StartMariaDB)},
@@ -36,8 +36,8 @@ func DatabaseServers() []DatabaseServer {
 	}, galeraServers()...)
 }
 
-// DatabaseNamed finds a server; "" is the default: MariaDB, or MySQL where that is what
-// the machine has.
+// DatabaseNamed returns a server by name. "" is the default: MariaDB, or MySQL if only that is
+// installed.
 func DatabaseNamed(name string) (DatabaseServer, error) {
 	if name == "" {
 		return DatabaseServer{"", dialect.MySQL, started(StartMySQL)}, nil
@@ -58,14 +58,14 @@ func DatabaseNames() (names []string) {
 	return names
 }
 
-// Start starts the server. ErrMissing when the machine has not its program.
+// Start starts the server. It returns ErrMissing if the program is not installed.
 func (d DatabaseServer) Start(g *Group) (Database, error) { return d.start(g) }
 
 func started[Server Database](start func(*Group) (Server, error)) func(*Group) (Database, error) {
 	return func(g *Group) (Database, error) {
 		server, err := start(g)
 		if err != nil {
-			return nil, err // no nil pointer in an interface
+			return nil, err // avoids a nil pointer in an interface
 		}
 		return server, nil
 	}

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// Etcd is a running etcd cluster of one member. Its Addr is the form that --etcd
-// takes. Started again after it was killed, it has its data; its leases begin
-// their time anew.
+// Etcd is a running etcd cluster of one member. Its Addr is a value for --etcd. After a kill and a
+// restart it still has its data, and its leases start again with their full time.
 type Etcd struct{ Server }
 
-// URL is the other form that --etcd takes.
+// URL returns the other form that --etcd accepts.
 func (e *Etcd) URL() string { return "http://" + e.Addr }
 
-// StartEtcd starts one member that syncs its writes to the disk, as it comes.
-// ErrMissing when the machine has no etcd.
+// StartEtcd starts one member that syncs its writes to the disk, which is etcd's default. It returns
+// ErrMissing if etcd is not installed.
 func StartEtcd(g *Group) (*Etcd, error) {
-	path, err := program("apt-get install etcd-server, or brew install etcd", "etcd")
+	path, err := findProgram("apt-get install etcd-server, or brew install etcd", "etcd")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +32,7 @@ func StartEtcd(g *Group) (*Etcd, error) {
 		}
 		e := &Etcd{newServer(g, "etcd", in, port)}
 		e.probe = e.ping
-		// A member that did not start may have written its peer address already.
+		// A member that failed to start may already have written its peer address.
 		data, peer := in.file("data-"+strconv.Itoa(port)), "http://"+loopback(peerPort)
 		e.command = []string{
 			path, "--name", "shop", "--data-dir", data, "--log-level", "error",
@@ -45,7 +44,7 @@ func StartEtcd(g *Group) (*Etcd, error) {
 	})
 }
 
-// ping: /health is 200 once the member has a leader and can read.
+// ping checks /health, which is 200 once the member has a leader and can read.
 func (e *Etcd) ping() error {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(e.URL() + "/health")

@@ -13,7 +13,7 @@ type folder struct {
 	user *account // nil: the user of this process
 }
 
-// newFolder makes a folder of the group for a server that the user runs.
+// newFolder creates a folder of the group for a server that user runs.
 func (g *Group) newFolder(name string, user *account) (folder, error) {
 	dir, err := g.Dir(name)
 	if err != nil {
@@ -22,11 +22,11 @@ func (g *Group) newFolder(name string, user *account) (folder, error) {
 	return folder{dir, user}, user.own(g, dir)
 }
 
-// file is a path in the folder, data one in the folder of a database in it.
+// file returns a path in the folder.
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }
 func (f folder) data(name string) string { return filepath.Join(f.path, "data", name) }
 
-// mkdir makes a folder in the folder.
+// mkdir creates a subfolder.
 func (f folder) mkdir(name string) error {
 	if err := os.Mkdir(f.file(name), 0o700); err != nil || f.user == nil {
 		return err
@@ -34,7 +34,7 @@ func (f folder) mkdir(name string) error {
 	return os.Chown(f.file(name), f.user.uid, f.user.gid)
 }
 
-// write makes a file that belongs to the user.
+// write creates a file that belongs to the user.
 func (f folder) write(name, text string) error { return f.user.write(f.file(name), text) }
 
 // copyData copies the database of another folder.
@@ -45,15 +45,15 @@ func (f folder) copyData(from folder) error {
 	return nil
 }
 
-// run runs a program as the user until it ends, and returns what it printed. An error has its
-// last words. The program is a child like the server: an installer may be a shell script, which
-// would outlive a SIGKILL of this process and make the folder again after the janitor.
+// run runs a program as the user until it ends, and returns its output. An error contains the last
+// lines of its output. The program is a child of the group, like a server. Otherwise an installer
+// script would outlive a SIGKILL of this process, and create the folder again after the janitor.
 func (f folder) run(g *Group, command ...string) (said string, err error) {
 	log, err := os.Create(f.file("run.log"))
 	if err != nil {
 		return "", err
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has its own copy
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	f.user.run(cmd, f.path)

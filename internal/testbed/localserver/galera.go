@@ -12,33 +12,31 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// galeraNodes is the smallest cluster in which two nodes that see each other may go on
-// without the third.
+// galeraNodes is the smallest number of nodes of which two can continue without the third.
 const galeraNodes = 3
 
-// Galera is a running cluster of three mariadbd, each of which takes writes, with an empty
-// database "shop". As a Database it is its first node.
+// Galera is a running cluster of three mariadbd with an empty database "shop". Each node accepts
+// writes. As a Database it is its first node.
 type Galera struct {
 	*GaleraNode
 	nodes  []*GaleraNode
-	writer string // of its URL
+	writer string // query of its URL
 }
 
-// StartGalera starts three mariadbd with Galera. ErrMissing when the machine lacks a
-// program or the library.
+// StartGalera starts three mariadbd with Galera. It returns ErrMissing if a program or the library is
+// not installed.
 //
-// A commit is on the disk of the node that took it when it returns
-// (innodb_flush_log_at_trx_commit=1, MariaDB's default): with 0 or 2, nodes that are all
-// killed at once lose commits (Jepsen, MariaDB Galera Cluster 12.1.2, 2026). The time-outs
-// of the cluster are Galera's own: a node that is silent for 5 s is suspected, and until
-// then nobody commits (evs.suspect_timeout).
+// A commit is on the disk of its node when it returns (innodb_flush_log_at_trx_commit=1, MariaDB's
+// default). With 0 or 2, nodes that are killed together lose commits (Jepsen, MariaDB Galera Cluster
+// 12.1.2, 2026). The time-outs are Galera's defaults: a node that is silent for 5 s is suspected, and
+// until then no commit succeeds (evs.suspect_timeout).
 //
-// One mariadbd makes the files, and each node starts with a copy of them and with the
-// memory of having been in one cluster (gvwstate.dat, pc.recovery), so no state is
-// transferred and nobody joins: 3 s instead of 10.
+// One mariadbd creates the files. Each node starts with a copy of them, and with a file that says that
+// all nodes were in one cluster (gvwstate.dat, pc.recovery). No state is transferred and no node joins,
+// so the start takes 3 s instead of 10.
 func StartGalera(g *Group) (*Galera, error) { return startGalera(g, "") }
 
-// StartGaleraOneWriter is StartGalera with a URL that leads every shop to the same node.
+// StartGaleraOneWriter is StartGalera with a URL that sends every shop to the same node.
 func StartGaleraOneWriter(g *Group) (*Galera, error) { return startGalera(g, "?writers=one") }
 
 func startGalera(g *Group, writer string) (*Galera, error) {
@@ -57,7 +55,7 @@ func startGalera(g *Group, writer string) (*Galera, error) {
 	return &Galera{nodes[0], nodes, writer}, nil
 }
 
-// URL is the form that --db takes, with all nodes.
+// URL returns the value for --db, with all nodes.
 func (c *Galera) URL() string {
 	var hosts []string
 	for _, n := range c.nodes {
@@ -66,15 +64,15 @@ func (c *Galera) URL() string {
 	return "mysql://shop:" + c.password + "@" + strings.Join(hosts, ",") + "/shop" + c.writer
 }
 
-// Nodes are the members, in the order of the URL.
+// Nodes returns the members, in the order of the URL.
 func (c *Galera) Nodes() []*GaleraNode { return c.nodes }
 
-// OneWriter reports whether the URL leads every shop to the same node.
+// OneWriter reports whether the URL sends every shop to the same node.
 func (c *Galera) OneWriter() bool { return c.writer != "" }
 
-// Bootstrap starts the cluster anew after all its nodes were killed: first the node that
-// has seen most, which then is the cluster, and the others join it (MariaDB
-// documentation, "Getting Started with MariaDB Galera Cluster", Restarting the Cluster).
+// Bootstrap restarts the cluster after all its nodes were killed. It starts the most advanced node
+// first, and the others join it (MariaDB documentation, "Getting Started with MariaDB Galera Cluster",
+// Restarting the Cluster).
 func (c *Galera) Bootstrap() error {
 	first, most := 0, position{seqno: -1}
 	for i, n := range c.nodes {
@@ -101,27 +99,27 @@ func (c *Galera) Bootstrap() error {
 	return joins.Wait()
 }
 
-// galeraInstall is what the nodes of one cluster have in common.
+// galeraInstall has the common properties of the nodes of one cluster.
 type galeraInstall struct {
 	server, installer, provider string
 	user                        *account
 	group                       *Group
 	password                    string
-	cluster                     string // its name: who has another does not get in
+	cluster                     string // name of the cluster; nodes with another name cannot join
 }
 
-// getGalera is how to get what is missing.
+// getGalera is the command that installs missing programs.
 const getGalera = "apt-get install mariadb-server galera-4 rsync"
 
 func galeraPrograms() (i galeraInstall, err error) {
-	if i.server, err = program(getGalera, "mariadbd"); err != nil {
+	if i.server, err = findProgram(getGalera, "mariadbd"); err != nil {
 		return i, err
 	}
-	if i.installer, err = program(getGalera, "mariadb-install-db"); err != nil {
+	if i.installer, err = findProgram(getGalera, "mariadb-install-db"); err != nil {
 		return i, err
 	}
 	for _, name := range []string{"wsrep_sst_rsync", "rsync"} {
-		if _, err := program(getGalera, name); err != nil {
+		if _, err := findProgram(getGalera, name); err != nil {
 			return i, err
 		}
 	}
@@ -136,7 +134,7 @@ func galeraPrograms() (i galeraInstall, err error) {
 	return i, fmt.Errorf("libgalera_smm.so: %w; get it with: %s", ErrMissing, getGalera)
 }
 
-// nodes makes the files of all nodes and starts them.
+// nodes creates the files of all nodes and starts them.
 func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 	var nodes []*GaleraNode
 	var peers []string
@@ -161,7 +159,7 @@ func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 		starts.Go(func() error { return n.Server.Start() })
 	}
 	if err := starts.Wait(); err != nil {
-		for _, n := range nodes { // they may be tried on other ports
+		for _, n := range nodes { // the start may be retried on other ports
 			if n.Process != nil {
 				err = errors.Join(err, n.Kill())
 			}
@@ -171,8 +169,8 @@ func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 	return nodes, nil
 }
 
-// initialize makes the files of the first node, and starts and stops it, so that they
-// have the cluster's id and its user.
+// initialize creates the files of the first node. It starts and stops the node, so that the files
+// contain the id and the user of the cluster.
 func (i galeraInstall) initialize(first *GaleraNode) error {
 	_, err := first.in.run(i.group, i.installer, "--no-defaults", "--datadir="+first.in.data(""), "--tmpdir="+first.in.file("tmp"),
 		"--auth-root-authentication-method=normal", "--skip-test-db", galeraLogSize)
@@ -189,8 +187,8 @@ func (i galeraInstall) initialize(first *GaleraNode) error {
 	return errors.Join(first.Stop(first.startTimeout), os.Remove(setup), os.Remove(first.in.data("galera.cache")))
 }
 
-// remember copies the first node's files to the others, and has all of them remember one
-// cluster (gcomm/src/view.cpp, ViewState).
+// remember copies the first node's files to the others, and writes into each folder that all nodes were
+// in one cluster (gcomm/src/view.cpp, ViewState).
 func remember(nodes []*GaleraNode) error {
 	ids := make([]string, len(nodes))
 	members := ""
@@ -212,15 +210,15 @@ func remember(nodes []*GaleraNode) error {
 	return nil
 }
 
-// galeraServer is the line of DatabaseServers.
+// galeraServer returns an entry of DatabaseServers.
 func galeraServer(name string, start func(*Group) (*Galera, error)) DatabaseServer {
 	return DatabaseServer{name, name, started(start)}
 }
 
-// galeraServers are the two ways to use a cluster.
+// galeraServers returns the two ways to use a cluster.
 func galeraServers() []DatabaseServer {
 	return []DatabaseServer{galeraServer(dialect.Galera, StartGalera), galeraServer(dialect.GaleraOneWriter, StartGaleraOneWriter)}
 }
 
-// galeraLogSize keeps the files small that are copied.
+// galeraLogSize keeps the copied files small.
 const galeraLogSize = "--innodb-log-file-size=16M"

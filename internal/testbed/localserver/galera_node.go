@@ -16,16 +16,15 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// A GaleraNode is one mariadbd of a cluster. Its methods may not be called by several
-// goroutines, but for Status.
+// A GaleraNode is one mariadbd of a cluster. Only Status is safe for concurrent use.
 type GaleraNode struct {
 	Server
 	password string
-	peers    string // where it listens to the other nodes, host:port
-	ist, sst string // where it is sent what it has missed, and all there is
+	peers    string // address for the other nodes, host:port
+	ist, sst string // addresses for receiving missed transactions, and the full state
 }
 
-// node is one that has a folder and ports and nothing else.
+// node returns a node with a folder and ports, not started.
 func (i galeraInstall) node() (*GaleraNode, error) {
 	in, err := i.group.newFolder("galera", i.user)
 	if err != nil {
@@ -38,13 +37,13 @@ func (i galeraInstall) node() (*GaleraNode, error) {
 		}
 	}
 	n := &GaleraNode{Server: newServer(i.group, "mariadbd", in, ports[0]), password: i.password}
-	n.sessions, n.probe = true, n.ping
+	n.childrenOwnSessions, n.probe = true, n.ping
 	n.peers, n.ist, n.sst = loopback(ports[1]), loopback(ports[2]), loopback(ports[3])
 	return n, in.mkdir("tmp")
 }
 
-// command is that of a node. What Galera asks for: MariaDB documentation,
-// "Configuring MariaDB Galera Cluster", Mandatory Options.
+// command returns the command line of a node, with the mandatory options of Galera (MariaDB
+// documentation, "Configuring MariaDB Galera Cluster", Mandatory Options).
 func (i galeraInstall) command(n *GaleraNode, peers string) []string {
 	_, sqlPort, _ := strings.Cut(n.Addr, ":")
 	return []string{
@@ -59,8 +58,8 @@ func (i galeraInstall) command(n *GaleraNode, peers string) []string {
 	}
 }
 
-// Start starts the node again after it was killed, with what is left in its folder. Of
-// what it has missed it is sent the difference, where another node still has it (IST).
+// Start restarts the node after a kill, with the data in its folder. It receives the missed
+// transactions if another node still has them (IST).
 func (n *GaleraNode) Start() error {
 	at, err := n.recovered()
 	if err == nil {
@@ -69,14 +68,14 @@ func (n *GaleraNode) Start() error {
 	switch {
 	case err != nil:
 		return err
-	case at.seqno < 0: // it has nothing, and asks for all
+	case at.seqno < 0: // it has no data and requests the full state
 		return n.startAs()
 	}
 	return n.startAs("--wsrep-start-position=" + at.String())
 }
 
-// bootstrap makes the node, which has seen most, the cluster. It was killed, so it does not
-// believe so itself (galera/src/saved_state.cpp, safe_to_bootstrap).
+// bootstrap starts a new cluster with the most advanced node. After a kill, the node itself does not
+// know that it is the most advanced one (galera/src/saved_state.cpp, safe_to_bootstrap).
 func (n *GaleraNode) bootstrap(at position) error {
 	state, err := os.ReadFile(n.in.data("grastate.dat"))
 	if err != nil {
@@ -89,7 +88,7 @@ func (n *GaleraNode) bootstrap(at position) error {
 	return n.startAs("--wsrep-new-cluster", "--wsrep-start-position="+at.String())
 }
 
-// forgetView: a node that remembers the others waits for all of them.
+// forgetView removes the record of the other nodes. With it, a node would wait for all of them.
 func (n *GaleraNode) forgetView() error {
 	if err := os.Remove(n.in.data("gvwstate.dat")); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -104,12 +103,12 @@ func (n *GaleraNode) startAs(more ...string) error {
 	return n.Server.Start()
 }
 
-// Empty removes what the node has, which must have been killed.
+// Empty removes the data of a killed node.
 func (n *GaleraNode) Empty() error {
 	return errors.Join(os.RemoveAll(n.in.data("")), n.in.mkdir("data"))
 }
 
-// A position is what a node has seen of its cluster.
+// A position is the last transaction that a node has seen.
 type position struct {
 	cluster string
 	seqno   int64 // -1: nothing
@@ -119,7 +118,7 @@ func (p position) String() string { return fmt.Sprintf("%s:%d", p.cluster, p.seq
 
 var recoveredPosition = regexp.MustCompile(`Recovered position: ([0-9a-f-]{36}):(-?\d+)`)
 
-// recovered asks the files of a node that does not run for its position.
+// recovered reads the position of a stopped node from its files.
 func (n *GaleraNode) recovered() (position, error) {
 	if _, err := os.Stat(n.in.data("ibdata1")); errors.Is(err, os.ErrNotExist) {
 		return position{seqno: -1}, nil
@@ -134,16 +133,16 @@ func (n *GaleraNode) recovered() (position, error) {
 	return position{last[1], seqno}, err
 }
 
-// A GaleraStatus is what a node says of itself and of its cluster.
+// A GaleraStatus is the status that a node reports about itself and its cluster.
 type GaleraStatus struct {
-	Ready   bool   // it takes statements
-	Size    int    // nodes that it sees, with itself
+	Ready   bool   // it accepts statements
+	Size    int    // number of nodes that it sees, including itself
 	State   string // "Synced", "Donor/Desynced", "Joined", "Initialized", ...
-	Cluster string // "Primary", or that it is cut off
-	Seqno   int64  // of the last commit that it has applied
+	Cluster string // "Primary", unless it is cut off
+	Seqno   int64  // last applied commit
 }
 
-// Status asks a node.
+// Status asks the node for its status.
 func (n *GaleraNode) Status(ctx context.Context) (s GaleraStatus, err error) {
 	err = n.with(func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, `SHOW GLOBAL STATUS WHERE Variable_name IN
@@ -175,9 +174,8 @@ func (n *GaleraNode) Status(ctx context.Context) (s GaleraStatus, err error) {
 	return s, err
 }
 
-// Isolate cuts the node off from the other nodes, or lets it join them again. Its clients
-// go on to reach it. Galera does so itself: it closes its connections to the others and
-// takes none (gmcast.isolate), as its own tests do.
+// Isolate cuts the node off from the other nodes, or lets it join them again. Clients still reach it.
+// It uses Galera's own switch gmcast.isolate, which closes all connections to other nodes.
 func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
 	option := "gmcast.isolate=0"
 	if cut {
@@ -189,22 +187,22 @@ func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
 	})
 }
 
-// Lag stops the node from applying transactions until the caller calls goOn, as a backup does
-// (FLUSH TABLES WITH READ LOCK). Clients of the node read its old state; a read that waits for
-// the cluster blocks. goOn may be called several times.
+// Lag stops the node from applying transactions until the caller calls goOn, as a backup does (FLUSH
+// TABLES WITH READ LOCK). Clients of the node read its old state. A read that waits for the cluster
+// blocks. goOn may be called several times.
 func (n *GaleraNode) Lag(ctx context.Context) (goOn func() error, _ error) {
 	db, err := sql.Open("mysql", "shop:"+n.password+"@tcp("+n.Addr+")/?timeout=1s")
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // the lock ends with its connection
+	db.SetMaxOpenConns(1) // the lock belongs to its connection
 	if _, err := db.ExecContext(ctx, "FLUSH TABLES WITH READ LOCK"); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db.Close, nil
 }
 
-// Refuses reports whether the node refuses a write, as one that is cut off must.
+// Refuses reports whether the node refuses a write, as a cut-off node must.
 func (n *GaleraNode) Refuses(ctx context.Context) bool {
 	var said *mysql.MySQLError
 	err := n.with(func(db *sql.DB) error {
@@ -223,7 +221,7 @@ func (n *GaleraNode) with(do func(db *sql.DB) error) error {
 	return do(db)
 }
 
-// ping: it takes statements when it is one of a cluster.
+// ping checks that the node accepts statements, which needs a working cluster.
 func (n *GaleraNode) ping() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

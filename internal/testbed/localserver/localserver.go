@@ -2,17 +2,17 @@
 // or one test run: SQL databases, Redis, ZooKeeper and etcd.
 //
 // Each runs on a free loopback port with its data in one temporary folder, and
-// ends with the Group that started it. Nothing is left behind either when this
-// process is killed by SIGKILL, at any moment: a Group has a janitor, a shell
-// that reads the children's process groups from a pipe and, when the pipe
-// breaks, kills them and removes the folder.
+// ends with the Group that started it. Even a SIGKILL of this process leaves
+// nothing behind. A Group has a janitor: a shell that reads the children's
+// process groups from a pipe. When the pipe breaks, it kills them and removes
+// the folder.
 //
 //	shop ----- pipe: "ended 42" --------> janitor (sh)
 //	 |  \     pipe: "started 42" ----->    | pipe broken: kill -9, rm -rf
 //	 |   mariadbd    |                     v
 //	 redis-server x 6                   the same children, the same folder
 //
-// It is not for servers that keep data: every Close throws the data away.
+// It is not for servers that keep data: every Close deletes the data.
 package localserver
 
 import (
@@ -30,29 +30,27 @@ import (
 	"time"
 )
 
-// ErrMissing: a server's program is not installed. The error's text says how
-// to get it.
+// ErrMissing reports that a server's program is not installed. The text of the error says how to
+// install it.
 var ErrMissing = errors.New("program not found")
 
-// Listening begins the one line on stdout by which a shop says where it serves.
+// Listening begins the line on stdout in which a shop reports its address.
 const Listening = "listening on "
 
-// A Group is a set of children with one temporary folder. Its methods may be
-// called by several goroutines.
+// A Group is a set of children with one temporary folder. It is safe for concurrent use.
 type Group struct {
 	dir     string
 	janitor *exec.Cmd
 	pipe    *os.File // to the janitor
 
-	mu       sync.Mutex
-	children []*Process
-	ports    []net.PacketConn // see freePort
+	mu            sync.Mutex
+	children      []*Process
+	reservedPorts []net.PacketConn // see freePort
 }
 
-// janitorScript reads until end of file which process groups have started and
-// which have ended: an ended one's number may be somebody else's by now. $0 is
-// the folder; a server that is just dying may still write to it, so removing
-// it is tried for 10 s. The file postmaster.pid is PostgreSQL's, see
+// janitorScript reads until end of file which process groups have started and ended. The id of an
+// ended group may belong to another process by now. $0 is the folder. A dying server may still write
+// to it, so the script tries to remove it for 10 s. The file postmaster.pid belongs to PostgreSQL; see
 // removeSharedMemory.
 const janitorScript = `
 groups=' '
@@ -72,60 +70,59 @@ while [ -e "$0" ] && [ $tries -lt 100 ]; do
 	tries=$((tries + 1))
 done`
 
-// childScript: a child registers by itself before it becomes its program, and
-// holds the pipe until it has. If this process were to do it, a SIGKILL between
-// fork and write would leave a child that the janitor does not know.
-const childScript = `echo "started $$" >&3 && exec "$@" 3>&-`
+// registerScript registers a child with the janitor before the child becomes its program. If this
+// process registered it, a SIGKILL between fork and write would leave a child that the janitor does
+// not know.
+const registerScript = `echo "started $$" >&3 && exec "$@" 3>&-`
 
-// NewGroup makes the folder and starts the janitor. Close must follow.
+// NewGroup creates the folder and starts the janitor. The caller must call Close.
 func NewGroup() (*Group, error) {
-	// The janitor comes first, so that the folder is never there without it.
-	// Hence the name is not one that os.MkdirTemp has found to be free.
+	// The janitor starts first, so that the folder never exists without it. The name therefore does
+	// not come from os.MkdirTemp, which would create the folder.
 	dir := filepath.Join(os.TempDir(), "oversell-"+rand.Text()[:10]) // short: a socket's path has 103 bytes on macOS
-	out, in, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("pipe to the janitor: %w", err)
 	}
 	janitor := exec.Command("/bin/sh", "-c", janitorScript, dir)
 	ownProcessGroup(janitor)
-	janitor.Stdin = out
+	janitor.Stdin = reader
 	err = janitor.Start()
-	_ = out.Close() // the janitor has its own
+	_ = reader.Close() // the janitor has its own copy
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the janitor: %w", err), in.Close())
+		return nil, errors.Join(fmt.Errorf("start the janitor: %w", err), writer.Close())
 	}
-	g := &Group{dir: dir, janitor: janitor, pipe: in}
+	g := &Group{dir: dir, janitor: janitor, pipe: writer}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, errors.Join(fmt.Errorf("temporary folder: %w", err), g.dismiss())
+		return nil, errors.Join(fmt.Errorf("temporary folder: %w", err), g.killJanitor())
 	}
 	return g, nil
 }
 
-// dismiss ends the janitor before it sees the end of the pipe.
-func (g *Group) dismiss() error {
+// killJanitor ends the janitor before it sees the end of the pipe.
+func (g *Group) killJanitor() error {
 	err := g.janitor.Process.Kill()
-	_ = g.janitor.Wait() // "signal: killed", as asked
+	_ = g.janitor.Wait() // returns "signal: killed"
 	return errors.Join(err, g.pipe.Close())
 }
 
-// Dir returns a new folder of the group's own for a server's data.
+// Dir creates a folder of the group for a server's data.
 func (g *Group) Dir(name string) (string, error) {
 	return os.MkdirTemp(g.dir, name+"-")
 }
 
-// Start starts cmd as a child in a process group of its own, so that Ctrl-C
-// in the terminal reaches this process only, which then ends its children.
-// cmd must have no ExtraFiles.
+// Start starts cmd as a child in its own process group. Ctrl-C in the terminal then reaches only this
+// process, which ends its children. cmd must have no ExtraFiles.
 func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
 	name := filepath.Base(cmd.Path)
 	if cmd.Err != nil { // the program was not found
 		return nil, fmt.Errorf("start %s: %w", name, cmd.Err)
 	}
-	cmd.Args = append([]string{"sh", "-c", childScript, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append([]string{"sh", "-c", registerScript, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
 	cmd.ExtraFiles = []*os.File{g.pipe} // 3 in the child
 	ownProcessGroup(cmd)
-	// Children of a killed child may keep the output pipe open; do not wait for them.
+	// Children of a killed child may keep the output pipe open. Do not wait for them.
 	cmd.WaitDelay = time.Second
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,7 +139,7 @@ func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Close kills what still runs, the last started first, and removes the folder.
+// Close kills the running children in reverse order of their start, and removes the folder.
 func (g *Group) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,31 +147,31 @@ func (g *Group) Close() error {
 	for i := len(g.children) - 1; i >= 0; i-- {
 		errs = append(errs, g.children[i].Kill())
 	}
-	for _, reserved := range g.ports {
+	for _, reserved := range g.reservedPorts {
 		errs = append(errs, reserved.Close())
 	}
-	g.ports = nil
-	servers, _ := filepath.Glob(filepath.Join(g.dir, "*")) // the pattern is well-formed
-	removeSharedMemory(servers...)
-	// The janitor goes last: a SIGKILL in between must not leave the folder.
+	g.reservedPorts = nil
+	dataFolders, _ := filepath.Glob(filepath.Join(g.dir, "*")) // the pattern is valid
+	removeSharedMemory(dataFolders...)
+	// The janitor ends last, so that a SIGKILL before this line does not leave the folder.
 	errs = append(errs, os.RemoveAll(g.dir))
-	return errors.Join(append(errs, g.dismiss())...)
+	return errors.Join(append(errs, g.killJanitor())...)
 }
 
 // A Process is one child.
 type Process struct {
-	name string // of the program
+	name string // name of the program
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // valid once done is closed
 
-	sessions bool // its own children have sessions of their own
+	childrenOwnSessions bool // each of its children has its own session
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Signal sends sig. nil when the process has ended already.
+// Signal sends sig. It returns nil if the process has already ended.
 func (p *Process) Signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -182,32 +179,31 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Kill ends the process and its own children with SIGKILL and waits until it
-// is gone.
+// Kill ends the process and its children with SIGKILL, and waits until they have ended.
 func (p *Process) Kill() error {
 	select {
-	case <-p.done: // its number may be somebody else's by now
+	case <-p.done: // its id may belong to another process by now
 		return nil
 	default:
 	}
-	var apart []int
-	if p.sessions {
-		apart = killSessions(p.cmd.Process)
+	var sessionPIDs []int
+	if p.childrenOwnSessions {
+		sessionPIDs = killSessions(p.cmd.Process)
 	}
-	if killGroup(p.cmd.Process) != nil { // it has just ended
+	if killGroup(p.cmd.Process) != nil { // the group has just ended
 		if err := p.Signal(syscall.SIGKILL); err != nil {
 			return err
 		}
 	}
 	<-p.done
-	for tries := 0; slices.ContainsFunc(apart, func(pid int) bool { return !ended(pid) }) && tries < 10_000; tries++ {
+	for tries := 0; slices.ContainsFunc(sessionPIDs, func(pid int) bool { return !ended(pid) }) && tries < 10_000; tries++ {
 		time.Sleep(time.Millisecond)
 	}
 	return nil
 }
 
-// Stop asks the process to end with SIGTERM, and kills it when it has not ended within
-// the timeout. It returns how it ended: nil for exit code 0.
+// Stop ends the process with SIGTERM. If it does not end within the timeout, Stop kills it and returns
+// an error. Otherwise it returns nil for exit code 0.
 func (p *Process) Stop(timeout time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -220,9 +216,9 @@ func (p *Process) Stop(timeout time.Duration) error {
 	}
 }
 
-// Freeze stops the process by SIGSTOP, which it cannot ignore, and returns when every
-// thread has stopped. Its own children run on. Freeze fails when the process has ended
-// or has not stopped within 10 s.
+// Freeze stops the process with SIGSTOP, which it cannot ignore, and returns when every thread has
+// stopped. Its children continue. Freeze returns an error if the process has ended, or does not stop
+// within 10 s.
 func (p *Process) Freeze() error {
 	if err := p.Signal(sigStop); err != nil {
 		return err
@@ -230,12 +226,12 @@ func (p *Process) Freeze() error {
 	return awaitStop(p.cmd.Process.Pid)
 }
 
-// Thaw lets a frozen process run on.
+// Thaw lets a frozen process continue.
 func (p *Process) Thaw() error { return p.Signal(sigCont) }
 
-// program finds the first of names in PATH or the folders where Debian keeps
-// servers. ErrMissing, with how to get it, when there is none.
-func program(install string, names ...string) (string, error) {
+// findProgram returns the path of the first of names that is in PATH, or in a folder where Debian or
+// Homebrew keeps servers. If there is none, it returns ErrMissing with the install command.
+func findProgram(install string, names ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil

@@ -14,7 +14,7 @@ import (
 
 // TestMissingProgram: the error says how to get it.
 func TestMissingProgram(t *testing.T) {
-	_, err := program("apt-get install nonesuch", "nonesuch-server", "nonesuchd")
+	_, err := findProgram("apt-get install nonesuch", "nonesuch-server", "nonesuchd")
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "apt-get install nonesuch") {
 		t.Errorf("%v, want ErrMissing with the line that installs it", err)
 	}
@@ -103,8 +103,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestPortKept: while a server is down nobody else is given its port; when its group
-// has ended, anybody may be.
+// TestPortKept: no other server gets the port of a server that is down. After its group has ended, the
+// port is free.
 func TestPortKept(t *testing.T) {
 	reserved := func(address string) bool {
 		l, err := net.ListenPacket("udp", address)
@@ -150,7 +150,7 @@ func TestOwnTmpdir(t *testing.T) {
 // TestFailedInstall: the reason is told in one line, without the installer's
 // advice to read a log that is gone by then.
 func TestFailedInstall(t *testing.T) {
-	path, err := program("", "mariadbd", "mysqld")
+	path, err := findProgram("", "mariadbd", "mysqld")
 	if err != nil {
 		t.Fatal(err)
 	}

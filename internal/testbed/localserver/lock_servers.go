@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Needs of the catalogue's strategies that a lock server satisfies.
+// Needs of the catalogue's strategies that a lock server meets.
 const (
 	needsRedis     = "redis"
 	needsRedlock   = "redlock"
@@ -17,19 +17,19 @@ const (
 	needsEtcd      = "etcd"
 )
 
-// LockServers are the lock servers that strategies need. Those that were not asked for, and
-// those that are not installed, are nil.
+// LockServers has the lock servers that strategies need. Servers that were not requested or are not
+// installed are nil.
 type LockServers struct {
-	Redis     RedisService
-	Redlock   []*Redis
-	Zookeeper *Zookeeper
-	Etcd      *Etcd
-	Absent    map[string]string // by need: how to get what is not installed
+	Redis      RedisService
+	Redlock    []*Redis
+	Zookeeper  *Zookeeper
+	Etcd       *Etcd
+	WhyMissing map[string]string // by need: how to install a missing server
 }
 
-// StartLockServers starts the servers of the needs side by side: Redis as a RedisServer says,
-// and so many Redlock nodes. env returns more for the environment of a Redis, NAME=value; nil
-// for nothing. ZooKeeper and etcd may be absent: it is an error if a strategy asks for them.
+// StartLockServers starts the servers of the needs in parallel. redis is the kind of Redis, and redlock
+// the number of Redlock nodes. env returns additional environment variables of a Redis, NAME=value; it
+// may be nil. A missing ZooKeeper or etcd is recorded in WhyMissing and is no error here.
 func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, env func(name string) ([]string, error)) (*LockServers, error) {
 	if env == nil {
 		env = func(string) ([]string, error) { return nil, nil }
@@ -44,9 +44,9 @@ func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, 
 		}
 		return all, nil
 	}
-	l := &LockServers{Absent: map[string]string{}}
+	l := &LockServers{WhyMissing: map[string]string{}}
 	var (
-		mu     sync.Mutex // guards Absent
+		mu     sync.Mutex // guards WhyMissing
 		starts errgroup.Group
 	)
 	start := func(need string, start func() error) {
@@ -58,7 +58,7 @@ func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, 
 			if errors.Is(err, ErrMissing) && need != needsRedis && need != needsRedlock {
 				mu.Lock()
 				defer mu.Unlock()
-				l.Absent[need] = err.Error()
+				l.WhyMissing[need] = err.Error()
 				return nil
 			}
 			return err
@@ -83,9 +83,9 @@ func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, 
 	return l, starts.Wait()
 }
 
-// Only returns the servers of the needs alone.
+// Only returns the servers of the given needs.
 func (l *LockServers) Only(needs ...string) *LockServers {
-	only := &LockServers{Absent: l.Absent}
+	only := &LockServers{WhyMissing: l.WhyMissing}
 	for _, need := range needs {
 		switch need {
 		case needsRedis:

@@ -13,47 +13,45 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the probe speaks its protocol
+	_ "github.com/go-sql-driver/mysql" // used by the probe
 )
 
-// MySQL is a running mariadbd or mysqld with an empty database "shop". Started
-// again after it was killed, it has its data.
+// MySQL is a running mariadbd or mysqld with an empty database "shop". After a kill and a restart it
+// still has its data.
 type MySQL struct {
 	Server
 	password string
 }
 
-// URL is the form that --db takes.
+// URL returns the value for --db.
 func (m *MySQL) URL() string { return "mysql://shop:" + m.password + "@" + m.Addr + "/shop" }
 
-// StartMySQL starts mariadbd, or mysqld where that is what the machine has.
-// ErrMissing when the machine has neither.
+// StartMySQL starts mariadbd, or mysqld if only that is installed. It returns ErrMissing if neither is.
 //
-// A commit is on the disk when it returns: its log is written and synced. A
-// SIGKILL of the server alone does not ask for that much, since what was written
-// is the kernel's by then and outlives the process; the sync is for a machine
-// that loses its power, which nothing here does to it.
+// A commit is on the disk when it returns: its log is written and synced. To survive a SIGKILL of the
+// server, writing would be enough, since the kernel keeps the data. The sync protects against a power
+// failure, which no fault here causes.
 func StartMySQL(g *Group) (*MySQL, error) {
-	path, err := program(getMySQL, "mariadbd", "mysqld")
+	path, err := findProgram(getMySQL, "mariadbd", "mysqld")
 	if err != nil {
 		return nil, err
 	}
 	return startMySQL(g, path)
 }
 
-// StartMariaDB is StartMySQL with MariaDB alone.
+// StartMariaDB is StartMySQL for MariaDB only.
 func StartMariaDB(g *Group) (*MySQL, error) {
-	path, err := program("apt-get install mariadb-server, or brew install mariadb", "mariadbd")
+	path, err := findProgram("apt-get install mariadb-server, or brew install mariadb", "mariadbd")
 	if err != nil {
 		return nil, err
 	}
 	return startMySQL(g, path)
 }
 
-// StartMySQLOnly is StartMySQL with MySQL alone. MariaDB's packages have a mysqld, too.
+// StartMySQLOnly is StartMySQL for MySQL only. MariaDB's packages also contain a mysqld.
 func StartMySQLOnly(g *Group) (*MySQL, error) {
 	const get = "dev.mysql.com/downloads, or brew install mysql"
-	path, err := program(get, "mysqld")
+	path, err := findProgram(get, "mysqld")
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +89,8 @@ func startMySQL(g *Group, path string) (*MySQL, error) {
 	})
 }
 
-// setupSQL runs at each start, before the first connection. Nobody else on this
-// machine can log in: root gets a password that is thrown away.
+// setupSQL returns statements that run at each start, before the first connection. Root gets a random
+// password that is not stored, so no other user of this machine can log in.
 func setupSQL(password string) string {
 	return strings.Join([]string{
 		"CREATE DATABASE IF NOT EXISTS shop CHARACTER SET utf8mb4;",
@@ -113,10 +111,10 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
-// getMySQL is how to get what is missing.
+// getMySQL says how to install missing programs.
 const getMySQL = "apt-get install mariadb-server, or brew install mariadb"
 
-// initialize makes the folders of a server and an empty database in them.
+// initialize creates the folders of a server with an empty database.
 func initialize(g *Group, server string, in folder) error {
 	if err := in.mkdir("tmp"); err != nil {
 		return err
@@ -124,8 +122,8 @@ func initialize(g *Group, server string, in folder) error {
 	install := []string{server, "--initialize-insecure"} // MySQL 8.0 manual, 2.9.1
 	if strings.HasSuffix(server, "mariadbd") {
 		installer := filepath.Join(filepath.Dir(server), "mariadb-install-db")
-		if _, err := os.Stat(installer); err != nil { // Debian: the server in sbin, this in bin
-			if installer, err = program(getMySQL, "mariadb-install-db"); err != nil {
+		if _, err := os.Stat(installer); err != nil { // Debian has the server in sbin and this in bin
+			if installer, err = findProgram(getMySQL, "mariadb-install-db"); err != nil {
 				return err
 			}
 		}
@@ -135,9 +133,9 @@ func initialize(g *Group, server string, in folder) error {
 	return err
 }
 
-// commonArgs: --no-defaults must come first; a server refuses to run as root
-// unless it is told to. When it starts, MariaDB deletes the temporary tables
-// that it finds, so a tmpdir that is everybody's would be wiped under others.
+// commonArgs returns the arguments of every server. --no-defaults must come first. A server refuses to
+// run as root without --user. At its start MariaDB deletes all temporary tables in tmpdir, so tmpdir
+// must not be shared.
 func commonArgs(in folder) []string {
 	args := []string{"--no-defaults", "--datadir=" + in.file("data"), "--tmpdir=" + in.file("tmp")}
 	if os.Geteuid() == 0 {

@@ -9,21 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Pooled is a database that a pooler can stand in front of.
+// A Pooled is a database that supports a pooler.
 type Pooled interface {
 	Database
-	// Pooler starts one, in transaction mode. ErrMissing when the machine has none.
+	// Pooler starts a pooler in transaction mode. It returns ErrMissing if none is installed.
 	Pooler() (*Server, error)
 }
 
-// Pooler starts PgBouncer. It gives each transaction any of its own connections to the
-// server (pgbouncer.org, "Configuration", pool_mode).
+// Pooler starts PgBouncer. Each transaction may get another of its connections to the server
+// (pgbouncer.org, "Configuration", pool_mode).
 func (p *Postgres) Pooler() (*Server, error) {
-	bin, err := program("apt-get install pgbouncer, or brew install pgbouncer", "pgbouncer")
+	bin, err := findProgram("apt-get install pgbouncer, or brew install pgbouncer", "pgbouncer")
 	if err != nil {
 		return nil, err
 	}
-	in, err := p.group.newFolder("pgbouncer", p.in.user) // it refuses root
+	in, err := p.group.newFolder("pgbouncer", p.in.user) // PgBouncer refuses to run as root
 	if err != nil {
 		return nil, err
 	}

@@ -17,27 +17,27 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Postgres is a running PostgreSQL with an empty database "shop". Started again after
-// it was killed, it has its data.
+// Postgres is a running PostgreSQL with an empty database "shop". After a kill and a restart it still
+// has its data.
 type Postgres struct {
 	Server
-	bin      string // the folder of its programs
+	bin      string // folder of its programs
 	password string
-	settings []string // of the server, beside those that all have
+	settings []string // additional settings of the server
 }
 
-// URL is the form that --db takes.
+// URL returns the value for --db.
 func (p *Postgres) URL() string { return p.url("shop") }
 
 func (p *Postgres) url(database string) string {
 	return "postgres://shop:" + p.password + "@" + p.Addr + "/" + database + "?sslmode=disable"
 }
 
-// StartPostgres starts postgres, of the folder that SHOP_POSTGRES_BIN names if it is
-// set, else the newest that the machine has. ErrMissing when it has none.
+// StartPostgres starts postgres from the folder SHOP_POSTGRES_BIN, or the newest installed version. It
+// returns ErrMissing if there is none.
 //
-// A commit is on the disk when it returns: fsync and synchronous_commit are on, as
-// they come. Only initdb does not sync: nobody waits for what it writes.
+// A commit is on the disk when it returns: fsync and synchronous_commit are on, which is the default.
+// Only initdb does not sync, since its data need not survive a crash.
 func StartPostgres(g *Group) (*Postgres, error) { return startPostgres(g) }
 
 func startPostgres(g *Group, settings ...string) (*Postgres, error) {
@@ -64,32 +64,31 @@ func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 	})
 }
 
-// at is a server of the same programs and users in another folder, on another port.
+// at returns a server with the same programs and users, in another folder and on another port.
 func (p *Postgres) at(in folder, port int, settings ...string) *Postgres {
 	other := &Postgres{Server: newServer(p.group, "postgres", in, port), bin: p.bin, password: p.password, settings: p.settings}
-	other.sessions, other.probe = true, other.ping
+	other.childrenOwnSessions, other.probe = true, other.ping
 	other.command = []string{filepath.Join(p.bin, "postgres"), "-D", in.file("data"), "-p", strconv.Itoa(port)}
 	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500",
-		"dynamic_shared_memory_type=mmap", // files in the folder, which go with it
+		"dynamic_shared_memory_type=mmap", // uses files in the folder, which are removed with it
 	}, slices.Concat(p.settings, settings)...) {
 		other.command = append(other.command, "-c", setting)
 	}
 	return other
 }
 
-// postgresAt is StartPostgres with another default isolation level. It is a setting of the
-// server, and not of the sessions: PgBouncer refuses those.
+// postgresAt returns StartPostgres with another default isolation level. It is a setting of the server,
+// since PgBouncer refuses settings of sessions.
 func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 	return func(g *Group) (*Postgres, error) {
 		return startPostgres(g, "default_transaction_isolation="+isolation)
 	}
 }
 
-// initdb makes the files. The owner of all databases is the user shop; nobody else on
-// this machine can log in. Passwords are compared as MD5: SCRAM makes each new
-// connection pay 4096 rounds, against an attacker whom a server on loopback that is
-// thrown away has not.
+// initdb creates the files. The user shop owns all databases, and no other user of this machine can log
+// in. Passwords are compared as MD5. SCRAM would cost 4,096 rounds for each connection, and a temporary
+// server on loopback does not need that protection.
 func initdb(g *Group, bin string, in folder, password string) error {
 	if err := in.write("password", password); err != nil {
 		return err
@@ -100,14 +99,14 @@ func initdb(g *Group, bin string, in folder, password string) error {
 	return errors.Join(err, os.Remove(secret))
 }
 
-// ping makes the database at the first start.
+// ping creates the database at the first start.
 func (p *Postgres) ping() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err := p.exec(ctx, "shop", "")
 	var said *pgconn.PgError
-	if errors.As(err, &said) && said.Code == "3D000" { // invalid_catalog_name: it does not exist
-		slow, cancel := context.WithTimeout(context.Background(), p.startTimeout) // up to version 14 it copies files
+	if errors.As(err, &said) && said.Code == "3D000" { // invalid_catalog_name: the database does not exist
+		slow, cancel := context.WithTimeout(context.Background(), p.startTimeout) // versions up to 14 copy files
 		defer cancel()
 		err = p.exec(slow, "postgres", "CREATE DATABASE shop")
 	}
@@ -124,13 +123,13 @@ func (p *Postgres) exec(ctx context.Context, database, statement string) error {
 	return err
 }
 
-// connect has the level of its own that a replica can be asked at: it refuses
-// SERIALIZABLE (PostgreSQL 15 manual, 27.4.3).
+// connect sets an isolation level that a replica accepts, since a replica refuses SERIALIZABLE
+// (PostgreSQL 15 manual, 27.4.3).
 func (p *Postgres) connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, p.url(database)+"&default_transaction_isolation=read%20committed")
 }
 
-// ask asks the database "shop" a question that is answered with yes or no.
+// ask runs a query in the database "shop" that returns a boolean.
 func (p *Postgres) ask(ctx context.Context, query string) (yes bool, err error) {
 	conn, err := p.connect(ctx, "shop")
 	if err != nil {
@@ -141,7 +140,7 @@ func (p *Postgres) ask(ctx context.Context, query string) (yes bool, err error) 
 	return yes, err
 }
 
-// postgresBin finds the folder of initdb and postgres, which Debian keeps out of PATH.
+// postgresBin returns the folder of initdb and postgres, which is not in PATH on Debian.
 func postgresBin() (string, error) {
 	whole := func(dir string) bool {
 		for _, name := range []string{"initdb", "postgres"} {
@@ -159,7 +158,7 @@ func postgresBin() (string, error) {
 	}
 	var dirs []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {
-		found, _ := filepath.Glob(pattern) // the patterns are well-formed
+		found, _ := filepath.Glob(pattern) // the patterns are valid
 		slices.SortFunc(found, func(a, b string) int { return versionIn(b) - versionIn(a) })
 		dirs = append(dirs, found...)
 	}
@@ -172,7 +171,7 @@ func postgresBin() (string, error) {
 	return "", fmt.Errorf("postgres: %w; get it with: apt-get install postgresql, or brew install postgresql, or name a folder with initdb and postgres in SHOP_POSTGRES_BIN", ErrMissing)
 }
 
-// versionIn is the number in a path such as /usr/lib/postgresql/15/bin.
+// versionIn returns the version in a path such as /usr/lib/postgresql/15/bin.
 func versionIn(path string) int {
 	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {
@@ -182,10 +181,9 @@ func versionIn(path string) int {
 	return version
 }
 
-// removeSharedMemory removes what PostgreSQL servers that were killed have left in the
-// kernel, by their folders: a System V segment of some bytes, by which a server sees that
-// another has its files (PostgreSQL 15 manual, 19.4.1). The last word of line 7 of
-// postmaster.pid is its id.
+// removeSharedMemory removes the System V segments of killed PostgreSQL servers. A segment has a few
+// bytes and shows other servers that the data folder is in use (PostgreSQL 15 manual, 19.4.1). Its id is
+// the last word of line 7 of postmaster.pid.
 func removeSharedMemory(serverDirs ...string) {
 	for _, dir := range serverDirs {
 		file := filepath.Join(dir, "data", "postmaster.pid")
@@ -198,7 +196,7 @@ func removeSharedMemory(serverDirs ...string) {
 			continue
 		}
 		if words := strings.Fields(lines[6]); len(words) > 0 {
-			_ = exec.Command("ipcrm", "-m", words[len(words)-1]).Run() // gone already where it ended by itself
+			_ = exec.Command("ipcrm", "-m", words[len(words)-1]).Run() // already gone if the server ended by itself
 		}
 	}
 }

@@ -13,11 +13,10 @@ import (
 // A Replicated is a database that a replica can follow.
 type Replicated interface {
 	Database
-	// Replicate starts a replica, which finds the database at that host:port. The
-	// database is restarted meanwhile. Synchronous: from then on a COMMIT waits until a
-	// replica has it, too.
+	// Replicate starts a replica that connects to the database at through, host:port. It restarts the
+	// database. With synchronous, each later COMMIT waits until a replica has it.
 	Replicate(through string, synchronous bool) (Replica, error)
-	Alone() error  // has no COMMIT wait for a replica any more
+	Alone() error  // ends the wait of COMMIT for a replica
 	Remove() error // and its files
 }
 
@@ -28,16 +27,16 @@ type Replica interface {
 	Remove() error // and its files
 }
 
-// replicaTimeout is how long a replica may take to follow.
+// replicaTimeout limits the time until a replica follows.
 const replicaTimeout = 30 * time.Second
 
-// Replicate copies the files of the server while it is down: that takes no more than the
-// server, where pg_basebackup need not be installed with it.
+// Replicate copies the files of the server while it is down. Unlike pg_basebackup, this needs no further
+// program.
 //
-// Synchronous is a quorum of one: any replica (PostgreSQL 15 manual, 27.2.8.2). It is set
-// before the server is back, so that no COMMIT goes by without it.
+// Synchronous means a quorum of one, with any replica (PostgreSQL 15 manual, 27.2.8.2). It is set before
+// the server is back, so that it applies to every COMMIT.
 func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) {
-	// SIGINT rolls back what is open; SIGTERM alone would wait for it (manual, 19.5).
+	// SIGINT rolls back open transactions; SIGTERM alone would wait for them (manual, 19.5).
 	if err := errors.Join(p.Signal(syscall.SIGINT), p.Stop(replicaTimeout)); err != nil {
 		return nil, fmt.Errorf("stop %s: %w", p.name, err)
 	}
@@ -83,7 +82,7 @@ func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) 
 	return replica, p.await("a replica follows", "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = '"+state+"'")
 }
 
-// Alone frees who waits for a replica, too.
+// Alone also ends the COMMITs that wait for a replica.
 func (p *Postgres) Alone() error {
 	ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
 	defer cancel()
@@ -91,7 +90,7 @@ func (p *Postgres) Alone() error {
 		p.exec(ctx, "shop", "ALTER SYSTEM RESET synchronous_standby_names"), p.exec(ctx, "shop", "SELECT pg_reload_conf()"))
 }
 
-// Promote has the replica take writes, and returns when it does.
+// Promote makes the replica accept writes, and returns when it does.
 func (p *Postgres) Promote() error {
 	ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
 	defer cancel()
@@ -108,7 +107,7 @@ func (p *Postgres) Remove() error {
 	return errors.Join(err, os.RemoveAll(p.in.path))
 }
 
-// await asks until a query says yes.
+// await repeats a query until it returns true.
 func (p *Postgres) await(what, query string) error {
 	deadline := time.Now().Add(replicaTimeout)
 	for {

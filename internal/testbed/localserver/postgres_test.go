@@ -113,8 +113,7 @@ func hasSegment(t *testing.T, id string) bool {
 	return false
 }
 
-// runs reports whether a process runs: one that has ended and that nobody has asked for
-// is still listed.
+// runs reports whether a process runs. A zombie, which ps still lists, does not.
 func runs(pid int) bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")

@@ -31,12 +31,11 @@ func runAs(cmd *exec.Cmd, uid, gid int) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// killGroup kills the process group that p leads.
+// killGroup kills the process group of p.
 func killGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
-// killSessions kills the children of p that are in sessions, and so process groups, of
-// their own, and returns them. p is stopped first, so that there are no new ones; kill
-// it next.
+// killSessions kills the children of p that have their own sessions, and so their own process groups. It
+// returns their ids. It stops p first, so that p starts no more children. The caller must kill p next.
 func killSessions(p *os.Process) (killed []int) {
 	if p.Signal(syscall.SIGSTOP) != nil || awaitStop(p.Pid) != nil {
 		return nil
@@ -53,9 +52,9 @@ func killSessions(p *os.Process) (killed []int) {
 	return killed
 }
 
-// awaitStop waits until every thread of a process has stopped. The kernel delivers
-// SIGSTOP after kill(2) has returned, so a thread may go on for a moment: a busy machine
-// let a whole request through. Without /proc it returns at once.
+// awaitStop waits until every thread of a process has stopped. The kernel delivers SIGSTOP after kill(2)
+// has returned, so a thread may run for a moment. On a busy machine, a whole request was served in that
+// moment. Without /proc, awaitStop returns at once.
 func awaitStop(pid int) error {
 	for range 10_000 {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -67,8 +66,8 @@ func awaitStop(pid int) error {
 	return fmt.Errorf("process %d has not stopped within 10 s of SIGSTOP", pid)
 }
 
-// state returns the part of a file such as /proc/PID/stat that begins with the state of
-// the process or thread: "pid (name) state ...". It is empty when the file is gone.
+// state returns the part of a file such as /proc/PID/stat that begins with the state: "pid (name)
+// state ...". It returns "" if the file does not exist.
 func state(stat string) string {
 	content, err := os.ReadFile(stat)
 	if err != nil {
@@ -78,8 +77,8 @@ func state(stat string) string {
 	return state
 }
 
-// ended reports whether a process that was killed runs no more. Its parent may never
-// wait for it: in a container the first process often does not.
+// ended reports whether a killed process no longer runs. Its parent may never wait for it, as is common
+// for the first process of a container.
 func ended(pid int) bool {
 	if s := state(fmt.Sprintf("/proc/%d/stat", pid)); s != "" { // Linux
 		return strings.HasPrefix(s, "Z") || strings.HasPrefix(s, "X")

@@ -6,14 +6,14 @@ import (
 	"syscall"
 )
 
-// Windows stops no process by a signal: Freeze fails there.
+// Windows cannot stop a process with a signal, so Freeze fails there.
 const (
 	sigStop = syscall.Signal(0x13)
 	sigCont = syscall.Signal(0x12)
 )
 
-// The janitor is a Unix shell: on Windows NewGroup fails when it starts it.
-// The embedded engine and servers by URL work there.
+// The janitor is a Unix shell, so NewGroup fails on Windows. The embedded engine and servers by URL work
+// there.
 func ownProcessGroup(*exec.Cmd) {}
 
 func runAs(*exec.Cmd, int, int) {}

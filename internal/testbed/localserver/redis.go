@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Redis is a running redis-server. Started again after it was killed, it is
-// empty, or has what its append-only file has.
+// Redis is a running redis-server. After a kill and a restart it is empty, or has the data of its
+// append-only file.
 type Redis struct{ Server }
 
-// URL is the form that --redis takes.
+// URL returns the value for --redis.
 func (r *Redis) URL() string { return "redis://" + r.Addr }
 
-// StartRedis starts a redis-server without persistence, or valkey-server where
-// that is what the machine has. ErrMissing when it has neither.
+// StartRedis starts a redis-server without persistence, or valkey-server if only that is installed. It
+// returns ErrMissing if neither is.
 func StartRedis(g *Group) (*Redis, error) { return startRedis(g, nil, "--appendonly", "no") }
 
-// StartRedisWith is StartRedis with more in its environment, NAME=value.
+// StartRedisWith is StartRedis with additional environment variables, NAME=value.
 func StartRedisWith(g *Group, env []string) (*Redis, error) {
 	return startRedis(g, env, "--appendonly", "no")
 }
 
-// StartDurableRedis is StartRedis with the append-only file on: what a command
-// has written is on the disk when it returns.
+// StartDurableRedis is StartRedis with an append-only file. The data of a command is on the disk when the
+// command returns.
 func StartDurableRedis(g *Group) (*Redis, error) {
 	return startRedis(g, nil, "--appendonly", "yes", "--appendfsync", "always")
 }
@@ -35,10 +35,10 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	return startRedisOn(g, env, "", func(int) ([]string, error) { return persistence, nil })
 }
 
-// startRedisOn starts a redis-server on a free port, with settings that may follow from it.
-// What config says it may change itself: it has that in a file.
+// startRedisOn starts a redis-server on a free port. settings returns arguments for that port. config is
+// the content of a file that the server may rewrite.
 func startRedisOn(g *Group, env []string, config string, settings func(port int) ([]string, error)) (*Redis, error) {
-	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
+	path, err := findProgram("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func startRedisOn(g *Group, env []string, config string, settings func(port int)
 	})
 }
 
-// ping asks for the process id, by inline commands, so that this room needs no
-// client: a server that answers on this port may be somebody else's. One that
-// reads its append-only file answers too, and takes no commands yet.
+// ping asks for the process id, since another server may answer on this port. It uses inline commands, so
+// that this package needs no client. A server that still reads its append-only file answers, but accepts
+// no commands.
 func (r *Redis) ping() error {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Times of a cluster. A node that a majority of the primaries has not heard for a second is
-// failing, and its replica is elected a moment later; see downAfter.
+// Times of a cluster. If a majority of the primaries has not heard from a node for a second, the node is
+// failing, and its replica is elected shortly after; see downAfter.
 const (
 	primaries   = 3
 	slots       = 16384
@@ -20,16 +20,16 @@ const (
 // clusterRedis is a Redis Cluster.
 type clusterRedis struct{ nodes []*Redis }
 
-// startCluster starts the nodes, introduces them to each other, gives each of the first ones
-// its part of the slots, and each of the others a primary to follow.
+// startCluster starts the nodes and introduces them to each other. It divides the slots among the
+// primaries, and gives each replica a primary.
 //
-// A replica is elected however old its data is (validity factor 0), and stays with its
-// primary (no migration to one that has lost its own). A primary takes no writes for two
-// seconds after its start (cluster.c, CLUSTER_WRITABLE_DELAY), so this takes no less.
+// A replica can be elected even with old data (validity factor 0), and stays with its primary (no
+// migration). A primary accepts no writes for two seconds after its start (cluster.c,
+// CLUSTER_WRITABLE_DELAY), so a start takes at least that long.
 func startCluster(g *Group, env [][]string) (RedisService, error) {
 	var (
 		mu  sync.Mutex
-		bus = map[string]int{} // by address
+		bus = map[string]int{} // bus ports by address
 	)
 	nodes, err := startRedisNodes(g, env, users, func(_, port int) ([]string, error) {
 		second, err := g.port()
@@ -54,7 +54,7 @@ func startCluster(g *Group, env [][]string) (RedisService, error) {
 	return c, await(nodes, "CLUSTER INFO", "cluster_state:ok", 20*time.Second)
 }
 
-// introduce has each node meet all others, and gives out the slots.
+// introduce makes each node meet all others, and assigns the slots.
 func (c *clusterRedis) introduce(bus map[string]int) error {
 	for i, node := range c.nodes {
 		if _, err := node.do(fmt.Sprintf("CLUSTER SET-CONFIG-EPOCH %d", i+1)); err != nil {
@@ -78,14 +78,14 @@ func (c *clusterRedis) introduce(bus map[string]int) error {
 	return await(c.nodes, "CLUSTER INFO", fmt.Sprintf("cluster_known_nodes:%d\r\n", len(c.nodes)), 20*time.Second)
 }
 
-// follow has the other nodes follow the primaries, in turn, and waits until they do.
+// follow makes the other nodes follow the primaries in turn, and waits until they do.
 func (c *clusterRedis) follow() error {
 	for i, node := range c.nodes[primaries:] {
 		answer, err := c.nodes[i%primaries].do("CLUSTER MYID")
 		if err != nil {
 			return err
 		}
-		_, id, _ := strings.Cut(answer, "\r\n") // after the length
+		_, id, _ := strings.Cut(answer, "\r\n") // the length precedes the id
 		id, _, _ = strings.Cut(id, "\r\n")
 		if err := replicate(node, id); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (c *clusterRedis) follow() error {
 	return await(c.nodes[primaries:], "INFO replication", "master_link_status:up", 20*time.Second)
 }
 
-// replicate has a node follow another, as soon as it knows it for a primary.
+// replicate makes a node follow another as soon as it knows that the other is a primary.
 func replicate(node *Redis, id string) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		_, err := node.do("CLUSTER REPLICATE " + id)
@@ -104,13 +104,13 @@ func replicate(node *Redis, id string) error {
 	}
 }
 
-// URL is RedisService.URL.
+// URL implements RedisService.
 func (c *clusterRedis) URL() string {
 	return "redis+cluster://" + strings.Join(addresses(c.nodes), ",")
 }
 
-// Nodes is RedisService.Nodes.
+// Nodes implements RedisService.
 func (c *clusterRedis) Nodes() []*Redis { return c.nodes }
 
-// Watchers is RedisService.Watchers.
+// Watchers implements RedisService.
 func (*clusterRedis) Watchers() []*Redis { return nil }

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Times of a sentinel's group. A second without an answer is down, so a failover takes two
-// or three; a machine that is starved for less than that changes nothing.
+// Times of a group with sentinels. A server is down after a second without an answer, so a failover takes
+// two or three seconds. A shorter stall of the machine has no effect.
 const (
 	sentinels       = 3
 	downAfter       = time.Second
 	failoverTimeout = 2 * time.Second
 )
 
-// PrimaryName is what the sentinels call the primary.
+// PrimaryName is the name of the primary in the sentinels.
 const PrimaryName = "shop"
 
 // sentinelRedis is a primary and its replicas, watched by sentinels.
 type sentinelRedis struct{ nodes, sentinels []*Redis }
 
-// startSentinel starts a primary, then its replicas, then the sentinels, which are
-// redis-server in another mode. They are told of each other, and need not look for each
-// other by messages that are sent every two seconds. Whom a node follows is in its file: when
-// the sentinels change it they have the node write it there, for its next start.
+// startSentinel starts a primary, its replicas, and the sentinels, which are redis-server in another mode.
+// Each sentinel is configured with the others, since discovery by messages takes two seconds. A node's
+// file names its primary. When the sentinels change the primary, the node updates its file for the next
+// start.
 func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	settings := func(int, int) ([]string, error) { return replicated(), nil }
 	first, err := startRedisNodes(g, env[:1], users, settings)
@@ -49,13 +49,13 @@ func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	if s.sentinels, err = s.watch(g); err != nil {
 		return nil, err
 	}
-	// Of each other, and of both replicas.
+	// Wait until they know each other and both replicas.
 	return s, await(s.sentinels, "INFO sentinel", fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=%d", first[0].Addr, len(replicas), sentinels), 20*time.Second)
 }
 
 // watch starts the sentinels.
 func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
-	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server", "redis-sentinel")
+	path, err := findProgram("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server", "redis-sentinel")
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
 			if err != nil {
 				return err
 			}
-			if err := in.write("sentinel.conf", s.config(in.path, ports[:], i)); err != nil { // it writes there what it learns
+			if err := in.write("sentinel.conf", s.config(in.path, ports[:], i)); err != nil { // the sentinel updates this file
 				return err
 			}
 			r := &Redis{newServer(g, "redis-sentinel", in, ports[i])}
@@ -86,7 +86,7 @@ func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
 	return watchers, starts.Wait()
 }
 
-// config is the file of the sentinel with that number.
+// config returns the configuration file of a sentinel.
 func (s *sentinelRedis) config(dir string, ports []int, number int) string {
 	var c strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&c, format+"\n", args...) }
@@ -109,7 +109,7 @@ func (s *sentinelRedis) config(dir string, ports []int, number int) string {
 	return c.String()
 }
 
-// pingSentinel is ping; a sentinel has no data to read.
+// pingSentinel is ping for a sentinel, which has no data to load.
 func (r *Redis) pingSentinel() error {
 	answer, err := r.do("INFO server")
 	if err == nil && !strings.Contains(answer, fmt.Sprintf("\r\nprocess_id:%d\r\n", r.cmd.Process.Pid)) {
@@ -118,15 +118,15 @@ func (r *Redis) pingSentinel() error {
 	return err
 }
 
-// URL is RedisService.URL.
+// URL implements RedisService.
 func (s *sentinelRedis) URL() string {
 	return "redis+sentinel://" + strings.Join(addresses(s.sentinels), ",") + "/" + PrimaryName
 }
 
-// Nodes is RedisService.Nodes.
+// Nodes implements RedisService.
 func (s *sentinelRedis) Nodes() []*Redis { return s.nodes }
 
-// Watchers is RedisService.Watchers.
+// Watchers implements RedisService.
 func (s *sentinelRedis) Watchers() []*Redis { return s.sentinels }
 
 func addresses(servers []*Redis) (all []string) {

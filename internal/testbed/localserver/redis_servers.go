@@ -14,27 +14,26 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// A RedisService is what --redis leads to: one server, or several that act as one.
+// A RedisService is a target of --redis: one server, or several that act as one.
 type RedisService interface {
-	URL() string // the form that --redis takes
+	URL() string // value for --redis
 
-	// Nodes are the servers that have keys, and Watchers those that have none and only
-	// watch them. A node that was killed and is started again is empty, and takes part
-	// again.
+	// Nodes returns the servers with keys, and Watchers the servers that only watch them. After a kill
+	// and a restart, a node is empty and belongs to the service again.
 	Nodes() []*Redis
 	Watchers() []*Redis
 }
 
-// A RedisServer is a RedisService that this room can start: one file, and one line in
+// A RedisServer is a kind of RedisService that this package can start. Each has a file, and a line in
 // RedisServers.
 type RedisServer struct {
-	Name  string // as --local-redis and the promises of the catalogue name it
-	About string // for a help text
+	Name  string // name for --local-redis and in the promises of the catalogue
+	About string // text for the help
 	nodes int
 	start func(g *Group, env [][]string) (RedisService, error)
 }
 
-// RedisServers are the values of --local-redis.
+// RedisServers returns the values of --local-redis.
 func RedisServers() []RedisServer {
 	return []RedisServer{
 		{topology.Single, "one server", 1, startSingle},
@@ -43,7 +42,7 @@ func RedisServers() []RedisServer {
 	}
 }
 
-// RedisNamed finds one; "" is the single one.
+// RedisNamed returns a kind by name. "" is a single server.
 func RedisNamed(name string) (RedisServer, error) {
 	for _, r := range RedisServers() {
 		if r.Name == name || name == "" {
@@ -61,11 +60,11 @@ func RedisNames() (names []string) {
 	return names
 }
 
-// Nodes is how many servers have keys.
+// Nodes returns the number of servers with keys.
 func (r RedisServer) Nodes() int { return r.nodes }
 
-// Start starts the servers side by side. env is more for the environment of each node, as
-// NAME=value; nil for nothing. ErrMissing when the machine has not the program.
+// Start starts the servers in parallel. env has additional environment variables of each node,
+// NAME=value; it may be nil. Start returns ErrMissing if the program is not installed.
 func (r RedisServer) Start(g *Group, env [][]string) (RedisService, error) {
 	if env == nil {
 		env = make([][]string, r.nodes)
@@ -84,26 +83,25 @@ func startSingle(g *Group, env [][]string) (RedisService, error) {
 	return SingleRedis{r}, nil
 }
 
-// Nodes is RedisService.Nodes.
+// Nodes implements RedisService.
 func (s SingleRedis) Nodes() []*Redis { return []*Redis{s.Redis} }
 
-// Watchers is RedisService.Watchers.
+// Watchers implements RedisService.
 func (SingleRedis) Watchers() []*Redis { return nil }
 
-// ReplicaUser is the user under which the replicas of a sentinel's group and of a cluster
-// follow. Who switches it off on a primary, and closes its connections, keeps the
-// replicas from what is written from then on.
+// ReplicaUser is the user of replication, with sentinels and in a cluster. A test that disables it on a
+// primary, and closes its connections, keeps later writes from the replicas.
 const ReplicaUser = "replica"
 
-// SentinelUser is the user under which the sentinels watch a node.
+// SentinelUser is the user of the sentinels on each node.
 const SentinelUser = "sentinel"
 
-// users are the lines of these users in a node's file.
+// users defines these users in a node's file.
 const users = "user " + ReplicaUser + " on >follow +psync +replconf +ping\n" +
 	"user " + SentinelUser + " on >watch &* +@all\n"
 
-// replicated are the settings of a node that has replicas or is one. It would wait 5 s for
-// other replicas to come. The backlog would be too small for nobody.
+// replicated returns the settings of a primary or a replica. By default a primary waits 5 s for further
+// replicas before it sends its data.
 func replicated() []string {
 	return []string{
 		"--appendonly", "no", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
@@ -112,7 +110,7 @@ func replicated() []string {
 	}
 }
 
-// startRedisNodes starts a redis-server for each environment, side by side.
+// startRedisNodes starts a redis-server for each environment, in parallel.
 func startRedisNodes(g *Group, env [][]string, config string, settings func(i, port int) ([]string, error)) ([]*Redis, error) {
 	nodes := make([]*Redis, len(env))
 	var starts errgroup.Group
@@ -125,8 +123,7 @@ func startRedisNodes(g *Group, env [][]string, config string, settings func(i, p
 	return nodes, starts.Wait()
 }
 
-// do sends one command, as an inline command, and returns its answer as it came. An error
-// of the server is one.
+// do sends one inline command and returns the unparsed answer. It returns an error if the server does.
 func (r *Redis) do(command string) (string, error) {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {
@@ -136,7 +133,7 @@ func (r *Redis) do(command string) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return "", err
 	}
-	if _, err := io.WriteString(conn, command+"\r\nPING\r\n"); err != nil { // a sentinel knows no QUIT
+	if _, err := io.WriteString(conn, command+"\r\nPING\r\n"); err != nil { // a sentinel does not know QUIT
 		return "", err
 	}
 	var answer []byte
@@ -154,7 +151,7 @@ func (r *Redis) do(command string) (string, error) {
 	return string(answer), nil
 }
 
-// await asks until every server answers with that text.
+// await repeats a command until the answer of every server contains the text.
 func await(servers []*Redis, command, text string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for _, r := range servers {

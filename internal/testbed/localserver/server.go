@@ -12,40 +12,39 @@ import (
 	"time"
 )
 
-// A Server is a child that listens on one port, and can be started again after
-// it was killed: there, and with what is left in its folder.
+// A Server is a child that listens on one port. After a kill it can be restarted on the same port, with
+// the data in its folder.
 type Server struct {
 	*Process
 	Addr string // host:port
 
-	name         string // for messages
-	group        *Group
-	command      []string
-	env          []string      // beside this process's own
-	in           folder        // with its log
-	sessions     bool          // its children have sessions of their own
-	startTimeout time.Duration // until it must answer
-	probe        func() error  // nil once it serves
+	name                string // for messages
+	group               *Group
+	command             []string
+	env                 []string      // in addition to the variables of this process
+	in                  folder        // also has its log
+	childrenOwnSessions bool          // each of its children has its own session
+	startTimeout        time.Duration // maximum time until it serves
+	probe               func() error  // returns nil once it serves
 }
 
 func newServer(g *Group, name string, in folder, port int) Server {
 	return Server{Addr: loopback(port), name: name, group: g, in: in, startTimeout: time.Minute}
 }
 
-// loopback is a port of this machine.
+// loopback returns the address of a port of this machine.
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// lastWords are those of its log.
+// lastWords returns the last errors in its log.
 func (s *Server) lastWords() string { return lastWords(s.in.file("log")) }
 
-// Start starts the server, for the first time or again, and returns when it
-// serves.
+// Start starts or restarts the server, and returns when it serves.
 func (s *Server) Start() error {
 	log, err := os.OpenFile(s.in.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has its own copy
 	cmd := exec.Command(s.command[0], s.command[1:]...)
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -53,14 +52,14 @@ func (s *Server) Start() error {
 	if s.Process, err = s.group.Start(cmd); err != nil {
 		return err
 	}
-	s.Process.sessions = s.sessions
+	s.Process.childrenOwnSessions = s.childrenOwnSessions
 	return s.ready()
 }
 
-// Address is where it listens, host:port.
+// Address returns its address, host:port.
 func (s *Server) Address() string { return s.Addr }
 
-// ready asks until the server serves, the process ends or the start timeout is over.
+// ready waits until the server serves. It returns an error if the process ends or startTimeout is over.
 func (s *Server) ready() error {
 	deadline := time.After(s.startTimeout)
 	for {
@@ -83,21 +82,20 @@ func (s *Server) ready() error {
 	}
 }
 
-// lastWords returns why a log's writer ended, in one line: its last three
-// errors, or its last three lines when it does not call anything an error. It
-// does not name the log, which goes with the group.
+// lastWords returns in one line why a program ended: the last three errors in its log, or its last three
+// lines without errors. It does not name the log, which is removed with the group.
 func lastWords(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "none"
 	}
-	said, _, _ := strings.Cut(string(text), "Examine the logs in") // mariadb-install-db's advice, 25 lines
+	said, _, _ := strings.Cut(string(text), "Examine the logs in") // removes 25 lines of advice by mariadb-install-db
 	var lines, failures []string
 	for line := range strings.Lines(said) {
 		line = strings.Join(strings.Fields(line), " ")
 		switch {
-		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // no reason
-		case strings.Contains(line, "ERROR"), strings.Contains(line, "FATAL"), strings.Contains(line, "Exception:"): // ZooKeeper's reason
+		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // contains no reason
+		case strings.Contains(line, "ERROR"), strings.Contains(line, "FATAL"), strings.Contains(line, "Exception:"): // reasons, the last one of ZooKeeper
 			failures = append(failures, line)
 		default:
 			lines = append(lines, line)
@@ -110,12 +108,11 @@ func lastWords(file string) string {
 	return words[max(0, len(words)-600):]
 }
 
-// errPortTaken: another process was faster than the server.
+// errPortTaken reports that another process took the port first.
 var errPortTaken = errors.New("the port that was free is taken")
 
-// onFreePort starts a server on a port that is free now, and the group's from then on.
-// Another process may take it before the server does, and then it is tried with
-// another port.
+// onFreePort starts a server on a free port, which then belongs to the group. If another process takes
+// the port first, onFreePort tries another one.
 func onFreePort[Server any](g *Group, start func(port int) (Server, error)) (Server, error) {
 	for tries := 1; ; tries++ {
 		port, err := g.port()
@@ -130,12 +127,10 @@ func onFreePort[Server any](g *Group, start func(port int) (Server, error)) (Ser
 	}
 }
 
-// FreePort finds a loopback port that is free now, below those that the kernel
-// gives to clients: from 32768 on Linux (ip(7), ip_local_port_range), from 49152
-// elsewhere (RFC 6335). A client may take one of those while its server is
-// killed and is to come back on it. It may even be the server's own client: who
-// connects to a port of that range where nobody listens can be given that very
-// port, and is connected to itself.
+// FreePort returns a free loopback port below the range that the kernel gives to clients. That range
+// begins at 32768 on Linux (ip(7), ip_local_port_range) and at 49152 elsewhere (RFC 6335). A client could
+// take a port of that range while its server is down. A client that connects to an unused port of the
+// range may even get that port as its own, and connect to itself.
 func FreePort() (int, error) {
 	port, reserved, err := freePort()
 	if err != nil {
@@ -144,9 +139,9 @@ func FreePort() (int, error) {
 	return port, reserved.Close()
 }
 
-// freePort finds one that no other group of this machine has either: its servers may
-// be down, and come back on it. A group keeps a UDP socket on each of its ports, which
-// no server here uses, and which the kernel closes however the process ends.
+// freePort returns a port that no other group of this machine uses. Their servers may be down and come
+// back. A group therefore keeps a UDP socket on each of its ports. No server here uses UDP, and the kernel
+// closes the socket however the process ends.
 func freePort() (int, net.PacketConn, error) {
 	for tries := 1; ; tries++ {
 		port := 15_000 + rand.IntN(17_000)
@@ -165,7 +160,7 @@ func freePort() (int, net.PacketConn, error) {
 	}
 }
 
-// port is a free one, and the group's until it is closed.
+// port returns a free port, which belongs to the group until it is closed.
 func (g *Group) port() (int, error) {
 	port, reserved, err := freePort()
 	if err != nil {
@@ -173,6 +168,6 @@ func (g *Group) port() (int, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ports = append(g.ports, reserved)
+	g.reservedPorts = append(g.reservedPorts, reserved)
 	return port, nil
 }

@@ -8,24 +8,22 @@ import (
 	"time"
 )
 
-// Zookeeper is a running standalone ZooKeeper server. Its Addr is the form that
-// --zookeeper takes. Started again after it was killed, it has its data, its
-// sessions included.
+// Zookeeper is a running standalone ZooKeeper server. Its Addr is a value for --zookeeper. After a kill
+// and a restart it still has its data and its sessions.
 type Zookeeper struct{ Server }
 
 const installZookeeper = "apt-get install zookeeper default-jre-headless, or brew install zookeeper"
 
-// zookeeperJars are where packages keep ZooKeeper. Debian's jar names the ones
-// that it needs; slf4j-simple is what its log goes through.
+// zookeeperJars has the places where packages keep ZooKeeper. Debian's jar names the jars that it needs.
+// slf4j-simple writes its log.
 var zookeeperJars = []struct{ file, classPath string }{
 	{"/usr/share/java/zookeeper.jar", "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"},
 	{"/opt/homebrew/opt/zookeeper/libexec/lib", "/opt/homebrew/opt/zookeeper/libexec/lib/*"},
 	{"/usr/local/opt/zookeeper/libexec/lib", "/usr/local/opt/zookeeper/libexec/lib/*"},
 }
 
-// zookeeperConfig: a session time-out is at least two ticks, so the tick is
-// short; it is bounded above only so that the server does not cut a lease.
-// Writes are synced to the disk, as the server comes.
+// zookeeperConfig has a short tick, since a session time-out is at least two ticks. The maximum time-out is
+// high, so that the server shortens no lease. Writes are synced to the disk, which is the default.
 const zookeeperConfig = `dataDir=%s
 clientPort=%d
 clientPortAddress=127.0.0.1
@@ -36,10 +34,9 @@ admin.enableServer=false
 4lw.commands.whitelist=ruok,srvr
 `
 
-// StartZookeeper starts a standalone server. ErrMissing when the machine has
-// no Java or no ZooKeeper.
+// StartZookeeper starts a standalone server. It returns ErrMissing if Java or ZooKeeper is not installed.
 func StartZookeeper(g *Group) (*Zookeeper, error) {
-	java, err := program(installZookeeper, "java")
+	java, err := findProgram(installZookeeper, "java")
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +54,11 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 		}
 		z := &Zookeeper{newServer(g, "zookeeper", in, port)}
 		z.probe = z.ping
-		// The script of the package would start a daemon. A small heap and one
-		// compiler are up in half the time.
+		// The script of the package would start a daemon. A small heap and one compiler halve the
+		// start time.
 		z.command = []string{
 			java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
-			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // no files elsewhere
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
 			"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
 		}
 		return z, z.Start()
@@ -77,8 +74,8 @@ func zookeeperClassPath() (string, error) {
 	return "", fmt.Errorf("zookeeper: %w; get it with: %s", ErrMissing, installZookeeper)
 }
 
-// ping asks "srvr", which is answered with a version once clients are served;
-// "ruok" is answered before.
+// ping sends "srvr". The server answers it with a version once it serves clients; it answers "ruok"
+// earlier.
 func (z *Zookeeper) ping() error {
 	conn, err := net.DialTimeout("tcp", z.Addr, time.Second)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package localservertest starts servers that one test has for itself, to kill
-// and to stop at will. Under -short each test that asks for one is skipped.
+// Package localservertest starts servers for one test, which may kill and stop them. Under -short a
+// test that asks for a server is skipped.
 package localservertest
 
 import (
@@ -16,8 +16,7 @@ func SkipShort(t testing.TB) {
 	}
 }
 
-// Group is a group of servers that ends with the test. Under -short it skips the
-// test.
+// Group returns a group of servers that ends with the test. Under -short it skips the test.
 func Group(t testing.TB) *localserver.Group {
 	t.Helper()
 	SkipShort(t)

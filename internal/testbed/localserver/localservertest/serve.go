@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Serve listens on a free port until the test ends, has each connection served by handle in
-// a goroutine of its own, and closes it afterwards: a server that misbehaves as no real one
-// does on demand. It returns host:port.
+// Serve listens on a free port until the test ends and returns host:port. Each connection is served by
+// handle in its own goroutine and then closed. It replaces servers that misbehave in a given way.
 func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -19,7 +18,7 @@ func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
 			go func() {
 				defer conn.Close()

@@ -50,6 +50,11 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	for n := 1; err == nil && o.Expect && n < verdict.Crowds && !byHand() && promised.Misses(result.Verdict); n++ {
 		result, err = crowd(ctx, o, config)
 	}
+	if entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); ok {
+		for _, c := range entry.Breaks(bed.Database) {
+			result.BreaksUnder = append(result.BreaksUnder, string(c))
+		}
+	}
 	switch {
 	case err == nil && byHand(): // the moment and the leases have no promise
 		result.Reason += "; struck by hand: compared with nothing"
@@ -67,11 +72,6 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		result, err = rush.Restocks(ctx, config, result, o.Restocks)
 	}
 	result.Promise = promised
-	if entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); ok && result.Verdict == verdict.Holds {
-		for _, c := range entry.Breaks(bed.Database) {
-			result.BreaksUnder = append(result.BreaksUnder, string(c))
-		}
-	}
 	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {
 		result.Reason += "; no promise is made: " + why
 	}

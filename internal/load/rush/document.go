@@ -56,12 +56,16 @@ func (r Report) results() report.Table {
 	return t
 }
 
-// word is the verdict as the table shows it: marked if a strategy that holds here breaks elsewhere.
+// word returns the verdict for the table, with a mark if the strategy holds here and breaks elsewhere.
 func (x Result) word() string {
-	if len(x.BreaksUnder) > 0 {
+	if x.breaksElsewhere() {
 		return string(x.Verdict) + " *"
 	}
 	return string(x.Verdict)
+}
+
+func (x Result) breaksElsewhere() bool {
+	return x.Verdict == verdict.Holds && len(x.BreaksUnder) > 0
 }
 
 // status compares the verdict with the promise, if there is one.

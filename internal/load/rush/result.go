@@ -36,9 +36,7 @@ type Result struct {
 	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
 
-	// BreaksUnder lists the conditions under which the catalogue promises that the strategy breaks,
-	// although it holds in this rush.
-	BreaksUnder []string `json:"breaks_under,omitempty"`
+	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
 
 	Audited audit.Report `json:"-"` // the audit that the verdict used
 	Crowd   int          `json:"-"` // buyers of the burst, without the single buyers after it

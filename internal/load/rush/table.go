@@ -32,7 +32,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n\n", r.lead(), r.results().Terminal(report.Look{Colour: colour, Loud: true}))
 	for _, x := range r.Results {
-		if x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 || len(x.BreaksUnder) > 0 {
+		if x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 || x.breaksElsewhere() {
 			fmt.Fprintln(&b, x.Strategy+": "+x.seen())
 		}
 	}
@@ -65,7 +65,7 @@ func (x Result) seen() string {
 	if x.Returned > 0 {
 		text += fmt.Sprintf("; buyers came back %d times after Retry-After", x.Returned)
 	}
-	if len(x.BreaksUnder) > 0 {
+	if x.breaksElsewhere() {
 		text += "; * breaks under " + x.breaks()
 	}
 	if x.FirstError != "" {

@@ -124,7 +124,7 @@ function legend() {
     const item = element('li', o.name);
     item.append(svg(o.name), ' ' + o.words);
     return item;
-  }), element('li', 'note', 'a cell is a unit; below it what was sold and what is left, against what there was; then the answers in their order'));
+  }), element('li', 'note', 'Each square is one unit. The bar compares sold + left with the stock. The shapes below are the answers, in order of arrival. * a fault breaks this strategy.'));
 }
 
 function say(text, broken) {

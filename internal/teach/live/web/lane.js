@@ -18,12 +18,14 @@ const milliseconds = (ms) => (ms < 10 ? ms.toFixed(1) : count.format(Math.round(
 export const good = (verdict) => (verdict === 'holds' ? true : verdict === 'inconclusive' ? null : false);
 
 // tag is a verdict as a word with a sign.
-export function tag(verdict) {
+// unsafe marks it: a fault breaks the strategy.
+export function tag(verdict, unsafe) {
   const kind = good(verdict);
   const t = element('span', 'tag ' + (kind === null ? 'void' : kind ? 'holds' : 'breaks'));
   const sign = element('span', '', kind === null ? '?' : kind ? '✓' : '✕');
   sign.setAttribute('aria-hidden', 'true');
-  t.append(sign, ` ${verdict}`);
+  t.append(sign, ` ${verdict}${kind && unsafe ? ' *' : ''}`);
+  if (kind && unsafe) t.title = `breaks under ${unsafe.join(', ')}`;
   return t;
 }
 
@@ -77,7 +79,7 @@ export class Lane {
   show(lane, { result, row, state, summary, strikes }) {
     const books = booksOf(lane, result);
     this.does.textContent = summary || '';
-    this.state.replaceChildren(...(result ? [tag(result.verdict)] : [element('span', 'tag now', state)]));
+    this.state.replaceChildren(...(result ? [tag(result.verdict, result.breaks_under)] : [element('span', 'tag now', state)]));
     if (row) this.state.append(promise(row));
     this.figures.left.textContent = count.format(books.left);
     this.figures.records.textContent = count.format(books.records);
@@ -89,7 +91,7 @@ export class Lane {
     const [p50, p99] = result ? [result.p50_ms, result.p99_ms] : [lane.p50_ms, lane.p99_ms];
     this.times.textContent = p99 > 0 ? `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}` : '';
     this.showReason(result ? result.reason : '', strikes.at(-1));
-    this.canvas.setAttribute('aria-label', `${this.strategy}: ${books.left} of ${books.stocked} left, ${books.records} records, drift ${books.drift}, ${lane.twice} units sold that were sold already`);
+    this.canvas.setAttribute('aria-label', `${this.strategy}: ${books.left} of ${books.stocked} left, ${books.records} records, drift ${books.drift}, ${lane.twice} units sold more than once`);
     this.picture.show(lane, books);
   }
 
@@ -97,7 +99,7 @@ export class Lane {
   showReason(reason, strike) {
     this.reason.textContent = reason;
     if (!strike) return;
-    this.reason.append(`${reason ? '. ' : ''}${strike.fault} ${strike.missed ? 'did not strike' : 'struck'}`, element('span', 'proof', `: ${strike.missed || strike.proof}`));
+    this.reason.append(`${reason ? '. ' : ''}${strike.fault} ${strike.missed ? 'did not take effect' : 'took effect'}`, element('span', 'proof', `: ${strike.missed || strike.proof}`));
   }
 
   showCounts(lane, result) {
@@ -105,7 +107,7 @@ export class Lane {
     if (result) for (const o of outcomes) if (o.name !== 'twice') counts[o.name] = result[o.name];
     this.counts.replaceChildren(...outcomes.filter((o) => counts[o.name] > 0 || o.name === 'sold').map((o) => {
       const item = element('li', o.name);
-      item.append(svg(o.name), element('b', '', count.format(counts[o.name] || 0)), ' ' + (o.name === 'twice' ? 'of units sold already' : o.words));
+      item.append(svg(o.name), element('b', '', count.format(counts[o.name] || 0)), ' ' + (o.name === 'twice' ? 'of a unit already sold' : o.words));
       return item;
     }));
   }
@@ -119,7 +121,7 @@ export class Lane {
       this.lock.classList.remove('two');
       return;
     }
-    const holders = lane.holding === 0 ? 'nobody' : lane.holders.join(', ') + (lane.holding > lane.holders.length ? ` and ${lane.holding - lane.holders.length} more` : '');
+    const holders = lane.holding === 0 ? 'free' : lane.holders.join(', ') + (lane.holding > lane.holders.length ? ` and ${lane.holding - lane.holders.length} more` : '');
     this.lock.textContent = `lock: ${holders} · ${lane.waiting} waiting` +
       (lane.leases_lost ? ` · ${lane.leases_lost} leases lost` : '') +
       (lane.most_holders > 1 ? ` · ${lane.most_holders} holders at once` : '');
@@ -129,6 +131,6 @@ export class Lane {
 
 // promise says how a verdict compares with the catalogue's word, which the shop has done.
 function promise(row) {
-  if (!row.promise) return element('span', 'promise', 'no promise is made');
+  if (!row.promise) return element('span', 'promise', 'no promise');
   return element('span', 'promise' + (row.kept ? '' : ' unkept'), row.kept ? 'as promised' : `promised: ${row.promise}`);
 }

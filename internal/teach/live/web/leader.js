@@ -62,7 +62,8 @@ export class Leader {
     box.disabled = !s.available;
     box.addEventListener('change', () => { this.count(); this.changed(); });
     label.title = s.available ? s.summary : s.reason;
-    label.append(box, ` ${s.name}`);
+    const unsafe = Object.values(s.promise || {}).some((v) => v === 'oversold' || v === 'stalled');
+    label.append(box, ` ${s.name}${unsafe ? ' *' : ''}`);
     this.boxes.set(s.name, box);
     return label;
   }
@@ -101,7 +102,7 @@ export class Leader {
 
   about() {
     const fault = (this.list || []).find((f) => f.name === $('fault').value);
-    $('fault-about').textContent = fault ? fault.about + '.' : 'This engine has nothing that the shop may break.';
+    $('fault-about').textContent = fault ? fault.about + '.' : 'This engine has no fault that the shop can inject.';
   }
 
   // running says which run is under way; null: none.

@@ -35,10 +35,10 @@ function item(run, open) {
   const more = element('details');
   more.dataset.id = run.id;
   more.open = open;
-  more.append(element('summary', '', run.strikes.length ? 'repeat, and what struck' : 'repeat'), element('code', '', run.command), copy(run));
+  more.append(element('summary', '', run.strikes.length ? 'repeat, and the faults' : 'repeat'), element('code', '', run.command), copy(run));
   li.append(title, verdicts, links, more);
-  for (const s of run.strikes) more.append(element('p', 'strike', s.missed ? `${s.fault} did not strike ${s.strategy}: ${s.missed}` : `${s.fault} struck ${s.strategy}: ${s.proof}`));
-  for (const left of run.left_out || []) more.append(element('p', 'strike', `left out: ${left}`));
+  for (const s of run.strikes) more.append(element('p', 'strike', s.missed ? `${s.strategy}: ${s.fault} did not take effect: ${s.missed}` : `${s.strategy}: ${s.fault} took effect: ${s.proof}`));
+  for (const left of run.left_out || []) more.append(element('p', 'strike', `skipped: ${left}`));
   if (run.error) li.append(element('p', 'wrong', run.error));
   return li;
 }

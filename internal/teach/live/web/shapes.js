@@ -3,7 +3,7 @@
 
 export const outcomes = [
   { name: 'sold', mark: 's', words: 'sold' },
-  { name: 'twice', mark: '2', words: 'sold, and the unit was sold already' },
+  { name: 'twice', mark: '2', words: 'sold, but the unit was already sold' },
   { name: 'sold_out', mark: 'n', words: 'sold out' },
   { name: 'busy', mark: 'b', words: 'busy' },
   { name: 'lock_lost', mark: 'l', words: 'lock lost' },

@@ -8,7 +8,7 @@ import { onToken, token, useToken } from '/room/token.js';
   if (!root) return;
 
   const marks = { here: '\u25cb', waiting: '\u25cc', sold: '\u25cf', over: '\u25b2', sold_out: '\u25a1', busy: '\u25d4', lock_lost: '\u2715', unknown: '?', failed: '!' };
-  const words = { here: 'is here', waiting: 'waits', sold: 'sold', over: 'a unit sold more than once, or beyond the stock', sold_out: 'sold out', busy: 'busy', lock_lost: 'lock lost', unknown: 'not known', failed: 'failed' };
+  const words = { here: 'is here', waiting: 'waits', sold: 'sold', over: 'a unit sold more than once, or above the stock', sold_out: 'sold out', busy: 'busy', lock_lost: 'lock lost', unknown: 'unknown', failed: 'failed' };
 
   let state = { sale: { state: 'empty' }, buyers: [], outcomes: {}, pages: [], needs_token: false };
   let opensAt = 0; // by this page's clock
@@ -59,7 +59,7 @@ import { onToken, token, useToken } from '/room/token.js';
   const controls = h('form', { className: 'room-controls', noValidate: true, 'aria-label': 'The leader' },
     field('strategy', ui.strategy), field('product', ui.product), field('stock', ui.stock), tokenField,
     h('div', { className: 'room-buttons' }, ui.restock, ui.toggle), ui.wrong);
-  const books = h('div', { className: 'room-books', role: 'group', 'aria-label': 'The books of the sale' },
+  const books = h('div', { className: 'room-books', role: 'group', 'aria-label': 'Stock and records of the sale' },
     figure('stocked', figures.stocked), figure('left', figures.leftover), figure('sold', figures.units_sold), figure('records', figures.records),
     h('div', { className: 'room-verdict', role: 'status' }, ui.verdict, ui.detail));
   const legend = h('p', { className: 'room-legend' }, ...Object.keys(marks).map((k) => h('span', {}, mark(k), ' ' + words[k])));
@@ -177,8 +177,8 @@ import { onToken, token, useToken } from '/room/token.js';
 
   function wordOf(b, kind) {
     const unit = b.unit ? `unit ${b.unit}` : 'got one';
-    if (kind === 'over') return b.times > 1 ? `${unit} \u00d7 ${b.times}` : `${unit}, beyond`;
-    return kind === 'sold' ? (b.units > 1 ? `${unit}, ${b.units} in all` : unit) : words[kind];
+    if (kind === 'over') return b.times > 1 ? `${unit} \u00d7 ${b.times}` : `${unit}, above the stock`;
+    return kind === 'sold' ? (b.units > 1 ? `${unit}, ${b.units} in total` : unit) : words[kind];
   }
 
   function chip(b) {
@@ -215,7 +215,7 @@ import { onToken, token, useToken } from '/room/token.js';
     const parts = Object.entries(state.outcomes).filter(([, times]) => times > 0).map(([o, times]) => `${times} ${words[o]}`);
     const twice = new Set(state.buyers.filter((b) => b.times > 1).map((b) => b.unit)).size;
     if (twice) parts.push(twice === 1 ? 'one unit went to more than one buyer' : `${twice} units went to more than one buyer`);
-    set(ui.sums, pressed ? `${pressed} ${pressed === 1 ? 'press' : 'presses'}: ${parts.join(', ')}` : n ? 'nobody has pressed yet' : 'nobody is here yet');
+    set(ui.sums, pressed ? `${pressed} ${pressed === 1 ? 'press' : 'presses'}: ${parts.join(', ')}` : n ? 'no buyer has pressed yet' : 'no buyer is here yet');
   }
 
   async function showBooks() {
@@ -225,8 +225,8 @@ import { onToken, token, useToken } from '/room/token.js';
     booksOf = now;
     for (const [name, output] of Object.entries(figures)) set(output, String(b[name]));
     let [word, detail, good] = ['the books agree', 'sold + left = stocked', true];
-    if (b.oversold > 0) [word, detail, good] = [`oversold by ${b.oversold}`, `drift +${b.drift}: sold + left is more than there was`, false];
-    else if (b.drift > 0) [word, detail, good] = [`drift +${b.drift}`, 'updates of the stock were lost: it could have oversold', false];
+    if (b.oversold > 0) [word, detail, good] = [`oversold by ${b.oversold}`, `drift +${b.drift}: sold + left exceeds the stock`, false];
+    else if (b.drift > 0) [word, detail, good] = [`drift +${b.drift}`, 'updates of the stock were lost', false];
     else if (b.drift < 0) [word, detail, good] = [`drift ${b.drift}`, 'units left the stock and were not sold', false];
     else if (b.records === 0) [word] = ['no sale yet'];
     set(ui.verdict, word);

@@ -104,8 +104,8 @@ async function ask() {
 }
 
 function invitation() {
-  if (kept.get('press')) return 'Your last press had no answer. Press again to learn what became of it: it is the same order.';
-  if (sale.state === 'opening') return 'Press now: you wait at the door and go in with the others.';
+  if (kept.get('press')) return 'Your last press had no answer. Press again to see its result: it is the same order.';
+  if (sale.state === 'opening') return 'Press now: your order waits and starts with the others.';
   if (sale.state === 'open') return 'It is open. Press Buy.';
   return 'Wait for the leader to open the sale.';
 }
@@ -124,7 +124,7 @@ async function press() {
   notice = '';
   const key = kept.get('press') || random(); // that of a press without an answer, or a new one
   kept.set('press', key);
-  tell(sale.state === 'opening' ? 'You are at the door.' : 'The shop is working on it.', '');
+  tell(sale.state === 'opening' ? 'Your order waits for the start.' : 'The shop is working on it.', '');
   show();
   try {
     const { ok, answer, status } = await request('POST', '/room/buy', { phone: phone(), name: kept.get('name') }, key);

@@ -153,8 +153,8 @@ function join(next) {
 // progressing says how far a search is, or how long the line before it.
 function progressing(p) {
   if (p.place === 1) return "others' searches are under way; yours is the next one …";
-  if (p.place) return `others' searches are under way; yours is number ${p.place} in line …`;
-  return `searching: ${p.runs} orders run, ${p.violations} break`;
+  if (p.place) return `other searches are running; yours is number ${p.place} in the queue …`;
+  return `searching: ${p.runs} schedules run, ${p.violations} break`;
 }
 
 function hint() {
@@ -264,7 +264,7 @@ const known = (name) => levels.some((l) => l.name === name);
 // noLevel says that an address names a level that there is not; the list stands below.
 function noLevel(name) {
   if (!name) return;
-  trouble(`There is no level called "${name}". ${game ? "Your game goes on" : "These are the levels"}.`);
+  trouble(`There is no level called "${name}". ${game ? "Your game continues" : "These are the levels"}.`);
   history.replaceState(null, "", location.pathname);
 }
 

@@ -15,14 +15,14 @@ export function el(tag, about = {}, ...kids) {
 // brief leaves out of an INSERT the columns that say nothing here.
 export const brief = (command) => (command.startsWith("INSERT INTO purchase_history") ? "INSERT INTO purchase_history …" : command);
 
-const states = { ready: "ready", waiting: "waits", done: "done", crashed: "killed" };
+const states = { ready: "ready", waiting: "waits", done: "done", crashed: "crashed" };
 
 // happenings are what events are called on their buttons.
 const happenings = {
-  expire: () => "Let every lease run out",
-  crash: (c) => `Kill buyer ${c.buyer}`,
-  forget: (c) => `Make ${c.text.split(" ")[0]} forget`,
-  renew: (c) => `Ring buyer ${c.buyer}'s watchdog`,
+  expire: () => "Let every lease expire",
+  crash: (c) => `Crash buyer ${c.buyer}`,
+  forget: (c) => `Let ${c.text.split(" ")[0]} lose its keys`,
+  renew: (c) => `Let buyer ${c.buyer}'s watchdog renew`,
   timeout: (c) => `Time out buyer ${c.buyer}'s wait`,
 };
 
@@ -95,7 +95,7 @@ export function world(p) {
   document.getElementById("shelf").replaceChildren(
     el("dt", {}, "stock"), el("dd", {}, el("b", {}, String(p.stock)), units(Math.max(0, p.stock), 99, "left")),
     el("dt", {}, "sold"), el("dd", { class: over ? "bad" : "" }, el("b", {}, String(p.sold)), units(p.sold, p.config.stock, "gone"),
-      over ? el("span", {}, `${over} more than there ever were`) : ""),
+      over ? el("span", {}, `${over} more than the stock`) : ""),
     el("dt", {}, "records"), el("dd", {}, el("b", {}, String(p.records))),
   );
   const keys = p.keys.map((k) => el("li", { class: k.buyer ? `b${k.buyer}` : "" },

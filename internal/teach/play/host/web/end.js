@@ -41,7 +41,7 @@ export function end(game, next) {
     el("h3", { class: "verdict" }, word),
     el("p", { class: "why" }, e.why),
     game.won ? el("p", { class: "won" }, `Level won in ${count(game.won.steps, "step")} and ${count(game.won.switches, "switch")}. Par: ${game.won.par}.`) : "",
-    game.level && !game.won ? el("p", {}, `The level is not won by that: ${game.level.wanted}.`) : "",
+    game.level && !game.won ? el("p", {}, `This does not win the level: ${game.level.wanted}.`) : "",
     el("p", {}, meanings[e.verdict] ?? "", e.foreign ? " A buyer has deleted the lock of another one." : ""),
     el("ul", { class: "outcomes" }, ...e.outcomes.map((o) => el("li", { class: `b${o.buyer}` }, el("span", { class: "mark", "aria-hidden": "true" }), `buyer ${o.buyer}: ${answers[o.told] ?? o.told}`))),
     game.won ? learned(game.won) : "",
@@ -54,9 +54,9 @@ export function end(game, next) {
 // proof says what the search of every order came to.
 export function proof(p, next) {
   const out = [];
-  if (p.holds) out.push(el("h3", { class: "verdict" }, "Nobody can."), el("p", {}, `${p.extent}, none breaks. Every order was tried: this is a proof, of these buyers and this stock.`));
-  else if (p.violations > 0) out.push(el("h3", { class: "verdict" }, "Somebody can."), el("p", {}, `${p.extent}, ${p.violations} of them break. The shortest found: ${p.verdict}, ${p.why}.`));
-  else out.push(el("h3", { class: "verdict" }, "Nobody knows."), el("p", {}, `${p.extent}. None of these breaks, and that is no proof.`));
+  if (p.holds) out.push(el("h3", { class: "verdict" }, "It cannot be broken."), el("p", {}, `${p.extent}, none breaks. Every schedule was tried: this is a proof for these buyers and this stock.`));
+  else if (p.violations > 0) out.push(el("h3", { class: "verdict" }, "It can be broken."), el("p", {}, `${p.extent}, ${p.violations} of them break. The shortest found: ${p.verdict}, ${p.why}.`));
+  else out.push(el("h3", { class: "verdict" }, "This is not known."), el("p", {}, `${p.extent}. None of them breaks, but that is no proof.`));
   if (p.won) out.push(el("p", { class: "won" }, "Level won by the claim."), learned(p.won), ...(next ? [next] : []));
   out.push(el("p", { class: "replay" }, "The same search: ", el("code", {}, p.again), copy(p.again)));
   if (p.replay) out.push(el("details", {}, el("summary", {}, "The shortest order that breaks (a spoiler)"), el("pre", { tabindex: "0" }, p.text), el("p", {}, el("code", {}, p.replay), copy(p.replay))));

@@ -68,7 +68,7 @@ func TestLivePage(t *testing.T) {
 	p.until(`document.querySelectorAll('#fault option').length > 0`)
 	p.click("#break")
 	p.runs(2)
-	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`) // "did not strike" must not match
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`) // "did not take effect" must not match
 	p.shot("live-broken")
 	p.whole()
 	p.choosing(2000, 100, holds)
@@ -151,7 +151,7 @@ func TestLiveBreakNow(t *testing.T) {
 	p.until(`document.querySelector('#break').textContent === 'Break it now'`)
 	p.click("#break")
 	p.runs(1)
-	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`)
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`)
 	p.says("#runs code", "at a moment chosen by hand")
 	p.says("#lanes", "struck by hand: compared with nothing")
 }

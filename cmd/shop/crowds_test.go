@@ -57,7 +57,7 @@ func TestStruckByHand(t *testing.T) {
 			if row.Promise != "" || result.Verdict == verdict.Inconclusive || !row.Kept || strings.Count(result.Reason, "struck by hand") != 1 {
 				t.Errorf("%+v: %s", row, result.Reason)
 			}
-			want := fmt.Sprintf("shop rush --strategy %s --stock 400 --buyers 800 --processes 2 --expect --strike %s # %[2]s struck %[1]s at a moment chosen by hand", name, f)
+			want := fmt.Sprintf("shop rush --strategy %s --stock 400 --buyers 800 --processes 2 --expect --strike %s # %[2]s was injected into %[1]s by hand", name, f)
 			if run.Command != want {
 				t.Errorf("command %q, want %q", run.Command, want)
 			}
@@ -85,7 +85,7 @@ func TestRushStrike(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
 	}
-	if len(report.Results) != 1 || report.Results[0].Promise != verdict.Oversold || len(report.Strikes) == 0 || !strings.HasPrefix(report.Strikes[0], "pause struck "+name) {
+	if len(report.Results) != 1 || report.Results[0].Promise != verdict.Oversold || len(report.Strikes) == 0 || !strings.HasPrefix(report.Strikes[0], "pause took effect on "+name) {
 		t.Errorf("%s", stdout)
 	}
 }
@@ -117,7 +117,7 @@ func TestRushStrikes(t *testing.T) {
 				t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
 			}
 			for _, name := range names {
-				if !slices.ContainsFunc(report.Strikes, func(s string) bool { return strings.HasPrefix(s, string(f.Name)+" struck "+name+" ") }) {
+				if !slices.ContainsFunc(report.Strikes, func(s string) bool { return strings.HasPrefix(s, string(f.Name)+" took effect on "+name+" ") }) {
 					t.Errorf("%s was not struck: %q", name, report.Strikes)
 				}
 			}

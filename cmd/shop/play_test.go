@@ -31,7 +31,7 @@ func TestPlayLevel(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	code, out, _ = played(t, file, "prove", "--level", "one-process")
-	if code != 0 || !strings.Contains(out, "You are right, nobody can") {
+	if code != 0 || !strings.Contains(out, "You are right, it cannot be broken") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	code, out, _ = played(t, file, "", "--levels", "--json")

@@ -31,7 +31,7 @@ func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) 
 		return fmt.Errorf("listen: %w; --addr gives another address, such as 127.0.0.1:0", err)
 	}
 	if token == "" && !isLoopback(l.Addr()) {
-		s.log.Warn("SHOP_ADMIN_TOKEN is not set, and this address is not loopback: the leader's controls are off, and nobody can restock, put on sale or send a crowd; start it as SHOP_ADMIN_TOKEN=... shop serve --addr " + addr)
+		s.log.Warn("SHOP_ADMIN_TOKEN is not set, and this address is not loopback: the leader's controls are off, and restocks, sales and crowds are refused; start it as SHOP_ADMIN_TOKEN=... shop serve --addr " + addr)
 	}
 	if name, _, err := net.SplitHostPort(addr); err == nil && (isLoopback(l.Addr()) || len(s.config.Hosts) > 0) {
 		s.config.Hosts = append(s.config.Hosts, name) // a name of this machine

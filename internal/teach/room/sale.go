@@ -123,7 +123,7 @@ func refusalWords(r result) string {
 	case purchase.LockLost:
 		return "Your lock ran out before the write, so nothing was sold to you: press again."
 	case purchase.Unknown:
-		return "Nobody knows whether you bought it. Press again: it is the same order, so you cannot buy twice."
+		return "It is not known whether you bought it. Press again: it is the same order, so you cannot buy twice."
 	}
 	if r.hungUp {
 		return "Your phone left before the answer, and nothing was sold to you: press again."
@@ -136,7 +136,7 @@ func (s *sale) soldWords(r result) string {
 	if r.unit > 0 {
 		words = fmt.Sprintf("You got unit %d of %d.", r.unit, s.stock)
 		if others := s.times[r.unit] - 1; others == 1 {
-			words += " So did somebody else."
+			words += " Another buyer bought it too."
 		} else if others > 1 {
 			words += fmt.Sprintf(" So did %d others.", others)
 		}

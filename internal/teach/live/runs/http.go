@@ -76,7 +76,7 @@ func (h handler) strike(c *gin.Context) {
 		refuse(c, err)
 		return
 	}
-	c.JSON(http.StatusAccepted, gin.H{"status": "it strikes as soon as a buyer holds"})
+	c.JSON(http.StatusAccepted, gin.H{"status": "the fault is injected as soon as a buyer holds the lock"})
 }
 
 func (h handler) stop(c *gin.Context) {

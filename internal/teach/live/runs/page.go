@@ -29,7 +29,7 @@ func (run Run) document() (report.Document, error) {
 	d.Title = fmt.Sprintf("Run %d: a crowd at once, what was left, and what was recorded", run.Number)
 	d.Took = 0
 	if run.Fault != "" {
-		d.Lead += ", struck by " + run.Fault
+		d.Lead += ", with the fault " + run.Fault
 	}
 	d.Notes = append(d.Notes, "Repeat it: "+run.Command)
 	for _, s := range run.Strikes {
@@ -62,9 +62,9 @@ func (run Run) document() (report.Document, error) {
 func (s Strike) String() string {
 	at := s.At.UTC().Format("15:04:05.000")
 	if s.Missed != "" {
-		return fmt.Sprintf("%s did not strike %s (%s UTC): %s.", s.Fault, s.Strategy, at, s.Missed)
+		return fmt.Sprintf("%s did not take effect on %s (%s UTC): %s.", s.Fault, s.Strategy, at, s.Missed)
 	}
-	return fmt.Sprintf("%s struck %s (%s UTC): %s.", s.Fault, s.Strategy, at, s.Proof)
+	return fmt.Sprintf("%s took effect on %s (%s UTC): %s.", s.Fault, s.Strategy, at, s.Proof)
 }
 
 func caption(l live.Lane) string {

@@ -50,7 +50,7 @@ func (r *Recorder) Ended(result rush.Result) { r.change(func() { r.put(result) }
 
 // Struck records a fault that took effect, or did not.
 func (r *Recorder) Struck(s Strike) {
-	what := s.Fault + " struck: " + s.Proof
+	what := s.Fault + " took effect: " + s.Proof
 	if s.Missed != "" {
 		what = s.Fault + " missed: " + s.Missed
 	}
@@ -61,7 +61,7 @@ func (r *Recorder) Struck(s Strike) {
 		if s.byHand() && !another { // one command injects one fault
 			asked := r.run.Request
 			asked.Fault = s.Fault
-			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " struck " + s.Strategy + " at a moment chosen by hand"
+			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " was injected into " + s.Strategy + " by hand"
 		}
 	})
 }

@@ -234,13 +234,13 @@ func (k *Keeper) StrikeNow(name string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stop == nil {
-		return fmt.Errorf("%w: send a crowd, or one that it is to strike", ErrIdle)
+		return fmt.Errorf("%w: send a crowd first, or a crowd with a fault", ErrIdle)
 	}
 	select {
 	case k.strike <- name:
 		return nil
 	default:
-		return fmt.Errorf("%w; a fault is about to strike it already", ErrBusy)
+		return fmt.Errorf("%w; a fault is already about to be injected", ErrBusy)
 	}
 }
 

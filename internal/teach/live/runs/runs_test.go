@@ -144,7 +144,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 	status, page := srv.do(http.MethodGet, "/live/runs/"+run.ID+".html", "", "")
-	for _, want := range []string{"shop rush --buyers 7", "crash struck any", "it &lt;ended&gt;", "<svg", "style-src 'sha256-"} {
+	for _, want := range []string{"shop rush --buyers 7", "crash took effect on any", "it &lt;ended&gt;", "<svg", "style-src 'sha256-"} {
 		if status != http.StatusOK || !strings.Contains(page, want) {
 			t.Errorf("the page has no %q: %d", want, status)
 		}
@@ -229,7 +229,7 @@ func TestByHand(t *testing.T) {
 	to.Struck(Strike{Fault: "crash", Strategy: "any", Missed: "nobody held", ByHand: true})
 	to.Struck(Strike{Fault: "crash", Strategy: "any", Proof: "it ended", ByHand: true})
 	s.goOn <- nil
-	if run := srv.ended(); run.Command != "shop rush --buyers 7 --strike crash # crash struck any at a moment chosen by hand" {
+	if run := srv.ended(); run.Command != "shop rush --buyers 7 --strike crash # crash was injected into any by hand" {
 		t.Errorf("%q", run.Command)
 	}
 }

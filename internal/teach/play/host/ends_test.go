@@ -36,7 +36,7 @@ func TestEnds(t *testing.T) {
 		}
 		clock.strike(t, Idle)
 		await(t, events, "event: ended")
-		await(t, events, `data: {"why":"nobody has moved for 10 minutes`)
+		await(t, events, `data: {"why":"no move for 10 minutes`)
 		awaitGone(t, pid)
 	})
 	t.Run("page gone", func(t *testing.T) {

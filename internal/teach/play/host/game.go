@@ -171,7 +171,7 @@ func (g *game) rest() {
 	g.idle()
 	g.idle = g.host.after(idle, func() {
 		if g.rests(false) {
-			g.end(fmt.Sprintf("nobody has moved for %.0f minutes: the game has ended; begin another one", idle.Minutes()))
+			g.end(fmt.Sprintf("no move for %.0f minutes: the game has ended; start another one", idle.Minutes()))
 		}
 	})
 	g.alone()

@@ -80,9 +80,9 @@ func (l Level) WonByProof(p play.Proof) bool { return l.Unbreakable && p.Holds }
 func (l Level) Wanted() string {
 	switch {
 	case l.Open:
-		return "break it, or claim that nobody can"
+		return "break it, or claim that it cannot be broken"
 	case l.Unbreakable:
-		return "claim that nobody can break it"
+		return "claim that it cannot be broken"
 	case l.Goal == verdict.Unlocked:
 		return "a buyer deletes the lock of another"
 	}

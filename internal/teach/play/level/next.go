@@ -58,7 +58,7 @@ func (a Advice) String() string {
 	case a.Token != "":
 		return "next: " + a.Token + ", " + a.Text
 	case a.Claim:
-		return "no order from here breaks it: claim that nobody can"
+		return "no schedule from here breaks it: claim that it cannot be broken"
 	case a.Over:
 		return "the buyers are done: take a step back, or begin again"
 	case a.Lost:

@@ -47,7 +47,7 @@ func vocabulary() []word {
 		{"undo", "u", "take the last step back", false},
 		{"restart", "r", "begin again", false},
 		{"hint", "h", "a hint; each one says more", false},
-		{"prove", "p", "claim that nobody can break this: the explorer runs every order", false},
+		{"prove", "p", "claim that it cannot be broken: the explorer runs every schedule", false},
 		{"show", "s", "show the board again", true},
 		{"help", "?", "this list", false},
 		{"quit", "q", "end the game", false},
@@ -187,13 +187,13 @@ func (s *Session) prove(ctx context.Context) (string, error) {
 func claimed(p play.Proof) string {
 	switch {
 	case p.Holds:
-		return "You are right, nobody can: " + p.Extent + ", none breaks."
+		return "You are right, it cannot be broken: " + p.Extent + ", none breaks."
 	case p.Violations > 0:
 		return fmt.Sprintf("It can be broken: of the orders, %s, %d break.", p.Extent, p.Violations)
 	case p.Stopped:
 		return "Stopped: " + p.Extent + "."
 	case p.Empty:
-		return "That proves nothing: there is nothing that the events could strike."
+		return "That proves nothing: the events have no effect here."
 	}
 	return "None was found that breaks, and that is no proof: " + p.Extent + "."
 }

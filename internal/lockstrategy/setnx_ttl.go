@@ -46,10 +46,11 @@ func setnxTTLEntry() Entry {
 		Needs: []Need{NeedsRedis},
 		New:   newSetNXTTL,
 		Traits: Traits{
-			Leased:   true,
-			WaitsFor: WaitLock,
-			Lock:     LockPromise{FreesAnothers: true},
-			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
+			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-releases-other", Flags: "--events expire --bound 2"}},
+			Leased:    true,
+			WaitsFor:  WaitLock,
+			Lock:      LockPromise{FreesAnothers: true},
+			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
 		},
 	}.holdsExcept(leaseBreaks())
 }

@@ -33,7 +33,7 @@ func TestForeignUnlock(t *testing.T) {
 	})
 }
 
-// TestRedlockForgets: the shortest witness (docs/witnesses/redlock.md) breaks redlock on both
+// TestRedlockForgets: the shortest witness (docs/reference/witnesses/redlock.md) breaks redlock on both
 // databases. It is Kleppmann's case: buyer 1 loses a split vote and comes back after node b has
 // forgotten buyer 2's key. Then both buyers have a majority.
 func TestRedlockForgets(t *testing.T) {

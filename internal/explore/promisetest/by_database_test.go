@@ -24,17 +24,17 @@ import (
 
 //go:generate go test -run TestByDatabase -timeout 60m -update-witnesses .
 
-var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/witnesses/by-database")
+var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/reference/witnesses/by-database")
 
 const (
-	witnesses  = "../../../docs/witnesses"
+	witnesses  = "../../../docs/reference/witnesses"
 	byDatabase = witnesses + "/by-database"
 
 	updateByDatabase = "go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses"
 )
 
 // TestByDatabase covers strategies that break by order alone on one database and hold on another.
-// docs/witnesses/by-database shows the same schedule on each database, and each run ends as
+// docs/reference/witnesses/by-database shows the same schedule on each database, and each run ends as
 // promised.
 //
 //	go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
@@ -136,11 +136,11 @@ func atLevel(t *testing.T, e *engine.Engine, name string) *engine.Engine {
 	return opened
 }
 
-// replayLine finds the schedule in a file of docs/witnesses.
+// replayLine finds the schedule in a file of docs/reference/witnesses.
 var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 
-// sideBySide returns the page of a strategy: the databases on which the schedule of its witness
-// breaks, next to those on which it does not.
+// sideBySide returns the page of a strategy: the steps that all databases share, and how each
+// continues.
 func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(witnesses, entry.Name+".md"))
@@ -149,13 +149,13 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	}
 	line := replayLine.FindSubmatch(text)
 	if line == nil {
-		t.Fatalf("docs/witnesses/%s.md has no replay line", entry.Name)
+		t.Fatalf("docs/reference/witnesses/%s.md has no replay line", entry.Name)
 	}
 	broken, err := explore.ParseSchedule(string(line[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var breaks, holds []played
+	var all []played
 	for _, l := range on {
 		want, explored := entry.Explored(promise.Explore, l.level.Name)
 		if !explored || want == "" {
@@ -165,20 +165,45 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 		if p.Verdict != want {
 			t.Errorf("on %s: %s (%s), promised is %s", l.level.Title, p.Verdict, p.Schedule, want)
 		}
-		if p.Broken() {
-			breaks = append(breaks, p)
-		} else {
-			holds = append(holds, p)
-		}
+		all = append(all, p)
 	}
+	same := sharedSteps(all)
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- written by %s -->\n# %s, by database\n\n", updateByDatabase, entry.Name)
-	b.WriteString("The same two buyers take the same turns on each database, as far as the order that breaks the strategy goes.\n" +
-		"Where that order does not break it, the last buyer goes on to the end.\n")
-	for _, p := range holds {
-		writeBeside(&b, entry.Name, append(breaks[:len(breaks):len(breaks)], p))
+	fmt.Fprintf(&b, "<!-- written by %s -->\n# Witness: %s, by database\n\n", updateByDatabase, entry.Name)
+	fmt.Fprintf(&b, "This page shows why `%s` oversells on one database and not on another, for readers who choose a database.\n\n", entry.Name)
+	fmt.Fprintf(&b, "Two buyers want the last unit. On every database they take these %d steps in the same order:\n\n", same)
+	for i, s := range all[0].Steps[:same] {
+		fmt.Fprintf(&b, "%d. Buyer %d: `%s`\n", i+1, s.Buyer, sent(s))
+	}
+	fmt.Fprintf(&b, "\nFrom step %d on, the database decides:\n\n| database | buyer %d continues | answers | verdict |\n|---|---|---|---|\n", same+1, all[0].Steps[same].Buyer)
+	for _, p := range all {
+		var rest []string
+		for _, s := range p.Steps[same:] {
+			rest = append(rest, strings.ReplaceAll(s.Line(), "|", `\|`))
+		}
+		word := string(p.Verdict)
+		if p.Broken() {
+			word = "**" + word + "**"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.level.Title, strings.Join(rest, "; "), p.Answers(), word)
+	}
+	b.WriteString("\nReplay each schedule:\n\n")
+	for _, p := range all {
+		fmt.Fprintf(&b, "    ./%s\n", explore.Replay(entry.Name, p.flags(), p.Witness))
 	}
 	return b.String()
+}
+
+// sharedSteps returns how many steps all schedules begin with: the same commands, none rejected.
+func sharedSteps(all []played) int {
+	for i, s := range all[0].Steps {
+		for _, p := range all {
+			if i >= len(p.Steps) || p.Steps[i].Buyer != s.Buyer || sent(p.Steps[i]) != sent(s) || strings.Contains(p.Steps[i].Result, "error") {
+				return i
+			}
+		}
+	}
+	return len(all[0].Steps)
 }
 
 // played is a run of a schedule on a database.
@@ -217,34 +242,8 @@ func play(t *testing.T, entry lockstrategy.Entry, on *onLevel, s explore.Schedul
 	return played{}
 }
 
-// writeBeside writes a table with a column for each database.
-func writeBeside(b *strings.Builder, strategy string, all []played) {
-	last := all[len(all)-1]
-	fmt.Fprintf(b, "\n## %s\n\n| step |", last.level.Title)
-	steps := 0
-	for _, p := range all {
-		fmt.Fprintf(b, " %s: **%s** |", p.level.Title, p.Verdict)
-		steps = max(steps, len(p.Steps))
-	}
-	b.WriteString("\n|---:|" + strings.Repeat("---|", len(all)) + "\n")
-	for i := range steps {
-		fmt.Fprintf(b, "| %d |", i+1)
-		for _, p := range all {
-			b.WriteString(" ")
-			if i < len(p.Steps) {
-				s := p.Steps[i]
-				fmt.Fprintf(b, "buyer %d: %s ", s.Buyer, strings.ReplaceAll(s.Line(), "|", `\|`))
-			}
-			b.WriteString("|")
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("| |")
-	for _, p := range all {
-		fmt.Fprintf(b, " %s |", p.Answers())
-	}
-	b.WriteString("\n\n")
-	for _, p := range all {
-		fmt.Fprintf(b, "    %s\n", explore.Replay(strategy, p.flags(), p.Witness))
-	}
+// sent returns the command of a step, shortened and without its result.
+func sent(s explore.Step) string {
+	command, _, _ := strings.Cut(s.Line(), " -> ")
+	return command
 }

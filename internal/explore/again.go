@@ -9,20 +9,20 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Comparison is what a saved order comes to now: StillBreaks, NoLongerBreaks, or Other.
+// A Comparison is the current result of a saved schedule: StillBreaks, NoLongerBreaks, or Other.
 type Comparison struct {
 	Saved   *Saved
-	Witness *Witness  // of the order now; nil with Other
-	Other   *OtherWay // the program has not gone the saved way; nil: it has
+	Witness *Witness  // of the current run; nil with Other
+	Other   *OtherWay // the program has left the saved course; nil: it has not
 }
 
-// StillBreaks: the same order breaks, in the same way or in another.
+// StillBreaks: the same schedule breaks, in the same way or in another.
 func (c Comparison) StillBreaks() bool { return c.Other == nil && c.Witness.Broken() }
 
-// NoLongerBreaks: the same order is run as before, and nothing breaks.
+// NoLongerBreaks: the same schedule runs as before, and nothing breaks.
 func (c Comparison) NoLongerBreaks() bool { return c.Other == nil && !c.Witness.Broken() }
 
-// String is a sentence without its full stop.
+// String returns a sentence without its full stop.
 func (c Comparison) String() string {
 	switch {
 	case c.Other != nil:
@@ -35,10 +35,10 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("still breaks: %s: %s", c.Witness.Verdict, c.Witness.Why)
 }
 
-// Again runs a saved order and says what it comes to now. Of each step the choice of the same
-// buyer with the same name is taken, wherever it stands. A void run is tried again, 5 times at
-// most; then the error is schedule.Void. One with concurrent pairs is run until the server
-// takes a course that fits.
+// Again runs a saved schedule and compares it with the saved result. For each step it takes the choice
+// of the same buyer with the same name, at any position. It repeats a void run, 5 times at most; then
+// the error is schedule.Void. It repeats a run with concurrent pairs until the server takes a course
+// that fits.
 func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	if err := x.config.Fits(s); err != nil {
 		return Comparison{}, err
@@ -64,7 +64,8 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	}
 }
 
-// Fits says why a saved order cannot be run by an explorer of this configuration, in one line.
+// Fits returns why an explorer of this configuration cannot run a saved schedule, in one line; nil if
+// it can.
 func (c Config) Fits(s *Saved) error {
 	if s.Program != c.Program || s.Buyers != c.Buyers || s.Shared != c.Shared {
 		return fmt.Errorf("the saved order is of %s, not of %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
@@ -85,13 +86,13 @@ func describe(program string, buyers int, shared bool) string {
 	return text
 }
 
-// compare runs a saved order once.
+// compare runs a saved schedule once.
 func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	var made []witness.Choice
 	var tokens []string
 	var other *OtherWay
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
-		var step witness.Choice // over
+		var step witness.Choice // the saved steps are over
 		if p.Depth < len(s.Steps) {
 			step = s.Steps[p.Depth]
 		}
@@ -113,7 +114,7 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 		return Comparison{Saved: s, Other: other}, nil
 	case e.Cut:
 		return Comparison{}, fmt.Errorf("%w: it goes round in circles", schedule.ErrDivergence)
-	case len(made) < len(s.Steps): // the runner has not asked at the end
+	case len(made) < len(s.Steps): // the run ended before the last saved step
 		return Comparison{Saved: s, Other: elsewhere(len(made), nil, s.Steps[len(made)])}, nil
 	}
 	w := x.witness(tokens, e)

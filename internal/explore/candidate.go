@@ -17,10 +17,10 @@ import (
 type candidate struct {
 	schedule.Ended
 	cost     [3]int
-	doubtful bool // of a program: the run before or after it was void
+	doubtful bool // for a program: the run before or after it was void
 }
 
-// compare returns a negative number if c is the better one.
+// compare returns a negative number if c is better.
 func (c *candidate) compare(other *candidate) int {
 	return cmp.Or(c.mildness()-other.mildness(), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
@@ -57,9 +57,8 @@ func newCandidate(e schedule.Ended) *candidate {
 	return &candidate{Ended: e, cost: cost}
 }
 
-// witness runs the schedule once more and writes its steps down. Where a concurrent
-// pair is in it the steps are those that were seen, and what the further runs are
-// for is to say how often it goes that way.
+// witness runs the schedule once more and writes its steps down. If it contains a concurrent pair, the
+// steps are those that were seen, and further runs count how often it ends that way.
 func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) {
 	if c == nil {
 		return nil, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// DatabaseWait is how long a statement of an explored buyer waits for a row lock: longer
-// than the search lets a buyer stay blocked.
+// DatabaseWait is how long a statement of an explored buyer waits for a row lock: longer than the
+// search lets a buyer stay blocked.
 const DatabaseWait = time.Minute
 
 // Bounds of Config.
@@ -28,54 +28,55 @@ const (
 
 // Config says what is explored.
 type Config struct {
-	Engine    *engine.Engine // of this exploration alone
+	Engine    *engine.Engine // used only by this exploration
 	Strategy  lockstrategy.Entry
 	Buyers    int    // MinBuyers to MaxBuyers
 	Stock     int64  // units on sale
-	Units     Units  // how many units the buyers ask for, each 1 to MaxBuyers
-	Parts     int64  // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
-	Product   string // its records are cleared, again and again
+	Units     Units  // units that the buyers ask for, each 1 to MaxBuyers
+	Parts     int64  // rows among which the stock is divided evenly when a schedule begins; 0: the product's own row has it
+	Product   string // its records are cleared before each schedule
 	Events    []Event
-	MaxEvents int           // of them in one schedule, at most; 0: each may happen
-	Bound     int           // preemptions in one schedule, at most; negative: no bound
-	Full      bool          // each schedule is run, to its end; else those that come to one state are gone on with once
-	Symmetry  bool          // of buyers who have not begun the first begins: which of them it is makes no difference but in name
+	MaxEvents int           // maximum number of events per schedule; 0: each may happen
+	Bound     int           // maximum number of preemptions per schedule; negative: unlimited
+	Full      bool          // run every schedule to its end; otherwise, equal states are continued once
+	Symmetry  bool          // only the first of the buyers that have not begun may begin, since they differ only in name
 	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
 	Shared    bool          // all buyers in one process
 	OneKey    bool          // all orders have one Idempotency-Key
 	Before    own.Front     // the part of the shop in front of the strategy; "": none
-	Budget    time.Duration // for the search; 0: no bound
-	Schedules int           // in the search, at most: a budget that is the same on every machine; 0: no bound
-	First     bool          // end at the first violation; it need not be the shortest
+	Budget    time.Duration // time for the search; 0: unlimited
+	Schedules int           // maximum number of runs, a budget that is the same on every machine; 0: unlimited
+	First     bool          // end at the first violation, which need not be the shortest
 
-	// Of a program that is not ours, see NewOn. Program is its name; "": a strategy of ours.
-	// Engine, Strategy, Stock, Units and Product say nothing then.
+	// For a program under test, see NewOn. Program is its name; "" means a strategy of the catalogue.
+	// With a Program, Engine, Strategy, Stock, Units and Product have no meaning.
 	Program string
-	Servers string // that it uses, for people: "MariaDB 10.11.6, Redis 7.0"
-	Again   string // the command that explores it: "shop explore --app oversell.yaml"; for Report.Replay
-	// Reduce: of orders that differ in commands that commute one is run (sleep sets). It is
-	// for programs, and where every order counts it does nothing: with Full, Overlap, Shared,
-	// Symmetry, a Bound, or MaxEvents.
+	Servers string // its servers, for people: "MariaDB 10.11.6, Redis 7.0"
+	Again   string // the command that explores it, for Report.Replay: "shop explore --app oversell.yaml"
+	// Reduce runs one of the schedules that differ only in commuting commands (sleep sets). It is for
+	// programs. It does nothing where every schedule counts: with Full, Overlap, Shared, Symmetry, a
+	// Bound, or MaxEvents.
 	Reduce bool
-	// Tries is how often in a row a buyer may send the same commands and get the same answers
-	// while another could go on. Once more is left out: there would be as many orders as
-	// there are tries.
+	// Tries is how often in a row a buyer may send the same commands and get the same answers while
+	// another buyer could continue. One more is left out, since each number of retries would be a
+	// schedule.
 	Tries int
-	// Atomic: the owner vouches that nothing is written within a statement, see Report.Divided.
+	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
 	Atomic bool
-	// ShortPauses: the owner vouches for the pauses that are too short to explore, see Report.Pauses.
+	// ShortPauses reports that the owner vouches for pauses that are too short to explore, see
+	// Report.Pauses.
 	ShortPauses bool
 
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)
 }
 
-// reduced: see Reduce.
+// reduced reports whether Reduce has an effect.
 func (c Config) reduced() bool {
 	return c.Reduce && c.Program != "" && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
 
-// name is that of the strategy, or of the program.
+// name returns the name of the strategy or program.
 func (c Config) name() string {
 	if c.Program != "" {
 		return c.Program
@@ -83,14 +84,13 @@ func (c Config) name() string {
 	return c.Strategy.Name
 }
 
-// nodesAlike: of a lock's nodes to which nobody has sent anything the first is asked
-// first: which of them it is makes no difference but in name.
+// nodesAlike reports whether only the first of a lock's unasked nodes may be asked first, since they
+// differ only in name.
 func (c Config) nodesAlike() bool {
 	return c.Program == "" && !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
 
-// Check says what is wrong with the configuration, in one line, before there is
-// an engine.
+// Check returns what is wrong with the configuration, in one line, before an engine is opened.
 func (c Config) Check() error {
 	switch {
 	case c.Buyers < MinBuyers || c.Buyers > MaxBuyers:
@@ -134,7 +134,7 @@ func (c Config) checkEvents() error {
 	return nil
 }
 
-// Ungated says why a strategy's commands cannot be held; "" when they can.
+// Ungated returns why a strategy's commands cannot be held; "" if they can.
 func Ungated(e lockstrategy.Entry) string {
 	for _, need := range e.Needs {
 		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
@@ -144,11 +144,11 @@ func Ungated(e lockstrategy.Entry) string {
 	return ""
 }
 
-// UngatedRedis says why nothing is explored on a Redis of that topology; "" where it is.
+// UngatedRedis returns why a Redis of that topology is not explored; "" if it is.
 //
-// A step is one command at one server. On a cluster one call may be several, at several
-// servers (MOVED, ASK), and the state that each schedule begins from is that of a single
-// server: its keys and its clock.
+// A step is one command at one server. On a cluster, one call may be several commands at several
+// servers (MOVED, ASK). The state at the start of each schedule consists of the keys and the clock of a
+// single server.
 func UngatedRedis(kind string) string {
 	if kind == "" || kind == topology.Single {
 		return ""
@@ -156,7 +156,7 @@ func UngatedRedis(kind string) string {
 	return "the explorer stops each command before one Redis server and restores the keys of one; on a Redis of several (" + kind + ") a call may be several commands at several servers"
 }
 
-// check is Check, and whether the engine has what the strategy needs.
+// check is Check, and also checks whether the engine has what the strategy needs.
 func (c Config) check() error {
 	if err := c.Check(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c Config) leastUnits() int64 {
 	return slices.Min(c.Units)
 }
 
-// spec is what the schedules are of.
+// spec returns what the schedules have in common.
 func (c Config) spec() own.Spec {
 	return own.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Product: c.Product,

@@ -10,24 +10,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// What callers see of the rooms below.
+// The parts of the packages below that callers use.
 type (
 	// An Event is something that happens to the buyers, as a step of the schedule.
 	// Each happens at most once in a schedule.
 	Event = schedule.Event
 	// A Front is a part of the shop in front of the strategy, see own.Front.
 	Front = own.Front
-	// A Schedule is what a replay line says.
+	// A Schedule is the content of a replay string.
 	Schedule = schedule.Schedule
 	// Units are the numbers of units that the buyers ask for, in turn.
 	Units = schedule.Units
-	// A Witness is a schedule that ends badly, or with Replay any schedule.
+	// A Witness is a schedule that breaks or, from Replay, any schedule.
 	Witness = witness.Witness
 	// A Step is one line of a witness.
 	Step = witness.Step
-	// An Outcome is what one buyer was answered.
+	// An Outcome is the answer to one buyer.
 	Outcome = witness.Outcome
-	// A Finding is what a query has found that should find nothing.
+	// A Finding is a rule of `never` that returned rows.
 	Finding = witness.Finding
 )
 
@@ -42,11 +42,10 @@ const (
 	Disconnect = schedule.Disconnect
 )
 
-// ErrHarness: the exploration itself went wrong, and its result means nothing.
+// ErrHarness reports that the exploration itself failed, so its result means nothing.
 var ErrHarness = schedule.ErrHarness
 
-// An Explorer searches among the schedules of one strategy, or program. It is for one
-// goroutine.
+// An Explorer searches the schedules of one strategy or program. It serves one goroutine.
 type Explorer struct {
 	config Config
 	runner schedule.Runner
@@ -65,9 +64,9 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	return &Explorer{c, runner, runner.Close}, nil
 }
 
-// NewOn is an explorer over any runner, of a program that is not ours: Config.Program names
-// it, and Engine and Strategy are not looked at. Each run of r begins at the same state, and
-// has the buyers, the events and the rest of c. close ends r, with Close; nil: nothing does.
+// NewOn returns an explorer of a program under test, over any runner. Config.Program names the program;
+// Engine and Strategy are ignored. Each run of r begins at the same state and uses the buyers, the
+// events and the rest of c. Close calls close, which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
 		return nil, fmt.Errorf("%q is no name of a program; give up to 64 of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
@@ -81,11 +80,11 @@ func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	return &Explorer{c, r, close}, nil
 }
 
-// Close closes the buyers' Redis clients, whose pools close with the engine; of a program it
-// is what NewOn was given.
+// Close closes the buyers' Redis clients, whose pools close with the engine. For a program it calls the
+// function that NewOn was given.
 func (x *Explorer) Close() error { return x.close() }
 
-// ParseSchedule reads a replay line. The error is one line.
+// ParseSchedule reads a replay string. The error is one line.
 func ParseSchedule(line string) (Schedule, error) { return schedule.Parse(line) }
 
 // EventNames lists the events for people.

@@ -6,21 +6,20 @@ import "github.com/oversell/oversell/internal/explore/schedule"
 type branch struct {
 	at     *node
 	choice *schedule.Choice
-	tries  int // in which the server took another course, see pair.go
-	voids  int // runs of it that were void, see void.go
+	tries  int // runs in which the server took another course, see pair.go
+	voids  int // runs that were void, see void.go
 
-	after *node // of a move in a pause: the node where the same move follows the pause, see pause.go
+	after *node // for a move in a pause: the node where the same move follows the pause, see pause.go
 	seen  bool  // the pause came in at least one run
 }
 
-// frontier is what is to be explored, by what it costs. What costs least goes
-// first, so all schedules of one preemption come before any of two (Musuvathi
-// and Qadeer, PLDI 2007); of the same cost the youngest goes first, which is
-// depth first.
+// frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with
+// one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals the youngest
+// goes first, which is depth first.
 type frontier struct {
-	limit  int // no branch costs more; negative: no limit
+	limit  int // maximum cost of a branch; negative: no limit
 	byCost [][]branch
-	cut    bool // one did
+	cut    bool // a branch exceeded the limit
 }
 
 func (f *frontier) push(cost int, b branch) {
@@ -34,7 +33,7 @@ func (f *frontier) push(cost int, b branch) {
 	f.byCost[cost] = append(f.byCost[cost], b)
 }
 
-// pop returns the next branch and what it costs; false when there is none.
+// pop returns the next branch and its cost, or false if there is none.
 func (f *frontier) pop() (b branch, cost int, ok bool) {
 	for cost, branches := range f.byCost {
 		if n := len(branches); n > 0 {
@@ -46,15 +45,15 @@ func (f *frontier) pop() (b branch, cost int, ok bool) {
 	return b, 0, false
 }
 
-// A tree is every schedule on its own: where each is run to its end, and where a server
-// decides what comes of a step.
+// A tree explores every schedule on its own. It is used if each schedule is run to its end, or if a
+// server decides the result of a step.
 type tree struct {
 	*search
 	frontier frontier
 	begun    bool
 }
 
-// next is the branch that costs least.
+// next returns the cheapest branch.
 func (t *tree) next() (cost int, _ trip, more bool) {
 	var b branch
 	if more = !t.begun; more {
@@ -65,10 +64,10 @@ func (t *tree) next() (cost int, _ trip, more bool) {
 	return cost, &walk{tree: t, branch: b, cost: cost, path: b.at.path()}, true
 }
 
-// whole is plan.whole.
+// whole implements plan.
 func (t *tree) whole() bool { return !t.frontier.cut }
 
-// done is trip.done. What the run has found out counts from now on.
+// done implements trip. From now on the findings of the run count.
 func (w *walk) done(schedule.Ended) {
 	for _, n := range w.kids {
 		n.parent.kids = append(n.parent.kids, n)

@@ -7,39 +7,39 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A graph merges the schedules that come to one state: what follows there is explored
-// once. Each run goes by ways that are known to a choice that was not made yet, and on
-// from there, also through states that are known, as long as something new can come.
+// A graph merges the schedules that reach one state: their continuations are explored once. Each run
+// follows known edges to an unexplored choice. From there it continues, also through known states, as
+// long as it can find something new.
 //
-// What needs the fewest preemptions goes first, as in a tree.
+// The continuation with the fewest preemptions goes first, as in a tree.
 type graph struct {
 	*search
 	states map[schedule.State]*node
 	root   *node
 	before int            // the buyer of the step before the root; 0: none
-	level  int            // preemptions of the runs now
-	closed map[place]bool // nothing new can be had from there
+	level  int            // number of preemptions of the current runs
+	closed map[place]bool // places from which nothing new can be found
 }
 
 func newGraph(s *search) *graph {
 	return &graph{search: s, states: map[schedule.State]*node{}, closed: map[place]bool{}}
 }
 
-// A place is a node on the ways that come to it after a step of the buyer last, with so
-// many preemptions left; negative: any number.
+// A place is a node, reached by a step of the buyer last, with a number of preemptions left; negative
+// means any number.
 type place struct {
 	at         *node
 	last, left int
 }
 
-// anyNumber of preemptions is left.
+// anyNumber means that any number of preemptions is left.
 const anyNumber = -1
 
 // start is the place where all schedules begin.
 func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
-// by is where a choice leads from p; false where it cannot be paid. Its node is nil when
-// it was not made yet.
+// by returns the place to which a choice leads from p. It returns false if the choice costs too much.
+// Its node is nil if the choice was not made yet.
 func (p place) by(c *schedule.Choice) (to place, payable bool) {
 	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
 	if p.left >= 0 {
@@ -48,7 +48,7 @@ func (p place) by(c *schedule.Choice) (to place, payable bool) {
 	return to, p.left < 0 || to.left >= 0
 }
 
-// follow calls f with where each choice leads that was made and can be paid.
+// follow calls f with each place to which an affordable choice has led.
 func (p place) follow(f func(c *schedule.Choice, to place)) {
 	for _, c := range p.at.choices {
 		if to, payable := p.by(c); payable && to.at != nil {
@@ -57,7 +57,7 @@ func (p place) follow(f func(c *schedule.Choice, to place)) {
 	}
 }
 
-// next is plan.next.
+// next implements plan.
 func (g *graph) next() (cost int, _ trip, more bool) {
 	if g.root == nil {
 		return 0, &way{graph: g, last: g.before}, true
@@ -73,11 +73,11 @@ func (g *graph) next() (cost int, _ trip, more bool) {
 	return 0, nil, false
 }
 
-// whole is plan.whole.
+// whole implements plan.
 func (g *graph) whole() bool { return g.open(g.start(anyNumber)) == nil }
 
-// open is a choice at p that was not made yet, or that leads to one; nil: there is
-// none, nor will there be.
+// open returns a choice at p that was not made yet, or that leads to one. It returns nil if there is
+// none.
 func (g *graph) open(p place) *schedule.Choice {
 	if g.closed[p] {
 		return nil
@@ -97,9 +97,9 @@ func (g *graph) open(p place) *schedule.Choice {
 	return nil
 }
 
-// infer finds out where c leads from n without a run: where what led to n and c are
-// independent, and c has been made before it, the same follows in the other order. It is
-// for buyers of several processes: one process may tell who was answered first.
+// infer finds without a run where c leads from n. If c is independent of the step that led to n, and
+// was made before that step, both orders lead to the same state. It applies only to buyers of different
+// processes, since one process may tell which buyer was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {
 		first, quiet := step.at.quietly(c)
@@ -117,8 +117,8 @@ func (n *node) infer(c *schedule.Choice) bool {
 	return false
 }
 
-// quietly is where a choice leads that was made, and brings nobody a message: who hears
-// one while he does something else hears it in an order.
+// quietly returns where a choice leads that was made and that delivers no message. A buyer that hears a
+// message while it does something else hears it in some order.
 func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	i := slices.Index(n.choices, c)
 	if i < 0 || n.next[i] == nil || n.loud[i] {
@@ -127,22 +127,23 @@ func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	return n.next[i], true
 }
 
-// leads notes where a choice has led.
+// leads records where a choice has led.
 func (n *node) leads(c *schedule.Choice, to *node, loud bool) {
 	i := slices.Index(n.choices, c)
 	n.next[i], n.loud[i] = to, loud
 	to.from = append(to.from, step{n, c})
 }
 
-// A way is one run through the graph.
+// A way is one traversal of the graph: an execution that follows known edges to an unexplored choice
+// and continues from there.
 type way struct {
 	*graph
-	at         *node            // where it was last; nil before the root
-	by         *schedule.Choice // what was chosen there
+	at         *node            // the last node; nil before the root
+	by         *schedule.Choice // the last choice
 	last, left int
 }
 
-// choose is schedule.Chooser.
+// choose implements schedule.Chooser.
 func (w *way) choose(p *schedule.Point) (string, error) {
 	n, err := w.arrive(p)
 	if err != nil {
@@ -164,8 +165,8 @@ func (w *way) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// arrive is the node that the last choice has led to: the one it led to before, or that
-// of the state.
+// arrive returns the node to which the last choice has led: the known one, or the one with the same
+// state.
 func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 	choices := w.options(p)
 	n = w.root
@@ -190,7 +191,7 @@ func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 	return n, err
 }
 
-// repeats returns the error that the choices are others now.
+// repeats returns the error for choices that have changed.
 func (n *node) repeats(now []*schedule.Choice, what string, p *schedule.Point) error {
 	if slices.Equal(n.choices, now) {
 		return nil
@@ -198,7 +199,7 @@ func (n *node) repeats(now []*schedule.Choice, what string, p *schedule.Point) e
 	return fmt.Errorf("%w: %s: %s, and before %s; %s", ErrHarness, what, list(now), list(n.choices), p.Where())
 }
 
-// link notes where the last choice has led.
+// link records where the last choice has led.
 func (w *way) link(n *node, loud bool) {
 	if w.at == nil {
 		w.root = n
@@ -207,10 +208,10 @@ func (w *way) link(n *node, loud bool) {
 	w.at.leads(w.by, n, loud)
 }
 
-// done is trip.done.
+// done implements trip.
 func (w *way) done(e schedule.Ended) {
 	switch {
-	case e.Cut: // so that it does not go there again
+	case e.Cut: // so that no other run goes there
 		w.link(&node{}, true)
 	case !e.Pruned:
 		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign, Early: e.Early}

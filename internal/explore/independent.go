@@ -2,8 +2,8 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// independent: the two steps may change places, and no server, nor any buyer, can
-// tell: the state is the same.
+// independent reports whether two steps can change places without any server or buyer noticing, so that
+// the state is the same.
 func independent(a, b *schedule.Choice) bool {
 	switch {
 	case a.Global || b.Global, a.Buyer == b.Buyer && a.Buyer != 0:

@@ -8,34 +8,34 @@ import (
 
 // node is one point of a schedule.
 type node struct {
-	choices []*schedule.Choice // that there are, the buyers in order
+	choices []*schedule.Choice // all choices, sorted by buyer
 
 	// In a tree.
 	parent *node
-	by     *schedule.Choice   // what led here; nil at the root
-	seen   string             // what a concurrent pair came to
-	kids   []*node            // below a concurrent pair: the ways that it went on
-	last   int                // buyer of the step before
-	cost   int                // so far
+	by     *schedule.Choice   // the choice that led here; nil at the root
+	seen   string             // result of a concurrent pair
+	kids   []*node            // below a concurrent pair: the courses that were seen
+	last   int                // buyer of the previous step
+	cost   int                // cost so far
 	sleep  []*schedule.Choice // with Config.Reduce, see sleep.go
 	mixed  bool               // schedule.Point.Mixed
 	paused bool               // a buyer paused in the step that led here, see pause.go
 	plain  map[string]string  // if paused: schedule.Point.Standing after each choice, by its token
 
 	// In a graph.
-	next  []*node         // where each choice leads; nil where nobody knows
-	loud  []bool          // by the choice: it brings somebody a message
-	from  []step          // what leads here
+	next  []*node         // the node to which each choice leads; nil if not known
+	loud  []bool          // by choice: it delivers a message
+	from  []step          // the steps that lead here
 	ended *schedule.Ended // at the end of a schedule
 }
 
-// A step is one that was made.
+// A step is a choice that was made at a node.
 type step struct {
 	at *node
 	by *schedule.Choice
 }
 
-// below is the node that by leads to from n, which is nil at the root.
+// below returns the node to which by leads from n, which is nil at the root.
 func below(n *node, by *schedule.Choice) *node {
 	kid := &node{parent: n, by: by}
 	if n != nil {
@@ -44,7 +44,7 @@ func below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// after is the buyer of the last step, when c follows one of last.
+// after returns the buyer of the last step, after c follows a step of last.
 func after(last int, c *schedule.Choice) int {
 	if c.Moves() {
 		return c.Buyer
@@ -52,7 +52,7 @@ func after(last int, c *schedule.Choice) int {
 	return last
 }
 
-// path are the nodes from the root to n.
+// path returns the nodes from the root to n.
 func (n *node) path() (path []*node) {
 	for ; n != nil; n = n.parent {
 		path = append(path, n)
@@ -61,10 +61,9 @@ func (n *node) path() (path []*node) {
 	return path
 }
 
-// price is what a choice takes from the bound after a step of the buyer last: 1 for a
-// preemption, where that buyer could have gone on; 1 for a buyer's command that
-// overtakes another of its own, at a Redlock node that comes first; 1 for a
-// concurrent pair.
+// price is the cost of a choice after a step of the buyer last: 1 for a preemption, when that buyer
+// could have continued; 1 for a command that overtakes the same buyer's command at an earlier Redlock
+// node; 1 for a concurrent pair.
 func (n *node) price(last int, c *schedule.Choice) int {
 	switch {
 	case c.Pair:
@@ -86,8 +85,8 @@ func (n *node) price(last int, c *schedule.Choice) int {
 	return preempts + overtakes
 }
 
-// inOrder are the choices as they are tried: those of the buyer of the step before go
-// first, so that a schedule goes on with it where it can.
+// inOrder returns the choices in the order of exploration: those of the previous step's buyer first, so
+// that a schedule stays with that buyer if it can.
 func (n *node) inOrder(last int) []*schedule.Choice {
 	first, others := make([]*schedule.Choice, 0, len(n.choices)), []*schedule.Choice(nil)
 	for _, c := range n.choices {
@@ -100,7 +99,7 @@ func (n *node) inOrder(last int) []*schedule.Choice {
 	return append(first, others...)
 }
 
-// same: the two cannot be distinguished.
+// same reports whether two choices cannot be distinguished.
 func (n *node) same(other *node) bool {
 	return n.by == other.by && n.seen == other.seen && slices.Equal(n.choices, other.choices)
 }

@@ -2,17 +2,15 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// A concurrent pair lets two commands of two buyers go to one server at once: the
-// second is sent before the first is answered. Which of them the server takes first,
-// whether one waits, and which one it sacrifices in a deadlock, is its own
-// choice. So what came of such a step is part of what a schedule is known by
-// (node.seen), each way that it was seen to go is explored on its own, and no
-// number of schedules is all of them.
+// A concurrent pair sends two commands of two buyers to one server at once: the second is sent before
+// the first is answered. The server decides which it takes first, whether one waits, and which one is
+// the victim of a deadlock. So the observed result is part of the schedule's identity (node.seen). Each
+// observed course is explored separately, and the total number of schedules is unknown.
 //
-// It is no event that one asks for: "1+2" is a choice wherever 1 and 2 are and
-// the two commands do not commute, once in a schedule.
+// A pair is not an event that the user asks for: "1+2" is a choice wherever 1 and 2 are, and the two
+// commands do not commute, once in a schedule.
 
-// pairs are the choices of two commands at once, in both orders.
+// pairs returns the choices of two commands at once, in both orders.
 func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 	for i, a := range choices {
 		for _, b := range choices[i+1:] {
@@ -29,7 +27,7 @@ func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 	return pairs
 }
 
-// again puts a branch back whose path the server did not take this time.
+// again puts a branch back if the server did not take its path this time.
 func (t *tree) again(b branch, cost int) {
 	if b.tries++; b.tries == courses {
 		t.result.Missed++

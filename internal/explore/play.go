@@ -8,18 +8,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// What a person who chooses the steps sees.
+// The types for a person who chooses the steps.
 type (
-	// A Point is where a schedule stands, see schedule.Point.
+	// A Point is the situation of a schedule, see schedule.Point.
 	Point = schedule.Point
-	// A View is a point as people see it.
+	// A View is a point as it is shown to people.
 	View = schedule.View
-	// Ended is how a schedule ended.
+	// Ended describes the end of a schedule.
 	Ended = schedule.Ended
 )
 
-// Play runs one schedule whose steps somebody else chooses: a person, where Search has a plan.
-// choose may take as long as it wants. The witness is nil where it was not run to its end.
+// Play runs one schedule with steps that choose selects, for example a person. choose may take any
+// time. The witness is nil if the schedule was not run to its end.
 func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string, err error)) (Ended, *Witness, error) {
 	e, err := x.runner.Run(ctx, choose, true)
 	if err != nil || e.Pruned || e.Cut {
@@ -28,35 +28,35 @@ func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string
 	return e, x.witness(e.Tokens, e), nil
 }
 
-// With is this explorer with other bounds of its searches: Bound, Budget, Schedules, First and
-// Progress. It has the same connections: one of the two may run at a time, and one is closed.
+// With returns this explorer with other limits: Bound, Budget, Schedules, First and Progress. Both
+// share the same connections, so only one of them may run at a time, and only one is closed.
 func (x *Explorer) With(change func(c *Config)) *Explorer {
 	other := *x
 	change(&other.config)
 	return &other
 }
 
-// Switches is how often a schedule goes on with another buyer than before.
+// Switches returns how often a schedule switches to another buyer.
 func Switches(tokens []string) int {
 	return newCandidate(Ended{Tokens: tokens}).cost[1]
 }
 
 // A Way is the shortest schedule to an end.
 type Way struct {
-	Tokens   []string // its steps; nil: none was found
-	Switches int      // from one buyer to another
+	Tokens   []string // its steps; nil if none was found
+	Switches int      // number of switches between buyers
 	Events   int
-	Complete bool // no other way is shorter, or where there are no Tokens none leads there
-	Explored int  // the schedules that were compared
+	Complete bool // no shorter way exists or, without Tokens, no way at all
+	Explored int  // number of schedules that were compared
 }
 
-// Shortest looks for the shortest schedule that begins with these steps, and whose end is
-// wanted: of those with the fewest steps the one with the fewest switches. What comes before
-// is no part of it. It ends with the budget of the configuration or with ctx, and is not
-// Complete then. It is for strategies of ours, on a database in which states are merged.
+// Shortest finds the shortest schedule that begins with these steps and ends as wanted. Among those
+// with the fewest steps it takes the one with the fewest switches. The result excludes the given steps.
+// The search ends with the budget of the configuration or with ctx, and is then not Complete. It works
+// for strategies of the catalogue, on a database with merged states.
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {
 	config := x.config
-	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // who has not begun is another one than at the root
+	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, symmetry would begin at the wrong buyer
 	s := newSearch(&Explorer{config: config, runner: following{x.runner, after}})
 	if !s.result.Merged {
 		return Way{}, errNotMerged
@@ -78,7 +78,7 @@ func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*En
 	return w, nil
 }
 
-// lastBuyer is who made the last step that was a buyer's; 0: nobody.
+// lastBuyer returns the buyer of the last step that has one, or 0.
 func lastBuyer(tokens []string) int {
 	for _, token := range slices.Backward(tokens) {
 		if token[0] >= '1' && token[0] <= '9' {
@@ -88,17 +88,17 @@ func lastBuyer(tokens []string) int {
 	return 0
 }
 
-// errNotMerged: the way would take every order to be run.
+// errNotMerged reports a search that would have to run every schedule.
 var errNotMerged = errors.New("the shortest way is found where states are merged: on SQLite, and without Full and Overlap")
 
-// following is a runner whose schedules all begin with the same steps: who chooses is asked
-// from there on, and hears nothing of them.
+// following is a runner whose schedules all begin with the same steps. The chooser is asked only after
+// these steps.
 type following struct {
 	schedule.Runner
 	steps []string
 }
 
-// Run is schedule.Runner.Run.
+// Run implements schedule.Runner.
 func (f following) Run(ctx context.Context, choose schedule.Chooser, observe bool) (schedule.Ended, error) {
 	e, err := f.Runner.Run(ctx, func(p *schedule.Point) (string, error) {
 		if p.Depth < len(f.steps) {
@@ -111,5 +111,5 @@ func (f following) Run(ctx context.Context, choose schedule.Chooser, observe boo
 	return e, err
 }
 
-// Report says what a search of this explorer came to.
+// Report returns the report on a search of this explorer.
 func (x *Explorer) Report(r Result) Report { return NewReport(x.config, r) }

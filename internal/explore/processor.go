@@ -6,21 +6,20 @@ import (
 	"runtime/debug"
 )
 
-// gcPercent is GOGC for a search, whose heap is small at first and would be
-// collected every few schedules.
+// gcPercent is GOGC for a search. The heap of a search is small at first, and would be collected every
+// few schedules.
 const gcPercent = 400
 
-// OneProcessor suits this process to a search, in which one goroutine at a time
-// has something to do: the next one is not woken on another processor, and the
-// heap is collected less often, unless GOGC is set.
+// OneProcessor prepares this process for a search, in which one goroutine at a time has work. The next
+// goroutine is then not woken on another processor. The heap is collected less often, unless GOGC is
+// set.
 //
-// bound: the process and the servers that it starts from now on share the one
-// processor (on Linux; elsewhere it changes nothing). One that has gone to sleep
-// then need not be woken for each command: a fifth more schedules a second on
-// MariaDB.
+// With bound, the process and the servers that it starts later share one processor on Linux; elsewhere
+// bound has no effect. A sleeping process need not be woken for each command then, which gives a fifth
+// more schedules per second on MariaDB.
 //
-// It is for the whole process, until undo; the servers stay bound. It is not for
-// Config.Overlap, where a server is to do two things at once.
+// OneProcessor applies to the whole process until undo; the servers stay bound. Do not use it with
+// Config.Overlap, where a server has two commands at once.
 func OneProcessor(bound bool) (undo func()) {
 	processors := runtime.GOMAXPROCS(1)
 	collect := func() {}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind binds the process to the processor that it runs on now. Where the system
-// does not let it, nothing is lost but speed.
+// bind binds the process to its current processor. If the system does not allow that, only speed is
+// lost.
 func bind() (unbind func()) {
 	var before, one unix.CPUSet
 	var now uint32
@@ -22,8 +22,8 @@ func bind() (unbind func()) {
 	return func() { bindThreads(before) }
 }
 
-// bindThreads looks until it finds no thread that it has not seen: one that was
-// not bound yet may have started another meanwhile.
+// bindThreads looks until it finds no unknown thread, since a thread that is not bound yet may start
+// another.
 func bindThreads(to unix.CPUSet) {
 	seen := map[int]bool{}
 	for more := true; more; {
@@ -38,7 +38,7 @@ func bindThreads(to unix.CPUSet) {
 				continue
 			}
 			seen[id], more = true, true
-			_ = unix.SchedSetaffinity(id, &to) // an error: it has ended
+			_ = unix.SchedSetaffinity(id, &to) // an error means that the thread has ended
 		}
 	}
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// mostRanked is the number of violations of a program to keep for replay, the most promising ones.
-// At least leastReplayed of them are replayed, however long that takes.
+// mostRanked is the number of violations of a program to keep for replay, the most promising ones. At
+// least leastReplayed of them are replayed, whatever the time.
 const mostRanked, leastReplayed = 1000, 10
 
-// leastShrinking is spent on shrinking however soon the search has ended.
+// leastShrinking is the minimum time for shrinking, even after a short search.
 const leastShrinking = 5 * time.Second
 
-// violations alone know which runs of a program broke, and which of them break again when they are
-// replayed. Those that do not are no violations.
+// violations knows which runs of a program broke, and which of them break again in a replay. The others
+// are no violations.
 type violations struct {
 	s         *search
-	ranked    []*candidate // those to be replayed
-	answers   answers      // the answers in all of them, kept or not
-	last      *candidate   // the run before, if it broke
-	afterVoid bool         // the run before was void
+	ranked    []*candidate // violations to replay
+	answers   answers      // the answers in all violations, kept or not
+	last      *candidate   // the previous run, if it broke
+	afterVoid bool         // the previous run was void
 	until     time.Time    // when shrinking ends; zero: never
 }
 
-// begin notes that a run has ended, before rank. afterVoid is whether the one before was void.
+// begin records that a run has ended, before rank. afterVoid reports that the previous run was void.
 func (v *violations) begin(afterVoid bool) { v.last, v.afterVoid = nil, afterVoid }
 
-// doubt notes that a run was void.
+// doubt records that a run was void.
 func (v *violations) doubt() {
 	if v.last != nil {
 		v.last.doubtful = true
 	}
 }
 
-// rank keeps a violation when it is one of the best.
+// rank keeps a violation if it is one of the best.
 func (v *violations) rank(e schedule.Ended) {
 	v.answers = v.answers.add(e, 1)
 	v.last = newCandidate(e)
@@ -50,7 +50,7 @@ func (v *violations) rank(e schedule.Ended) {
 	}
 }
 
-// isLate reports whether no time is left for shrinking. The violation of a strategy has all.
+// isLate reports whether no time is left for shrinking. For a strategy there is always time.
 func (v *violations) isLate(ctx context.Context) bool {
 	return v.s.x.config.Program != "" && (ctx.Err() != nil || time.Now().After(v.until))
 }
@@ -67,9 +67,9 @@ func (c *candidate) promises(other *candidate) int {
 	return c.compare(other)
 }
 
-// show is search.show for a program: it replays violations, the most promising first, until one breaks
-// again, and drops the ones that do not. If none breaks again, it drops all violations. Replaying may
-// take as long as the search, and so may shrinking.
+// show implements search.show for a program. It replays violations, the most promising first, until one
+// breaks again, and drops those that do not. If none breaks again, it drops all violations. Replaying
+// may take as long as the search, and so may shrinking.
 func (v *violations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
@@ -116,8 +116,8 @@ func (v *violations) shrunk(ctx context.Context, c *candidate, w *Witness) (*Wit
 	return w, nil
 }
 
-// witness runs a violation once more, and again while that is void or ends in another way.
-// After ctx has ended it is tried once.
+// witness runs a violation once more, and repeats that while the run is void or ends in another way.
+// After ctx has ended it makes only one attempt.
 func (v *violations) witness(ctx context.Context, c *candidate) (*Witness, error) {
 	for range shownTries {
 		w, err := c.witness(context.WithoutCancel(ctx), v.s.x)
@@ -156,7 +156,7 @@ func (v *violations) dropAll() {
 	}
 }
 
-// drop takes a violation out of the result.
+// drop removes a violation from the result.
 func (v *violations) drop(c *candidate) {
 	r := &v.s.result
 	r.Dropped++

@@ -9,14 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// courses is how often a schedule with a concurrent pair is run until the server
-// takes the same course again.
+// courses is the maximum number of runs of a schedule with a concurrent pair, until the server takes
+// the same course again.
 const courses = 10
 
-// Replay runs exactly the schedule of a replay line, which must be of this
-// strategy, these buyers and this stock. One with concurrent pairs is run until
-// the server takes a course that fits the line, and a program's until it is not void, 5 times
-// at most: then the error is schedule.Void.
+// Replay runs exactly the schedule of a replay string, which must have this strategy, these buyers and
+// this stock. It repeats a schedule with concurrent pairs until the server takes a course that fits the
+// string. It repeats a program's void run, 5 times at most; then the error is schedule.Void.
 func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	s, err := ParseSchedule(line)
 	if err != nil {
@@ -77,7 +76,7 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 	return w, nil
 }
 
-// witness is a run that was observed.
+// witness makes a Witness from a run that was observed.
 func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	return &Witness{
 		Schedule: x.config.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
@@ -91,14 +90,14 @@ func chosen(c schedule.Choice) witness.Choice {
 }
 
 func (c Config) schedule(tokens []string) Schedule {
-	if c.Program != "" { // of which the line's stock says nothing
+	if c.Program != "" { // a replay string has no stock of a program
 		return Schedule{Strategy: c.Program, Buyers: c.Buyers, Stock: 1, Shared: c.Shared, Tokens: tokens}
 	}
 	return Schedule{Strategy: c.Strategy.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Shared: c.Shared, OneKey: c.OneKey, Tokens: tokens}
 }
 
-// FitsLine says why a replay line cannot be run by an explorer of this configuration, in one
-// line.
+// FitsLine returns why an explorer of this configuration cannot run a replay string, in one line; nil
+// if it can.
 func (c Config) FitsLine(s Schedule) error {
 	stocked := c.Program == "" && s.Stock != c.Stock
 	if s.Strategy != c.name() || s.Buyers != c.Buyers || stocked || s.Units.String() != c.Units.String() || s.Parts != c.Parts || s.Shared != c.Shared || s.OneKey != c.OneKey {

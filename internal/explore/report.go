@@ -18,72 +18,73 @@ type Report struct {
 	Stock      int64    `json:"stock"`
 	Units      int64    `json:"units"`                   // per order; the first order's, if they differ
 	Mixed      Units    `json:"units_in_turn,omitempty"` // per order, in turn, if they differ
-	Parts      int64    `json:"parts"`                   // among which the stock lay at first; 0: it was in the product's own row
+	Parts      int64    `json:"parts"`                   // rows that shared the stock at first; 0: the product's own row had it
 	Events     []Event  `json:"events"`
-	MaxEvents  *int     `json:"max_events"`        // in one schedule; null: each may happen
+	MaxEvents  *int     `json:"max_events"`        // maximum per schedule; null: each may happen
 	Bound      *int     `json:"bound"`             // null: none
-	Merged     bool     `json:"merged"`            // schedules that reach one state were continued once
+	Merged     bool     `json:"merged"`            // equal states were continued once
 	Runs       int      `json:"runs"`              // schedules that were run; the results of the others follow from these
-	States     int      `json:"states"`            // where states were merged, how many there are
-	Digest     string   `json:"digest"`            // of what was run: two searches with the same one ran the same schedules in the same order
+	States     int      `json:"states"`            // number of states, if states were merged
+	Digest     string   `json:"digest"`            // hash of the runs: searches with the same digest ran the same schedules in the same order
 	Shared     bool     `json:"shared"`            // all buyers in one process
 	OneKey     bool     `json:"one_key,omitempty"` // all orders had one Idempotency-Key
 	Before     Front    `json:"before,omitempty"`  // the part of the shop in front of the strategy
 	Explored   int      `json:"explored"`
-	Total      *int     `json:"total"` // null: not known, the search is not complete
+	Total      *int     `json:"total"` // null: unknown, since the search is not complete
 	Complete   bool     `json:"complete"`
-	Never      []Event  `json:"never"`       // events for which there was nothing to strike, at any step
-	Cut        int      `json:"cut"`         // schedules given up since they went round in circles
-	Alike      bool     `json:"alike"`       // symmetry reduction: of buyers who have not begun only the first begins
-	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes to which nobody has sent a command only the first is asked
-	Within     *int     `json:"within"`      // all schedules of so many preemptions were explored; null: not known
+	Never      []Event  `json:"never"`       // events that could not happen at any step
+	Cut        int      `json:"cut"`         // schedules given up because they repeated themselves
+	Alike      bool     `json:"alike"`       // symmetry reduction: of the buyers that have not begun, only the first may begin
+	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes without a command, only the first is asked
+	Within     *int     `json:"within"`      // all schedules with this many preemptions were explored; null: unknown
 	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored
-	Overlapped int      `json:"overlapped"`  // the schedules in which that was so
-	Missed     int      `json:"missed"`      // ways that a server took once and not again
+	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair
+	Missed     int      `json:"missed"`      // courses that a server took once and not again
 	Violations int      `json:"violations"`
 	Seconds    float64  `json:"seconds"`
 	PerSecond  float64  `json:"per_second"`
 	Witness    *Witness `json:"witness"`
 
-	// Of a program that is not ours, which Strategy names then; Engine is "app".
-	Void    int            `json:"void,omitempty"`      // runs that were lost control of: not counted
-	Voids   map[string]int `json:"voids,omitempty"`     // why, and how often
-	Voided  []Voided       `json:"void_runs,omitempty"` // the same with what was seen, the commonest first
+	// The following applies to a program under test. Strategy is then its name, and Engine is "app".
+	Void    int            `json:"void,omitempty"`      // discarded runs, which do not count
+	Voids   map[string]int `json:"voids,omitempty"`     // number of them by reason
+	Voided  []Voided       `json:"void_runs,omitempty"` // the same with details, the commonest first
 	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
-	Dropped int            `json:"dropped,omitempty"`   // violations that did not run again: not counted
+	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again: not counted
 	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
 	// does not include them.
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
 	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in commuting commands, one was run
-	Tries       *int `json:"tries,omitempty"`   // futile retries in a row: schedules with more were left out; null: none was left out
+	Tries       *int `json:"tries,omitempty"`   // maximum number of futile retries in a row, beyond which schedules were left out; null: none was left out
 	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
 	// "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
-	// Compound are commands of several statements that others' could have come between: one step each.
+	// Compound lists commands of several statements that ran as one step, although another buyer's
+	// command could have come in between.
 	Compound []string `json:"compound,omitempty"`
-	// Divided are commands that read and write as one step although another buyer's write could have
+	// Divided lists commands that read and write as one step although another buyer's write could have
 	// come between.
 	Divided []string `json:"divided,omitempty"`
-	// Pauses are commands after which every pause of the program was too short for another buyer's
+	// Pauses lists commands after which every pause of the program was too short for another buyer's
 	// move. No such move was explored.
 	Pauses        []string `json:"pauses,omitempty"`
 	ShortAccepted bool     `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool     `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
 
-	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
+	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and who came later could buy
+	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and a later one could buy
 
-	again          string // the command that explores it
+	again          string // the command that repeats the search
 	exploredWithin int
 	first          bool // it ended at the first violation
 	exhausted      bool // nothing was left to run
 }
 
-// AppEngine is Report.Engine of a program that is not ours.
+// AppEngine is Report.Engine for a program under test.
 const AppEngine = "app"
 
-// NewReport says what c was and r is.
+// NewReport makes the report on result r of configuration c.
 func NewReport(c Config, r Result) Report {
 	report := newReport(c, r)
 	if c.Program == "" {
@@ -98,7 +99,7 @@ func NewReport(c Config, r Result) Report {
 	return report
 }
 
-// newReport knows no engine.
+// newReport makes a report without an engine.
 func newReport(c Config, r Result) Report {
 	report := Report{
 		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
@@ -138,19 +139,18 @@ func newReport(c Config, r Result) Report {
 	return report
 }
 
-// Replay is the command that runs a schedule of the search again.
+// Replay returns the command that runs a schedule of the search again.
 func (r Report) Replay(w *Witness) string { return r.again + " --replay " + w.Schedule }
 
-// Replay is the command that runs a schedule again; flags are those of engine.Flags.
+// Replay returns the command that runs a schedule again; flags are those of engine.Flags.
 func Replay(strategy, flags string, w *Witness) string {
 	return command(strategy, flags) + " --replay " + w.Schedule
 }
 
-// command explores a strategy.
+// command returns the command that explores a strategy.
 func command(strategy, flags string) string { return "shop explore " + strategy + flags }
 
-// Extent is how much was explored, in words that claim no more: "N of N" only
-// where nothing was left out.
+// Extent describes how much was explored, and claims no more. "N of N" means that nothing was left out.
 func (r Report) Extent() string {
 	text := Count(r.Explored, "schedule")
 	var notes []string
@@ -218,7 +218,7 @@ func (r Report) Notes() (all []string) {
 	return all
 }
 
-// mostNamed are named in a line.
+// mostNamed is the number of commands in a line.
 const mostNamed = 3
 
 // named lists commands in one line, the first mostNamed by name.
@@ -230,7 +230,7 @@ func named(commands []string) string {
 	return text
 }
 
-// Count is a number of things in words: "1 schedule", "2 schedules".
+// Count returns a number of things in words: "1 schedule", "2 schedules".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -238,7 +238,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// limits says what was left out on purpose.
+// limits describes what was left out on purpose.
 func (r Report) limits(bound *int) string {
 	var limits []string
 	if r.MaxEvents != nil {
@@ -253,11 +253,11 @@ func (r Report) limits(bound *int) string {
 	return " of at most " + strings.Join(limits, " and ")
 }
 
-// Empty reports whether the search is no proof of what it was asked: none of the events
-// had anything to strike.
+// Empty reports whether the search proves nothing about the wanted events, since none of them could
+// happen.
 func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
 
-// gaps says what is missing, and how far the search got.
+// gaps describes what is missing, and how far the search got.
 func (r Report) gaps() (text string) {
 	if len(r.Never) > 0 {
 		var names []string

@@ -17,29 +17,28 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// savedVersion is raised when an old file would mean something else.
+// savedVersion changes when an old file would get another meaning.
 const savedVersion = 1
 
-// mostSaved is the most bytes that a file of a saved schedule has: MaxSteps long names.
+// mostSaved is the maximum size of a file with a saved schedule, in bytes: MaxSteps long names.
 const mostSaved = 4 << 20
 
-// Saved is a schedule of a program as a file keeps it, so that the same order is run after the
-// program has changed. It has the names of the commands: what a replay line counts is another
-// command as soon as there is one more.
+// Saved is a program's schedule in a file, to run the same schedule after the program has changed. It
+// names commands. A replay string counts them, and would mean another command after one was added.
 type Saved struct {
 	Version  int              `json:"version"`
 	Program  string           `json:"program"`
 	Buyers   int              `json:"buyers"`
 	Shared   bool             `json:"shared,omitempty"` // all buyers in one process
-	Events   []Event          `json:"events"`           // those of the search
+	Events   []Event          `json:"events"`           // events of the search
 	Verdict  verdict.Verdict  `json:"verdict"`
 	Why      string           `json:"why"`
-	Schedule string           `json:"schedule"` // the replay line, of the program as it was
+	Schedule string           `json:"schedule"` // replay string for the program at that time
 	Steps    []witness.Choice `json:"steps"`
 }
 
-// Save writes a witness of this explorer's program to a file, as JSON, for LoadSaved. The file
-// is replaced whole or, when something goes wrong, not at all. The error is one line.
+// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. It replaces the
+// file completely or, after an error, not at all. The error is one line.
 func (x *Explorer) Save(w *Witness, path string) error {
 	if w.Program == "" || w.Choices == nil {
 		return errors.New("this order cannot be saved: it did not run again, and only a program's orders are")
@@ -55,7 +54,7 @@ func (x *Explorer) Save(w *Witness, path string) error {
 	return report.Save([]report.File{{Flag: "save", Path: path, Format: format}}, report.Document{Value: s}, os.Stdout)
 }
 
-// LoadSaved reads what Save has written. The error is one line.
+// LoadSaved reads a file of Save. The error is one line.
 func LoadSaved(path string) (*Saved, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -93,7 +92,7 @@ func parseSaved(text []byte) (*Saved, error) {
 	return s, s.check()
 }
 
-// oneLine is err without what a text in it may break its line with.
+// oneLine returns err without line breaks.
 func oneLine(err error) error {
 	return errors.New(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
@@ -127,9 +126,9 @@ func (s *Saved) check() error {
 	return nil
 }
 
-// find is the choice that a step is now. A command is that of the same buyer with the same
-// name, and where there are several the one with the same token; an event and a concurrent
-// pair are known by their token.
+// find returns the current choice for a saved step. For a command it is the same buyer's command of the
+// same name; if there are several, the one with the same token. Events and concurrent pairs are found
+// by their token.
 func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
 	byToken, same := schedule.Find(choices, step.Token)
 	if same && byToken.Buyer == step.Buyer && (byToken.Name == step.Name || byToken.Event != "") {
@@ -143,15 +142,15 @@ func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice
 	return found, false
 }
 
-// OtherWay says where a program did something else than the saved order has.
+// OtherWay says where a program left the course of the saved schedule.
 type OtherWay struct {
-	Step     int    // from 1
-	Buyer    int    // who; 0: nobody's doing, an event
-	Expected string // the name of its saved command; "": the order was over
-	Got      string // the names of what stands there; "": nothing
+	Step     int    // counts from 1
+	Buyer    int    // the buyer; 0 for an event
+	Expected string // name of the saved command; "": the schedule was over
+	Got      string // names of the available commands; "": none
 }
 
-// String is a sentence without its full stop.
+// String returns a sentence without its full stop.
 func (o OtherWay) String() string {
 	who := fmt.Sprintf("buyer %d", o.Buyer)
 	did := who + " sends " + o.Got
@@ -164,7 +163,8 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere is what is there in place of a step; a zero one: the order is over.
+// elsewhere describes what is available instead of a step; a zero step means that the schedule was
+// over.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

@@ -17,93 +17,92 @@ import (
 
 // A Result is what a search found.
 type Result struct {
-	Explored int    // complete schedules; where states are merged, most of them were not run, since what follows was known
-	Runs     int    // schedules that were run, to their end or to a state that was known
-	Merged   bool   // schedules that come to one state are gone on with once
-	States   int    // where they are merged, how many there are
-	Digest   string // of the schedules that were run, in their order, and how each ended
-	Complete bool   // there are no others, within the bound
-	Whole    bool   // there are no others, within any bound
-	All      int    // where it is Whole: how many there are within any bound
+	Explored int    // complete schedules; with merged states most of them were not run, since their continuation was known
+	Runs     int    // schedules that were run, to their end or to a known state
+	Merged   bool   // equal states were continued once
+	States   int    // number of states, if they are merged
+	Digest   string // hash of the schedules that were run, in order, and of their ends
+	Complete bool   // no other schedules exist within the bound
+	Whole    bool   // no other schedules exist at all
+	All      int    // with Whole: number of schedules without a bound
 
-	Within         int // all schedules of so many preemptions were explored; -1: not even those of none
-	ExploredWithin int // how many those are
+	Within         int // all schedules with this many preemptions were explored; -1: not even those with none
+	ExploredWithin int // number of those schedules
 
-	Never      []Event        // those of Config.Events for which there was nothing to strike, at any step of any schedule
+	Never      []Event        // those of Config.Events that could not happen at any step
 	Cut        int            // schedules given up at schedule.MaxSteps: no proof
-	Overlapped int            // of those explored, the ones with a concurrent pair
-	Missed     int            // branches below a concurrent pair that did not come up again
-	Courses    map[string]int // what concurrent pairs came to
+	Overlapped int            // explored schedules with a concurrent pair
+	Missed     int            // branches below a concurrent pair that did not occur again
+	Courses    map[string]int // results of concurrent pairs
 	Violations int
 	Verdicts   map[verdict.Verdict]int
 	Seconds    float64
-	First      float64  // seconds until the first violation was seen
-	Witness    *Witness // of a violation; nil when there is none
+	First      float64  // seconds until the first violation
+	Witness    *Witness // of a violation; nil if there is none
 
-	// Of a program that is not ours. With any void run the result is not Complete.
-	Void    int      // runs that the runner lost control of: they count as nothing else here
-	Voided  []Voided // why, and what was seen
-	Lost    int      // branches given up: each run of theirs was void
-	Dropped int      // violations that did not run again, and count no more
+	// The following applies to a program under test. With any void run the result is not Complete.
+	Void    int      // runs that the runner lost control of, which count nowhere else
+	Voided  []Voided // their reasons and details
+	Lost    int      // branches given up: all their runs were void
+	Dropped int      // violations that did not break again, and no longer count
 	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
 	// does not include them.
 	Unconfirmed int
 	Reduced     bool // of schedules that differ only in commuting commands, one was run
-	Asleep      int  // runs that ended where only such orders were left
-	Held        bool // Config.Tries has left something out
+	Asleep      int  // runs that ended where only such schedules were left
+	Held        bool // Config.Tries has left schedules out
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
 	Pauses   []string // see Report.Pauses; at most mostCompound
 	Divided  []string // see Report.Divided; at most mostCompound
 
-	// Answers is that of Report.
+	// Answers is Report.Answers.
 	Answers answers
 
-	exhausted bool // no budget has ended it, nor the first violation
+	exhausted bool // neither a budget nor the first violation ended the search
 
-	Foreign        int      // schedules in which a buyer freed another's lock, harm done or not
+	Foreign        int      // schedules in which a buyer released another's lock, with or without harm
 	ForeignWitness *Witness // of those
 
-	// Early are the schedules in which a buyer was told sold out and who came when all were
-	// done could buy. The committed stock never rises, so there was enough all the time. Where
-	// the other buyer gets the unit nobody sees that; where he crashes, he does not.
+	// Early counts schedules in which a buyer was told sold out, and a late buyer could buy after all
+	// others were done. The committed stock never rises, so there was enough all the time. If another
+	// buyer gets the unit, the mistake does not show, unless that buyer crashes.
 	Early int
 }
 
 // A search is one run of Search.
 type search struct {
 	x       *Explorer
-	choices map[schedule.Choice]*schedule.Choice // one of each
-	offered map[Event]bool                       // events that could have come
+	choices map[schedule.Choice]*schedule.Choice // one object for each choice
+	offered map[Event]bool                       // events that could have happened
 	result  Result
 	digest  hash.Hash
 	broken  int  // runs that broke, before any is dropped
-	final   bool // a schedule was schedule.Ended.Final
+	final   bool // a schedule had schedule.Ended.Final
 	begun   time.Time
 
 	best, foreign *candidate
-	violations    violations // of a program
+	violations    violations // used for a program
 	voids         voids
 }
 
-// A plan says which schedule is run next: a tree or a graph.
+// A plan decides which schedule is run next. It is a tree or a graph.
 type plan interface {
-	// next is the next one, and how many preemptions it is the first to need; false when
-	// there is none.
+	// next returns the next schedule, and the number of preemptions that it is the first to need; false
+	// if there is none.
 	next() (cost int, t trip, more bool)
-	// whole: the bound has left nothing out.
+	// whole reports whether the bound has left nothing out.
 	whole() bool
 }
 
 // A trip is one schedule.
 type trip interface {
-	choose(p *schedule.Point) (token string, err error) // schedule.Chooser
+	choose(p *schedule.Point) (token string, err error) // implements schedule.Chooser
 	done(e schedule.Ended)
 }
 
-// Search explores until all schedules were run, the budget is spent, or ctx
-// ends; then the result is what was explored so far, and in the last case the
-// error is the context's cause.
+// Search explores until all schedules were run, the budget is spent, or ctx ends. The result is what
+// was explored until then. If ctx has ended, the error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := newSearch(x)
 	var err error
@@ -119,7 +118,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
-	if s.result.Complete { // else they may come yet
+	if s.result.Complete { // otherwise they may still happen
 		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
 	}
 	if errors.Is(err, ErrHarness) {
@@ -138,13 +137,13 @@ func newSearch(x *Explorer) *search {
 		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, begun: time.Now(), digest: sha256.New(),
 		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Within: -1},
 	}
-	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // of a pair the server decides
+	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // the server decides the result of a pair
 	s.result.Reduced = x.config.reduced()
 	s.voids.result, s.violations.s = &s.result, s
 	return s
 }
 
-// show runs what is to be shown to people again.
+// show repeats the runs that will be shown to people.
 func (s *search) show(ctx context.Context) (err error) {
 	if s.result.Violations > 0 && !s.result.Complete && !s.final {
 		if s.best, err = s.best.shrink(ctx, s); err != nil {
@@ -187,7 +186,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 	return nil
 }
 
-// run runs one schedule, and notes how it ended.
+// run runs one schedule and records its end.
 func (s *search) run(ctx context.Context, t trip) error {
 	e, err := s.x.runner.Run(ctx, t.choose, s.x.config.Overlap)
 	switch {
@@ -209,7 +208,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 	return nil
 }
 
-// mostCompound are kept: one is enough to know that there are some.
+// mostCompound is the number of such commands that are kept: one is enough to know that there are some.
 const mostCompound = 20
 
 // withNew appends the commands of seen that all lacks, up to mostCompound.
@@ -269,10 +268,10 @@ func (s *search) note(e schedule.Ended) {
 	}
 }
 
-// options are the choices of a point, as the search knows them.
+// options returns the choices of a point, as the search's own objects.
 func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
-	newcomer := 0              // with Symmetry: of those who have not begun, the one who may
-	first := map[string]bool{} // of nodes that are alike, the first was offered
+	newcomer := 0              // with Symmetry: the one buyer that may begin
+	first := map[string]bool{} // of equal nodes, the one that was offered
 	for _, a := range p.Choices {
 		if a.Event != "" {
 			s.offered[a.Event] = true
@@ -297,7 +296,7 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	return all
 }
 
-// fresh is Point.Fresh, where it counts.
+// fresh returns Point.Fresh, if it matters.
 func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh bool) {
 	if !s.x.config.nodesAlike() {
 		return "", false
@@ -305,7 +304,7 @@ func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh
 	return p.Fresh(server)
 }
 
-// one returns the one choice that is equal to c.
+// one returns the search's object for a choice that is equal to c.
 func (s *search) one(c schedule.Choice) *schedule.Choice {
 	known := s.choices[c]
 	if known == nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// longestCut is how many steps in a row are left out at once.
+// longestCut is the maximum number of steps in a row that are left out at once.
 const longestCut = 6
 
-// shrink looks for a shorter schedule that breaks in the same way, by leaving
-// out steps of this one (delta debugging, Zeller and Hildebrandt, TSE 2002, in
-// its simplest form). A search of all schedules has no need of it. Of a program it ends with
-// ctx or when the search's time for it is over; what was found until then is returned.
+// shrink looks for a shorter schedule that breaks in the same way, by leaving out steps of this one
+// (the simplest form of delta debugging, Zeller and Hildebrandt, TSE 2002). A complete search does not
+// need it. For a program it ends with ctx or with the time for shrinking, and returns the shortest
+// schedule until then.
 func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	if c == nil || s.x.config.schedule(c.Tokens).Concurrent() {
 		return c, nil
@@ -52,7 +52,8 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	return c.renamed(ctx, s)
 }
 
-// steadily runs the tokens but for the n from i on; of a program again while that is void.
+// steadily runs the tokens without the n from i on. For a program it repeats that while the run is
+// void.
 func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
 	for range shownTries {
 		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)
@@ -72,7 +73,8 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 	return e, err
 }
 
-// renamed has the buyers begin in order again: until they begin, nothing distinguishes them.
+// renamed renumbers the buyers so that they begin in order. Until they begin, nothing distinguishes
+// them.
 func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) {
 	names := map[string]string{}
 	var tokens []string
@@ -94,11 +96,11 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 	return &candidate{Ended: e, cost: c.cost}, nil
 }
 
-// number is a buyer in a token.
+// number matches a buyer in a token.
 var number = regexp.MustCompile(`[1-9]`)
 
-// leavingOut follows tokens but for the n from i on. One that there is not is left
-// out too, and where they end whoever can goes on.
+// leavingOut follows the tokens without the n from i on. It also skips a token that is not available.
+// After the last token any buyer that can continue does.
 func leavingOut(tokens []string, i, n int) schedule.Chooser {
 	rest := slices.Delete(slices.Clone(tokens), i, i+n)
 	return func(p *schedule.Point) (string, error) {

@@ -9,13 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A tally is what the schedules from a place on come to.
+// A tally counts the ends of the schedules from a place on.
 type tally struct {
 	schedules, foreign, early int
 	verdicts                  map[verdict.Verdict]int
 }
 
-// tallies counts, each place once.
+// tallies computes the tally of each place once.
 type tallies map[place]tally
 
 func (all tallies) of(p place) tally {
@@ -43,7 +43,7 @@ func (all tallies) of(p place) tally {
 	return t
 }
 
-// plus does not run over.
+// plus adds without overflow.
 func plus(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
@@ -51,14 +51,14 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// A suffix is the rest of a schedule, as cheap as candidate wants it.
+// A suffix is the rest of a schedule, as cheap as the candidate's comparison wants it.
 type suffix struct {
 	cost  [3]int
 	token string
 	rest  *suffix
 }
 
-// ends finds the best suffix from each place to an end that is wanted.
+// ends finds the best suffix from each place to a wanted end.
 type ends struct {
 	wanted func(*schedule.Ended) bool
 	best   map[place]*suffix

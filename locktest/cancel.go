@@ -68,9 +68,9 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 }
 
 // cancelRace: a waiter is canceled at about the time when it gets the lock. There are 200 rounds,
-// or as many as fit into 5 s. Their cancellations cover the span from one handover's time before
-// the Unlock to 1.6 handovers after it: a polling waiter gets the lock one handover after the
-// Unlock, and some cancellations must come later than that. The lock must be free after each round.
+// or as many as fit into 5 s. Their cancellations are spread from one handover's time before the
+// Unlock to 1.6 handovers after it. A polling waiter gets the lock one handover after the Unlock,
+// and some cancellations must come later than that. The lock must be free after each round.
 func cancelRace(ctx context.Context, tr *trial) Result {
 	clients, err := tr.connect(ctx, 3)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 type Result struct {
 	Check   string
 	Verdict Verdict
-	Seen    Verdict            // what the experiment showed, whatever was claimed
+	Seen    Verdict            // the result of the experiment, whatever was claimed
 	Why     string             // one sentence with the numbers
 	Figures map[string]float64 // durations in seconds; nil for most checks
 }

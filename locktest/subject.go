@@ -20,7 +20,7 @@ type Lease interface {
 // the server. Its methods must be safe for concurrent use.
 type Client interface {
 	// Lock waits until it has the lock, ctx ends or the server fails. ctx stays alive until the
-	// lease was unlocked, unless a check tests that.
+	// lease was unlocked, except in the checks that end ctx earlier.
 	Lock(ctx context.Context, name string) (Lease, error)
 	// Close frees the client. All its leases have been unlocked before.
 	Close() error

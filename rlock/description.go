@@ -16,7 +16,7 @@ const (
 // such as a proxy or a test. Such a program need not read the script's text.
 type Script struct {
 	SHA  string // the script's name in Redis, in hexadecimal
-	Name string // what it does, in a few words; it never changes
+	Name string // the effect in a few words; it never changes
 	Role Role
 	Lock int // which of KEYS is the lock, counted from 1; 0: none
 

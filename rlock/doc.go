@@ -10,8 +10,7 @@
 //	defer lease.Unlock(context.WithoutCancel(ctx))
 //	return sell(lease.Context())
 //
-// What Redis has of a lock called n (when n itself has a "{", there are no
-// braces around it):
+// A lock called n has these keys in Redis. If n itself has a "{", there are no braces around it.
 //
 //	n                                hash    {"uuid:id": holds}, PEXPIRE    <- the lock
 //	redisson_lock__channel:{n}       channel '0' when the lock is free      <- waiters listen
@@ -28,7 +27,7 @@
 // message arrives, when the subscription is made or remade, and when the lock
 // must have expired. A lost message costs at most the rest of the TTL. The
 // holder hands the lock directly to the next waiter of its process, a few times
-// in a row (see HandOvers), and then offers it to everybody.
+// in a row (see HandOvers), and then offers it to all processes.
 //
 // # Redis Cluster and Sentinel
 //
@@ -46,13 +45,13 @@
 //
 // After a failover a lock may be gone. Replicas makes a grant wait for replicas.
 //
-// # What it does not do
+// # Limits
 //
 // The lock is a lease. A process may be paused for longer than the lease lasts,
 // by garbage collection, swap or a suspended machine. If it then writes, it
-// writes without the lock, however often it checked the context before. Nor does
-// the lock survive a failover to a replica that had not seen it. Where that
-// matters use NewFencedLock, and have the write refuse old tokens.
+// writes without the lock, however often it checked the context before. The lock
+// is also lost in a failover to a replica that does not have it. If that matters,
+// use NewFencedLock, and let the target of the write refuse old tokens.
 //
 // Sources: github.com/redisson/redisson/wiki, "Distributed locks and
 // synchronizers", and the classes named at each constructor;

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestFairOrder: three waiters of three processes, in the order of the queue.
+// TestFairOrder: three waiters of three processes get the lock in the order of the queue.
 func TestFairOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -38,7 +38,7 @@ func TestFairOrder(t *testing.T) {
 	})
 }
 
-// TestFairNoBarging: a free lock with a queue is not for who just comes by.
+// TestFairNoBarging: a newcomer cannot take a free lock that has a queue.
 func TestFairNoBarging(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -51,7 +51,7 @@ func TestFairNoBarging(t *testing.T) {
 	})
 }
 
-// TestFairDeadWaiter: it is skipped when its time is over.
+// TestFairDeadWaiter: a dead waiter is skipped when its time is over.
 func TestFairDeadWaiter(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -80,7 +80,7 @@ func TestFairDeadWaiter(t *testing.T) {
 	}
 }
 
-// TestFairDeadHead: the living behind a dead one need no call.
+// TestFairDeadHead: waiters behind a dead one get the lock without a notification.
 func TestFairDeadHead(t *testing.T) {
 	t.Parallel()
 	b := onServer(t)
@@ -94,7 +94,7 @@ func TestFairDeadHead(t *testing.T) {
 	mustUnlock(t, receive(t, "granted", granted))
 }
 
-// TestFairQuitter: the call that came to one that gives up goes to the next.
+// TestFairQuitter: the notification of a waiter that gives up goes to the next waiter.
 func TestFairQuitter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -110,7 +110,7 @@ func TestFairQuitter(t *testing.T) {
 	})
 }
 
-// queue puts a waiter into the queue that nobody hears of again.
+// queue adds a waiter to the queue that never asks again.
 func queue(b *bench, lock *Lock, field string, dead time.Time) {
 	ctx := context.Background()
 	b.rdb.RPush(ctx, lock.keys.queue, field)

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// ownServer is a redis-server that a test may hurt.
+// ownServer is a redis-server that a test may damage.
 func ownServer(t *testing.T) (*bench, *localserver.Redis) {
 	t.Helper()
 	server := localservertest.Redis(t)
@@ -28,8 +28,8 @@ func pause(t *testing.T, server *localserver.Redis) (resume func()) {
 	return resume
 }
 
-// TestHungRedis: a Redis that is there and says nothing. The lease ends before
-// its TTL can, and no call outlives its context.
+// TestHungRedis: a Redis accepts connections and answers nothing. The lease ends before its TTL
+// can, and no call outlives its context.
 func TestHungRedis(t *testing.T) {
 	t.Parallel()
 	b, server := ownServer(t)
@@ -71,8 +71,8 @@ func TestHungRedis(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock, within(t)))
 }
 
-// TestLeaseEndsBeforeItsTTL: the deadline counts from when the command was
-// sent, and so comes before the TTL that Redis starts when it arrives.
+// TestLeaseEndsBeforeItsTTL: the deadline counts from the time when the command was sent, so it
+// comes before the end of the TTL, which Redis starts when the command arrives.
 func TestLeaseEndsBeforeItsTTL(t *testing.T) {
 	t.Parallel()
 	ttl := time.Second
@@ -90,7 +90,7 @@ func TestLeaseEndsBeforeItsTTL(t *testing.T) {
 	}
 }
 
-// TestUnlockWithAnEndedContext gives the lock back all the same.
+// TestUnlockWithAnEndedContext: Unlock gives the lock back although its context has ended.
 func TestUnlockWithAnEndedContext(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -103,8 +103,8 @@ func TestUnlockWithAnEndedContext(t *testing.T) {
 	})
 }
 
-// TestDenied: who was told that somebody else has the lock, and asks again when the wait ends,
-// has been given an answer.
+// TestDenied: a caller learns that another holder has the lock, and asks again when the wait ends.
+// It gets ErrNotObtained, not ErrNoAnswer.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	b, server := ownServer(t)
@@ -132,8 +132,8 @@ func TestDenied(t *testing.T) {
 	mustUnlock(t, held)
 }
 
-// TestAbandonedAttempt: what Redis grants when nobody waits for it any more is
-// given back.
+// TestAbandonedAttempt: a lock that Redis grants after the caller has stopped waiting is given
+// back.
 func TestAbandonedAttempt(t *testing.T) {
 	t.Parallel()
 	b, server := ownServer(t)
@@ -145,7 +145,7 @@ func TestAbandonedAttempt(t *testing.T) {
 			t.Errorf("got %v, want ErrNoAnswer", err)
 		}
 		resume()
-		// Left alone, it would take the watchdog's 30 s to run out.
+		// Without that, the lock would take the watchdog's 30 s to expire.
 		lease, err := lock.TryLock(within(t), Wait(20*time.Second))
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestAbandonedAttempt(t *testing.T) {
 	}
 }
 
-// TestRedisKilled: an error, and soon, for all who wait.
+// TestRedisKilled: all waiters get an error, and soon.
 func TestRedisKilled(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, newLock maker) {
@@ -193,7 +193,7 @@ func TestRedisKilled(t *testing.T) {
 	})
 }
 
-// TestMissedMessage: a lock that goes without a word is had when its TTL is over.
+// TestMissedMessage: a lock that becomes free without a message is taken when its TTL is over.
 func TestMissedMessage(t *testing.T) {
 	t.Parallel()
 	b := onServer(t)
@@ -207,8 +207,8 @@ func TestMissedMessage(t *testing.T) {
 	mustUnlock(t, receive(t, "granted", granted))
 }
 
-// TestResubscribed: a subscription that broke may have missed the message, so
-// the waiters look as soon as it stands again.
+// TestResubscribed: a broken subscription may have missed a message, so the waiters ask as soon as
+// it is replaced.
 func TestResubscribed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -234,8 +234,8 @@ func TestResubscribed(t *testing.T) {
 	})
 }
 
-// TestOneSubscription: one connection and one SUBSCRIBE serve all who wait,
-// and a channel without users is given up.
+// TestOneSubscription: one connection and one SUBSCRIBE serve all waiters, and a channel without
+// users is unsubscribed.
 func TestOneSubscription(t *testing.T) {
 	t.Parallel()
 	b, _ := ownServer(t)

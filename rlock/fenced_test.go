@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRaiseToken: after Redis has lost the counter, tokens go on above what was
-// seen elsewhere; it is never lowered.
+// TestRaiseToken: after Redis has lost the counter, RaiseToken makes tokens continue above the
+// greatest one seen elsewhere. It never lowers the counter.
 func TestRaiseToken(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -24,7 +24,7 @@ func TestRaiseToken(t *testing.T) {
 	})
 }
 
-// TestTokensGrow, also across the release, reentry, a hand-over and a lost lock.
+// TestTokensGrow: tokens grow, also across a release, a reentry, a handover and a lost lock.
 func TestTokensGrow(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -63,7 +63,7 @@ func TestTokensOfARush(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		ctx := within(t)
 		lock := b.client(t).NewFencedLock(name(t))
-		var last int64 // what the fenced resource keeps
+		var last int64 // the greatest token that the fenced resource has seen
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {

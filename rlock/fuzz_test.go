@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestPollAfter: whatever Redis says of the TTL, nobody asks again and again without a pause.
+// TestPollAfter: whatever Redis answers for the TTL, a waiter pauses between two attempts.
 func TestPollAfter(t *testing.T) {
 	l := &redisLock{client: &Client{watchdog: time.Second}}
 	for _, ms := range []int64{math.MinInt64, -2, -1, 0, 1, maxPoll, maxPoll + 1, math.MaxInt64} {
@@ -22,9 +22,9 @@ func TestPollAfter(t *testing.T) {
 	}
 }
 
-// FuzzRedisValues: whatever stands under the keys of a lock, each method returns, without a
-// panic; who was told that it has the lock has a lease that can be given back; and a token
-// is greater than none.
+// FuzzRedisValues: whatever Redis has under the keys of a lock, each method returns without a
+// panic. A caller that gets the lock has a lease that it can give back, and a token is greater than
+// 0.
 func FuzzRedisValues(f *testing.F) {
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {
@@ -51,7 +51,7 @@ func FuzzRedisValues(f *testing.F) {
 		k := lock.keys
 		name := []string{k.lock, k.token, k.queue, k.timeouts, k.channel}[key%5]
 		ctx := WithHolder(t.Context(), NewHolder())
-		switch how % 5 { // what Redis refuses is not there
+		switch how % 5 { // Redis has refused this value
 		case 0:
 			_ = rdb.Set(ctx, name, value, 0).Err()
 		case 1:

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// counter counts what a client sends.
+// counter counts the commands that a client sends.
 type counter struct {
 	redis.Hook
 	sent atomic.Int64
@@ -28,8 +28,8 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// rush has so many goroutines of each client take the lock, so often
-// together, and returns the longest wait.
+// rush makes that many goroutines of each client take the lock that often, and returns the longest
+// wait.
 func rush(t testing.TB, clients []*Client, name string, contenders, grants int, inside func()) time.Duration {
 	t.Helper()
 	var group sync.WaitGroup
@@ -54,8 +54,8 @@ func rush(t testing.TB, clients []*Client, name string, contenders, grants int, 
 	return time.Duration(worst.Load())
 }
 
-// TestRush is 64 contenders of 8 clients: nobody starves, and a hand-over
-// costs few commands. BenchmarkHandOver has the figures: 1 to 1.5.
+// TestRush: 64 contenders of 8 clients all get the lock, and a handover costs few commands.
+// BenchmarkHandOver has the figures: 1 to 1.5.
 func TestRush(t *testing.T) {
 	t.Parallel()
 	const grants = 2000
@@ -80,8 +80,8 @@ func TestRush(t *testing.T) {
 	}
 }
 
-// BenchmarkHandOver is 64 contenders for one lock and an empty section: the
-// time of one hand-over, the longest wait, commands sent for each.
+// BenchmarkHandOver measures 64 contenders for one lock with an empty section: the time of one
+// handover, the longest wait, and the commands per handover.
 func BenchmarkHandOver(b *testing.B) {
 	for _, shape := range []struct {
 		name                string

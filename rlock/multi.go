@@ -163,7 +163,7 @@ func newMultiLease(ctx context.Context, leases []*Lease) *MultiLease {
 	return m
 }
 
-// Context ends when the context of the first lease does, with the same cause.
+// Context ends as soon as the context of any lease does, with the same cause.
 func (m *MultiLease) Context() context.Context { return m.ctx }
 
 // Leases are the single leases, in the order of the locks.

@@ -11,7 +11,7 @@ import (
 // loses the lease, as it must; the tests then begin anew.
 const shortTimeout = 3 * time.Second
 
-// renewed returns a lease that was renewed so often.
+// renewed returns a lease that was renewed that often.
 func renewed(t *testing.T, lock *Lock, ctx context.Context, seen <-chan Event, times int) *Lease {
 	t.Helper()
 	for {
@@ -66,7 +66,7 @@ func TestRenewEvery(t *testing.T) {
 	}
 }
 
-// TestWatchdogStops: nobody extends a lock behind its end.
+// TestWatchdogStops: after its end, a lock is no longer extended.
 func TestWatchdogStops(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -99,7 +99,7 @@ func TestWatchdogStops(t *testing.T) {
 	}
 }
 
-// TestLateRenewal: a renewal that comes after the release revives nothing.
+// TestLateRenewal: a renewal that arrives after the release does not revive the lock.
 func TestLateRenewal(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -139,7 +139,7 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// TestRetakenByTheSameHolder: the leases of before have no part in it.
+// TestRetakenByTheSameHolder: earlier leases do not belong to the new hold.
 func TestRetakenByTheSameHolder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {

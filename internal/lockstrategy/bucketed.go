@@ -33,8 +33,8 @@ import (
 //   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.
 //     Towards the end of the stock, most buyers find their row empty and need two transactions. A sweep blocks
 //     all buyers of the product. The answer's stock may omit sales in progress in other rows.
-//   - Source: Alibaba Cloud, "Inventory Hint" (the hot row that this divides); O'Neil, "The Escrow Transactional
-//     Method", ACM TODS 11(4), 1986 (many can take from one amount at once); AWS, DynamoDB Developer Guide,
+//   - Source: Alibaba Cloud, "Inventory Hint" (the hot row that this divides). O'Neil, "The Escrow Transactional
+//     Method", ACM TODS 11(4), 1986 (many can take from one amount at once). AWS, DynamoDB Developer Guide,
 //     "Using write sharding to distribute workloads evenly" (a key with a suffix, read as a sum)
 //   - Notes: K is 2 to 32: the number of buyers of one process that want the product at once, rounded up to a
 //     power of two. It grows in a sweep and starts again with a restock. The first buyer after a restock moves

@@ -32,8 +32,8 @@ const coalesced = "coalesced"
 //     waits for the rest of the group before its own. An order that the database refuses halves its group until
 //     that order is alone: about two more transactions for each halving.
 //   - Source: Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff",
-//     SPAA 2010 (the lock holder serves all waiters); MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
-//     Options and Variables" (group commit: a leader flushes for its followers); Alibaba Cloud, "Inventory Hint"
+//     SPAA 2010 (the lock holder serves all waiters). MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
+//     Options and Variables" (group commit: a leader flushes for its followers). Alibaba Cloud, "Inventory Hint"
 //     and "Statement Queue" of AliSQL, and "Hot row groups" of PolarDB (the same for one row, inside the server)
 //   - Notes: The group starts again on PostgreSQL above READ COMMITTED, and where a Galera cluster refuses a
 //     COMMIT (1213). SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the

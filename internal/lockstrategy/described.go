@@ -10,7 +10,7 @@ import (
 
 // Texts describe a strategy. Each is an item of the list in the doc comment of the strategy's type.
 type Texts struct {
-	Summary    string `json:"summary"` // what it does, for a table
+	Summary    string `json:"summary"` // the algorithm in a few words, for a table
 	Guarantees string `json:"guarantees"`
 	BreaksWhen string `json:"breaks_when"` // in a few words, for a table
 
@@ -20,7 +20,7 @@ type Texts struct {
 
 	Cost   string `json:"cost"`
 	Source string `json:"source"`          // author, document, section
-	Notes  string `json:"notes,omitempty"` // what else a reader of the code must know
+	Notes  string `json:"notes,omitempty"` // further facts for a reader of the code
 }
 
 // A description is the generated part of an entry: the texts from the comment of its type, and the

@@ -83,8 +83,8 @@ func leaseBreaks() promise.Promise {
 	return p
 }
 
-// renewedLeaseBreaks returns the promise of a lease that its process renews, and gives up in time
-// if it cannot renew it.
+// renewedLeaseBreaks returns the promise of a lease that its process renews. If a renewal fails, the
+// process gives the lease up before it expires.
 func renewedLeaseBreaks() promise.Promise {
 	return promise.Promise{
 		promise.Pause: verdict.Oversold, promise.RedisRestart: verdict.Oversold,

@@ -33,15 +33,15 @@ const redisLua = "redis-lua"
 //
 //   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches,
 //     idempotent by entry id, and the database decides
-//   - Guarantees: The database decides: it sells under the row's lock, and only what it has. Each order is
-//     written once, which the last entry recorded in the product's row and the order's key ensure. The buyer is
+//   - Guarantees: The database decides: it sells under the row's lock, and only what it has. Each
+//     order is written once: the last entry in the product's row and the order's key prevent a second write. The buyer is
 //     answered sold when the record is durable. Orders in the stream survive a restart of the shop, of the
 //     database, and of Redis with its append-only file.
 //   - Breaks when: never; Redis loses the stream: unknown
 //   - How it breaks: If Redis loses its data, the buyers in progress are answered unknown, and the next one
-//     loads the stock again. Redis may also have the wrong stock, for example after a failover. Too many units
-//     end with the first order that the database refuses. Too few mean that buyers are answered sold out, for a
-//     second at most.
+//     loads the stock again. Redis may also have the wrong stock, for example after a failover. If it has too many
+//     units, the first order that the database refuses corrects it. If it has too few, buyers are answered sold
+//     out for at most a second.
 //   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs one
 //     round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order: it is
 //     answered unknown, and the order may be sold later.

@@ -192,7 +192,7 @@ func checkMembers(body []byte) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	seen := map[string]bool{}
-	for _, err := d.Token(); d.More(); { // the token is the brace
+	for _, err := d.Token(); d.More(); { // the decoder has read the opening brace
 		name, wrong := d.Token()
 		var value json.RawMessage
 		if err = errors.Join(err, wrong, d.Decode(&value)); err != nil {

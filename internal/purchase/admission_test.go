@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// admissionWait is what buyers of these tests wait.
+// admissionWait is the wait of buyers in these tests.
 const admissionWait = 5 * time.Second
 
-// till is a strategy that serves one buyer at a time, while it is open.
+// till is a strategy that serves one buyer at a time while it is open.
 type till struct {
 	takes time.Duration
 	one   chan struct{}
@@ -50,13 +50,13 @@ func (s *till) served() int {
 	return s.came
 }
 
-// answer is how one buy ended.
+// answer is the result of one buy.
 type answer struct {
 	err  error
 	took time.Duration
 }
 
-// buyWithin buys as Counter has a buyer do.
+// buyWithin buys as a buyer of a Counter does.
 func buyWithin(ctx context.Context, s purchase.Strategy, o purchase.Order) answer {
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, admissionWait, purchase.ErrBusy)
@@ -65,7 +65,7 @@ func buyWithin(ctx context.Context, s purchase.Strategy, o purchase.Order) answe
 	return answer{err, time.Since(start)}
 }
 
-// retryAfter is when a refused buyer may come back; 0 where it was not refused.
+// retryAfter returns when a refused buyer may come back, or 0 if it was not refused.
 func retryAfter(t *testing.T, a answer) time.Duration {
 	t.Helper()
 	var full *purchase.Overloaded
@@ -78,7 +78,7 @@ func retryAfter(t *testing.T, a answer) time.Duration {
 	return full.RetryAfter
 }
 
-// TestBurstIsServed: as many as can be served in time are, if they come at once.
+// TestBurstIsServed: of many simultaneous buyers, all that can be served in time are served.
 func TestBurstIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
@@ -95,8 +95,8 @@ func TestBurstIsServed(t *testing.T) {
 	})
 }
 
-// TestCrowdThatStays: of 1,000 who come again and again the till serves as many as it can, and
-// whom it serves it serves as fast as if 256 came. Without an admission each waits a second.
+// TestCrowdThatStays: 1,000 buyers ask again and again. The till serves as many as it can, and each
+// of them as fast as with 256 buyers. Without an admission each would wait a second.
 func TestCrowdThatStays(t *testing.T) {
 	for _, admitted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestCrowdThatStays(t *testing.T) {
 	}
 }
 
-// TestComingBackIsNoBurst: who was refused and comes back before he was told to, when everybody
-// else is served and has gone, finds a crowd's places, and not a burst's.
+// TestComingBackIsNoBurst: a refused buyer comes back too early, when all other buyers were served
+// and have left. It gets one of crowd places, not one of a burst.
 func TestComingBackIsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
@@ -171,8 +171,8 @@ func TestComingBackIsNoBurst(t *testing.T) {
 	})
 }
 
-// TestLockIsKept: while nobody is served, newcomers hear so at once, and only they who had
-// been let in wait in vain. Buyers of another product are served, and everybody is when it is over.
+// TestLockIsKept: while no buyer is served, new buyers are refused at once, and only the admitted
+// ones wait. Buyers of another product are served. When serving resumes, all buyers are served.
 func TestLockIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
@@ -210,8 +210,9 @@ func TestLockIsKept(t *testing.T) {
 	})
 }
 
-// TestTooSlowToBeServed: of a strategy that serves one in 100 ms, no more are let in than it serves in
-// half of a wait, once that is known, and at least a few, so that it stays known.
+// TestTooSlowToBeServed: a strategy serves one buyer per 100 ms. Once that is known, the admission
+// lets in only as many buyers as it serves in half of a wait, but at least a few, so that the pace
+// stays known.
 func TestTooSlowToBeServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := purchase.NewAdmission(admissionWait).Before("till", newTill(100*time.Millisecond))
@@ -242,7 +243,7 @@ func TestTooSlowToBeServed(t *testing.T) {
 	})
 }
 
-// TestWhoHangsUpMakesRoom: who hangs up leaves at once, and counts for nobody's pace.
+// TestWhoHangsUpMakesRoom: a buyer that disconnects leaves at once, and does not count in the pace.
 func TestWhoHangsUpMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
@@ -268,7 +269,7 @@ func TestWhoHangsUpMakesRoom(t *testing.T) {
 	})
 }
 
-// buyersAfter are answered before it returns.
+// buyersAfter returns when its buyers have their answers.
 func buyersAfter(t *testing.T, s purchase.Strategy, n int) chan purchase.Outcome {
 	t.Helper()
 	outcomes := buyers(t.Context(), s, n)
@@ -276,8 +277,7 @@ func buyersAfter(t *testing.T, s purchase.Strategy, n int) chan purchase.Outcome
 	return outcomes
 }
 
-// TestRetryAfterIsSpread: those who are refused are not all told the same, and nobody is sent
-// away for longer than half a minute.
+// TestRetryAfterIsSpread: refused buyers are told different times, at most half a minute away.
 func TestRetryAfterIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(10 * time.Millisecond)

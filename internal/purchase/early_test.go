@@ -12,10 +12,11 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// unwanted is a connection that nobody else wants.
+// unwanted is the spare function of a connection that no other client needs.
 func unwanted(net.Conn) (<-chan struct{}, func()) { return nil, func() {} }
 
-// TestHoldUp: who comes back too early, and is refused again, hears so later; nobody else.
+// TestHoldUp: a client that comes back too early and is refused again hears that later. No other
+// client is delayed.
 func TestHoldUp(t *testing.T) {
 	const wait, told = 4 * time.Second, 3 * time.Second
 	k := &Counter{Wait: wait}
@@ -55,7 +56,8 @@ func TestHoldUp(t *testing.T) {
 	}
 }
 
-// TestHoldUpEnds: who hangs up is held no longer, and without RememberReturns nobody is.
+// TestHoldUpEnds: a client that disconnects is delayed no longer, and without RememberReturns none
+// is.
 func TestHoldUpEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &Counter{Wait: 4 * time.Second}
@@ -73,7 +75,8 @@ func TestHoldUpEnds(t *testing.T) {
 	})
 }
 
-// TestHoldUpWanted: who is held up hears at once that it is refused when its connection is wanted.
+// TestHoldUpWanted: a delayed client hears at once that it is refused when its connection is
+// needed.
 func TestHoldUpWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &Counter{Wait: time.Minute}
@@ -89,7 +92,7 @@ func TestHoldUpWanted(t *testing.T) {
 	})
 }
 
-// full has no place for anybody.
+// full has no place for any buyer.
 type full struct{}
 
 func (full) Buy(context.Context, Order) (Receipt, error) {
@@ -102,8 +105,8 @@ func (blind) Called(string, Order)                                {}
 func (blind) Returned(string, Order, Receipt, Outcome, time.Time) {}
 func (blind) TurnedAway(string, Order)                            {}
 
-// TestHoldUpStrangers: of two who give no name nobody knows whether they are one, where a proxy has
-// their requests over one connection. Neither is held up for the other.
+// TestHoldUpStrangers: two requests without a name arrive over one connection of a proxy. They may
+// belong to different buyers, so neither is delayed.
 func TestHoldUpStrangers(t *testing.T) {
 	for name, c := range map[string]struct {
 		query, header string

@@ -45,8 +45,8 @@ func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (recei
 // later holder has begun.
 //
 // The holder shows the token twice. If it showed the token only at the write, an update could be
-// lost: holder 2 reads 10; holder 1, late, writes 9 under token 1, the highest so far; holder 2
-// writes 9 under token 2. So holder 2 seals the product before it reads.
+// lost. Holder 2 reads 10. Holder 1 is late and writes 9 under token 1, the highest so far. Holder
+// 2 writes 9 under token 2. So holder 2 seals the product before it reads.
 func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited time.Duration) (receipt Receipt, _ error) {
 	sealed, err := product.Seal(s.DB.WithContext(ctx), o.Product, token)
 	if err != nil {

@@ -44,14 +44,14 @@ type asked struct {
 
 // reading is one read. Its result is valid once done is closed.
 type reading struct {
-	ctx  context.Context // of the first buyer, for its values
+	ctx  context.Context // the first buyer's; only its values are used
 	done chan struct{}
 	left int64
 	err  error // why the stock is not known
 	less error // ErrSoldOut for every order above the stock
 }
 
-// NewSoldOutCheck returns a check that reads with read and waits that long for it.
+// NewSoldOutCheck returns a check that reads the stock with read. A buyer waits at most patience for it.
 func NewSoldOutCheck(read Left, patience time.Duration) *SoldOutCheck {
 	return &SoldOutCheck{read: read, patience: patience, asked: map[string]*asked{}}
 }

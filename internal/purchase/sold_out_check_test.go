@@ -19,7 +19,7 @@ type shelf struct {
 	mu    sync.Mutex
 	left  int64
 	reads int           // that have begun
-	took  int           // orders that came to the strategy
+	took  int           // orders that reached the strategy
 	begun chan struct{} // nil: a read ends at once
 	end   chan struct{}
 	err   error
@@ -37,7 +37,7 @@ func (s *shelf) counts() (reads, took int) {
 	return s.reads, s.took
 }
 
-// read sees the stock as it is when the read begins.
+// read returns the stock at the begin of the read.
 func (s *shelf) read(ctx context.Context, _ string) (int64, error) {
 	s.mu.Lock()
 	s.reads++
@@ -71,7 +71,7 @@ func units(n int64) purchase.Order {
 	return purchase.Order{Product: "apple", Purchaser: "ann", Amount: n}
 }
 
-// buyers send orders of one unit, each from a goroutine of its own.
+// buyers sends orders of one unit, each from its own goroutine.
 func buyers(ctx context.Context, s purchase.Strategy, n int) (outcomes chan purchase.Outcome) {
 	outcomes = make(chan purchase.Outcome, n)
 	for range n {
@@ -98,7 +98,7 @@ func want(t *testing.T, outcomes chan purchase.Outcome, outcome purchase.Outcome
 	}
 }
 
-// soldOut is a check before a shelf that is empty, and was found so.
+// soldOut returns a check of an empty shelf, which the check already knows to be empty.
 func soldOut(t *testing.T) (*shelf, purchase.Strategy) {
 	t.Helper()
 	s := &shelf{}
@@ -111,8 +111,8 @@ func soldOut(t *testing.T) (*shelf, purchase.Strategy) {
 	return s, checked
 }
 
-// TestReadBeginsLater: who comes while a read is under way is not answered by it. Here it
-// has seen the empty shelf of before a restock. All who wait for the next share it.
+// TestReadBeginsLater: a read does not answer a buyer that arrives during it. Here the read has
+// seen the empty shelf from before a restock. All waiting buyers share the next read.
 func TestReadBeginsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, checked := soldOut(t)
@@ -135,14 +135,14 @@ func TestReadBeginsLater(t *testing.T) {
 		if reads, took := s.counts(); reads != 2 || took != 51 {
 			t.Errorf("%d reads, %d orders; want 2 and 51", reads, took)
 		}
-		want(t, buyers(t.Context(), checked, 1), purchase.Sold) // and nobody reads while there is plenty
+		want(t, buyers(t.Context(), checked, 1), purchase.Sold) // and nothing is read while there are enough units
 		if reads, _ := s.counts(); reads != 2 {
 			t.Errorf("%d reads of a shelf that has enough", reads)
 		}
 	})
 }
 
-// TestRefusedTogether: a crowd that comes too late costs a read, and no strategy is asked.
+// TestRefusedTogether: many late buyers cost one read, and none of them reaches a strategy.
 func TestRefusedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, checked := soldOut(t)
@@ -161,7 +161,8 @@ func TestRefusedTogether(t *testing.T) {
 	})
 }
 
-// TestCheckHangsUp: who asks first and hangs up is gone at once, and takes nobody along.
+// TestCheckHangsUp: the first buyer disconnects and leaves at once. The other buyers of its read
+// stay.
 func TestCheckHangsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, checked := soldOut(t)
@@ -182,8 +183,8 @@ func TestCheckHangsUp(t *testing.T) {
 	})
 }
 
-// TestCheckKnowsNothing: where the stock cannot be read, or not in time, the strategy has
-// the say, and the next buyer is not made to wait for it.
+// TestCheckKnowsNothing: if the stock cannot be read, or not in time, the strategy decides, and the
+// next buyer need not wait for the read.
 func TestCheckKnowsNothing(t *testing.T) {
 	for name, end := range map[string]func(s *shelf){
 		"an error": func(s *shelf) { s.err, s.begun = errors.New("the database is down"), nil },
@@ -207,8 +208,8 @@ func TestCheckKnowsNothing(t *testing.T) {
 	}
 }
 
-// TestCheckUnits: more units than there are is sold out, and fewer are sold; what is
-// asked for follows what is left.
+// TestCheckUnits: an order above the stock is sold out, and a smaller one is sold. The check reads
+// for orders above the remaining stock.
 func TestCheckUnits(t *testing.T) {
 	s := &shelf{left: 3}
 	checked := purchase.NewSoldOutCheck(s.read, time.Second).Before(s)
@@ -230,7 +231,7 @@ func TestCheckUnits(t *testing.T) {
 			s.left = 4 + 3 + 2 // a restock
 		}
 		if i == 2 {
-			s.left = 4 // somebody else buys
+			s.left = 4 // another buyer buys
 		}
 		if i == 3 {
 			s.left = 5
@@ -245,7 +246,7 @@ func TestCheckUnits(t *testing.T) {
 	}
 }
 
-// TestCheckKnownKey: a retry is told of its sale, though all is sold out.
+// TestCheckKnownKey: a retry gets its sale as the answer, although the product is sold out.
 func TestCheckKnownKey(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)

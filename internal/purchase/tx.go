@@ -19,8 +19,8 @@ import (
 // fails and the server did not report that itself, the error is ErrUnknownOutcome.
 //
 // A context that ends rolls the transaction back. A commit that was sent is not interrupted:
-// MySQL's and SQLite's drivers pass no context to COMMIT, and internal/engine keeps it from
-// PostgreSQL's.
+// MySQL's and SQLite's drivers pass no context to COMMIT, and
+// internal/engine gives PostgreSQL's driver none either.
 func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	tx := db.WithContext(ctx).Begin(options...)
 	if tx.Error != nil {

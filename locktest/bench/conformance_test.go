@@ -202,9 +202,9 @@ func TestRueidislockUnlockIsSilent(t *testing.T) {
 	}
 }
 
-// TestRueidislockNoLoop: an attempt that the server answers later than
-// TryNextAfter, 20 ms, is taken back. With NoLoopTracking nobody tells the
-// waiter of that, and it sleeps on beside a free lock; without it wakes.
+// TestRueidislockNoLoop: the client reverts an attempt that the server answers after more than
+// TryNextAfter, 20 ms. With NoLoopTracking the waiter gets no signal of that, and it sleeps
+// although the lock is free. Without NoLoopTracking it wakes.
 func TestRueidislockNoLoop(t *testing.T) {
 	for name, c := range map[string]struct {
 		option rueidislock.LockerOption

@@ -24,7 +24,7 @@ type kind struct {
 
 	anywhere bool // it also runs on a Redis of several servers
 
-	// What the library's documentation claims.
+	// The claims of the library's documentation.
 	renews, signalsLoss, fair bool
 	// renewEvery is a share of the TTL; 0 means that the library does not renew.
 	renewEvery float64

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// TestConformanceOfTopologies: the locks keep what they claim where Redis is a primary
-// behind sentinels, and a cluster. make test has two of them on the cluster.
+// TestConformanceOfTopologies: the locks keep their claims on a primary behind sentinels and on a
+// cluster. make test runs two of them on the cluster.
 func TestConformanceOfTopologies(t *testing.T) {
 	t.Parallel() // it waits for leases most of the time
 	soak := os.Getenv("OVERSELL_SOAK") != ""
@@ -42,9 +42,9 @@ func TestConformanceOfTopologies(t *testing.T) {
 	}
 }
 
-// BenchmarkTopologies measures hand-overs on one server, on a primary with two replicas, and
-// on a cluster in turn, and the ratios to the one server: of a lock that is polled, and of
-// one that notifies.
+// BenchmarkTopologies measures handovers on one server, on a primary with two replicas, and on a
+// cluster in turn, and their ratios to the one server. It uses a lock that is polled and one that
+// notifies.
 //
 //	go test -run '^$' -bench Topologies -benchtime 5x .
 func BenchmarkTopologies(b *testing.B) {

@@ -33,9 +33,9 @@ func Failed(server string, err error) error {
 }
 
 // wrongCommand returns the prefixes of Redis's answers to a command that is wrong in any state of
-// the server: keys in several slots of a cluster, or an invalid form (Redis cluster specification,
-// "Keys hash tags"; Redis 7.0, server.c and cluster.c). WRONGTYPE is not one of them, since another
-// program may have written the key.
+// the server: its keys are in several slots of a cluster, or its form is invalid. WRONGTYPE is not
+// one of them, since another program may have written the key. Sources: Redis cluster
+// specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c.
 func wrongCommand() []string {
 	return []string{"CROSSSLOT ", "ERR unknown command", "ERR wrong number of arguments", "ERR syntax error"}
 }

@@ -144,8 +144,7 @@ func mustHaveHungUp(tb testing.TB, w *world, err error) {
 	}
 }
 
-// admitted returns how many sales a buyer leaves behind that disconnected after its order was
-// admitted.
+// admitted returns the number of sales to a buyer that disconnected after its admission.
 func admitted(w *world) int64 {
 	if w.entry.WritesLater {
 		return 1

@@ -161,7 +161,7 @@ func lostLease(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// releaseRace: when the command arrives that frees the lock, another holder has the lock.
+// releaseRace: just before the command that frees the lock, another holder takes the lock.
 func releaseRace(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()

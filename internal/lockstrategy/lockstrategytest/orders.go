@@ -30,8 +30,8 @@ func invalid() map[string]purchase.Order {
 	return wrong
 }
 
-// lacksOrder skips a strategy whose buyers race within one process: one order then does not show
-// how the strategy treats the others.
+// lacksOrder skips a strategy whose buyers race within one process: the
+// result of one order then shows nothing about the others.
 func lacksOrder(w *world) string {
 	if _, broken := caughtBy(w, "Rush"); broken {
 		return "it does not keep the buyers of a process apart"

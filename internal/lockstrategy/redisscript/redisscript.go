@@ -28,7 +28,7 @@ const (
 // A Description says what one script does.
 type Description struct {
 	SHA  string // the script's name in Redis, see SHA
-	Name string // what it does, in a few words; it never changes, since witnesses show it
+	Name string // the effect in a few words; it never changes, since witnesses show it
 	Role Role
 
 	// Lock says which of KEYS is the lock, counted from 1; 0 means the first one.

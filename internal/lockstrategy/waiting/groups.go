@@ -87,9 +87,9 @@ const maxLeaders = 4
 // at any time while the others wait for the disk. If the disk is faster than the writes, that is
 // one: a second group would be small, and cost as much as a large one.
 //
-// Sales per second with 1, 2, 3 and 5 leaders and a COMMIT of 0.1 ms (wrk, medians of nine
-// interleaved rounds on two shared cores): 3969, 2255, 2086, 1697 with 64 clients; 2312, 2038,
-// 1655, 1709 with 256.
+// Sales per second with 1, 2, 3 and 5 leaders and a COMMIT of 0.1 ms: 3969, 2255, 2086 and 1697
+// with 64 clients; 2312, 2038, 1655 and 1709 with 256. (wrk, medians of nine interleaved rounds on
+// two shared cores.)
 func (gs *Groups) mayLead() int {
 	switch {
 	case gs.commits < gs.writes:

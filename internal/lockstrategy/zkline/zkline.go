@@ -28,7 +28,7 @@ type Line struct {
 // Of returns the queue of a product. The nodes above it are container nodes, which the server
 // removes after they have been empty for a while. So invented product names leave nothing behind.
 func Of(session *zookeeper.Session, product string) Line {
-	return Line{session.Root + "/shop-lock/p-" + url.PathEscape(product), session} // "p-": a node cannot be called ".."
+	return Line{session.Root + "/shop-lock/p-" + url.PathEscape(product), session} // "p-", since ZooKeeper rejects the names "." and ".."
 }
 
 // Clear deletes every node of the queue, of any buyer.

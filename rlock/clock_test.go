@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// handClock stands still, and rings when the test says so.
+// handClock is a clock whose timers fire when the test says so.
 type handClock struct {
 	systemClock
 
@@ -38,8 +38,7 @@ type handTimer struct{}
 func (handTimer) Reset(time.Duration) bool { return true }
 func (handTimer) Stop() bool               { return true }
 
-// TestTimekeeper: a wait ends when the clock that was handed in says so, and not
-// before.
+// TestTimekeeper: a wait ends exactly when the given clock says so.
 func TestTimekeeper(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -53,7 +52,7 @@ func TestTimekeeper(t *testing.T) {
 			_, err := client.NewLock(lock).TryLock(within(t), Wait(time.Millisecond))
 			waiting <- err
 		}()
-		await(t, seen, Waiting) // 1 ms by the clock of package time does not count
+		await(t, seen, Waiting) // 1 ms of real time does not count
 		select {
 		case err := <-waiting:
 			t.Fatalf("the wait has ended by itself: %v", err)

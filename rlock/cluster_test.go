@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// onCluster starts a Redis Cluster for one test, and returns a way to open clients of it.
+// onCluster starts a Redis Cluster for one test and returns a function that opens clients.
 func onCluster(t *testing.T) (dial func(...ClientOption) *Client) {
 	t.Helper()
 	server, err := localserver.RedisNamed(topology.Cluster)
@@ -36,15 +36,15 @@ func onCluster(t *testing.T) (dial func(...ClientOption) *Client) {
 	}
 }
 
-// TestCluster: every kind of lock excludes, wakes who waits in another process, whichever
-// nodes the two are connected to, and takes names with braces or refuses them in one line.
+// TestCluster: on a cluster, every kind of lock excludes and wakes a waiter in another process,
+// whichever nodes the two are connected to. Names with braces work, or are refused in one line.
 func TestCluster(t *testing.T) {
 	localservertest.SkipShort(t)
 	dial := onCluster(t)
 	first := dial()
 	second := dial()
 	eachKind(t, func(t *testing.T, newLock maker) {
-		for range 5 { // in several slots, and so on several nodes
+		for range 5 { // in several slots, and therefore on several nodes
 			n := strings.ReplaceAll(name(t), "/", ".")
 			lease := mustLock(t, newLock(first, n), within(t))
 			if other, err := newLock(second, n).TryLock(within(t)); err == nil {

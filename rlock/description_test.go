@@ -6,15 +6,14 @@ import (
 	"testing"
 )
 
-// TestScriptsAreDescribed: each script of lua/ has a description, and none is
-// described twice.
+// TestScriptsAreDescribed: each script in lua/ has exactly one description.
 func TestScriptsAreDescribed(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir("lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const shared = 1 // fair.lua is put in front of others
+	const shared = 1 // fair.lua is prepended to others
 	if got, want := len(Scripts()), len(files)-shared; got != want {
 		t.Errorf("%d scripts are described, want %d", got, want)
 	}

@@ -39,7 +39,7 @@ func Example() {
 	}
 	// The work stops when the lock is lost.
 	fmt.Println("inside:", lease.Context().Err() == nil)
-	// A request that hung up must give the lock back all the same.
+	// A request that hung up must still release the lock.
 	fmt.Println("unlocked:", lease.Unlock(context.WithoutCancel(ctx)) == nil)
 	// Output:
 	// inside: true
@@ -76,7 +76,7 @@ func ExampleWithHolder() {
 		fmt.Println(err)
 		return
 	}
-	inner, err := lock.Lock(ctx) // would wait for ever without the holder
+	inner, err := lock.Lock(ctx) // without the holder it would wait forever
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -96,7 +96,7 @@ func ExampleClient_NewFencedLock() {
 	ctx := context.Background()
 	lock := client.NewFencedLock("stock")
 
-	var seen int64 // kept by what is written to
+	var seen int64 // kept by the resource that is written to
 	write := func(token int64) bool {
 		if token < seen {
 			return false
@@ -105,7 +105,7 @@ func ExampleClient_NewFencedLock() {
 		return true
 	}
 	paused, _ := lock.Lock(ctx)
-	_, _ = lock.ForceUnlock(ctx) // as if its lease had run out meanwhile
+	_, _ = lock.ForceUnlock(ctx) // as if its lease had expired meanwhile
 	next, _ := lock.Lock(ctx)
 	fmt.Println("next:", write(next.Token()))
 	fmt.Println("paused:", write(paused.Token()))

@@ -19,7 +19,7 @@ func TestMutualExclusion(t *testing.T) {
 			clients := []*Client{b.client(t), b.client(t), b.client(t)}
 			name := name(t)
 			var inside, overlaps atomic.Int32
-			unguarded := 0 // -race looks on
+			unguarded := 0 // for the race detector
 			var group sync.WaitGroup
 			for i := range 12 {
 				lock := newLock(clients[i%3], name)
@@ -233,8 +233,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestImpatient: waiters that give up at any moment lose neither the lock nor
-// a wake-up.
+// TestImpatient: waiters that give up at any moment lose neither the lock nor a wake-up.
 func TestImpatient(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, newLock maker) {
@@ -329,7 +328,7 @@ func TestClose(t *testing.T) {
 			}()
 			await(t, seen, Waiting)
 		}
-		for range 2 { // the second does nothing
+		for range 2 { // the second call does nothing
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// nodes are independent servers with one lock each.
+// nodes returns independent servers with one lock each.
 func nodes(t *testing.T, n int, name string) ([]*miniredis.Miniredis, []*Lock) {
 	t.Helper()
 	var servers []*miniredis.Miniredis
@@ -60,7 +60,7 @@ func TestMulti(t *testing.T) {
 	}
 }
 
-// TestMultiAllOrNone: one node is taken, or down; none is kept.
+// TestMultiAllOrNone: if one node is locked or down, no lock is kept.
 func TestMultiAllOrNone(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -89,7 +89,7 @@ func TestMultiAllOrNone(t *testing.T) {
 	}
 }
 
-// TestMultiOpposite: two that take the same locks in opposite order.
+// TestMultiOpposite: two clients take the same locks in opposite order.
 func TestMultiOpposite(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)

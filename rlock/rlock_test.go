@@ -17,17 +17,17 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// testTimeout is how long a test waits for what must come: a starved machine may
-// take seconds for a millisecond's work.
+// testTimeout is how long a test waits for an event that must come. A busy machine may take seconds
+// for a millisecond's work.
 const testTimeout = 60 * time.Second
 
-// servers holds the redis-server that most tests share, by names of their own.
+// servers has the redis-server that most tests share, each with names of its own.
 var servers struct {
 	group *localserver.Group
 	redis *localserver.Redis
 }
 
-// quiet keeps go-redis from reporting the servers that tests kill.
+// quiet keeps go-redis from logging servers that tests kill.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -59,15 +59,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A bench is a Redis and whatever tests need to look at it.
+// A bench is a Redis with the tools of the tests.
 type bench struct {
 	addr string
 	rdb  *redis.Client
 	mini *miniredis.Miniredis // nil: a real server
 }
 
-// dial connects the way a service would, save for time-outs that a test can
-// wait for.
+// dial connects as a service would, except for shorter time-outs.
 func dial(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 100})
@@ -118,7 +117,7 @@ func eachKind(t *testing.T, test func(t *testing.T, newLock maker)) {
 	}
 }
 
-// name is a lock's name that no other test has.
+// name returns a lock name that no other test uses.
 func name(t testing.TB) string { return fmt.Sprintf("%s/%d", t.Name(), names.Add(1)) }
 
 func within(t testing.TB) context.Context {
@@ -128,7 +127,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// until polls for what another goroutine or the server is about to do.
+// until polls for an event of another goroutine or the server.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !done(); time.Sleep(time.Millisecond) {
@@ -158,7 +157,7 @@ func mustLock(t testing.TB, l *Lock, ctx context.Context, options ...Option) *Le
 	return lease
 }
 
-// section takes the lock, runs inside, and gives the lock back.
+// section takes the lock, runs inside, and releases the lock.
 func section(ctx context.Context, t testing.TB, l *Lock, inside func(*Lease)) {
 	t.Helper()
 	lease, err := l.Lock(ctx)
@@ -172,7 +171,7 @@ func section(ctx context.Context, t testing.TB, l *Lock, inside func(*Lease)) {
 	}
 }
 
-// lineUp asks for a lock that is held, and returns when it stands in line.
+// lineUp asks for a held lock and returns when it is in the queue.
 func lineUp(ctx context.Context, t testing.TB, l *Lock, seen <-chan Event) <-chan *Lease {
 	t.Helper()
 	granted := make(chan *Lease, 1)
@@ -194,7 +193,7 @@ func mustUnlock(t testing.TB, lease *Lease) {
 	}
 }
 
-// events is an Observer that tests can wait on.
+// events returns an Observer option and its events.
 func events() (ClientOption, <-chan Event) {
 	c := make(chan Event, 10_000)
 	return Observer(func(e Event) { c <- e }), c

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNames has what Redisson calls the same lock, see RedissonObject.prefixName.
+// TestNames: the keys are the same as Redisson's, see RedissonObject.prefixName.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -45,7 +45,7 @@ func TestClientID(t *testing.T) {
 	}
 }
 
-// TestWire reads what a Java service would.
+// TestWire reads the same keys as a Java service.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -94,7 +94,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestJavaHolder: the lock of a Java thread keeps us out, its message lets us in.
+// TestJavaHolder: a lock of a Java thread keeps our clients out, and its message lets them in.
 func TestJavaHolder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -114,7 +114,7 @@ func TestJavaHolder(t *testing.T) {
 	})
 }
 
-// TestJavaWaiter: hand-overs inside a process end, and the message comes.
+// TestJavaWaiter: hand-overs inside a process end for a Java waiter, and the message is sent.
 func TestJavaWaiter(t *testing.T) {
 	t.Parallel()
 	b := onServer(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// shelf is a shop with the routes of this package alone.
+// shelf is a shop with only the routes of this package.
 func shelf(t *testing.T) *httptest.Server {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
@@ -45,7 +45,7 @@ func shelf(t *testing.T) *httptest.Server {
 	return server
 }
 
-// do sends a request, and returns the status and the body.
+// do sends a request and returns the status and the body.
 func do(t *testing.T, method, url, body string, header ...string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -125,7 +125,7 @@ func readJSON(body string) (order, error) {
 	return o, product.ReadJSON(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), &o)
 }
 
-// TestReadJSON: what encoding/json would read as something else is refused.
+// TestReadJSON: bodies that encoding/json would misread are refused.
 func TestReadJSON(t *testing.T) {
 	for body, says := range map[string]string{
 		`{"amount": 7}`:                        "",
@@ -156,8 +156,8 @@ func TestReadJSON(t *testing.T) {
 	}
 }
 
-// FuzzReadJSON: whatever comes, it does not panic, and what it accepts is what
-// encoding/json reads.
+// FuzzReadJSON: no input causes a panic, and an accepted input has the value that encoding/json
+// reads.
 func FuzzReadJSON(f *testing.F) {
 	f.Add(`{"amount": 7, "product": "x"}`)
 	f.Add(`{"amount": 7, "amount": null}`)

@@ -33,8 +33,8 @@ func divide(t *testing.T, db *gorm.DB, amounts ...int64) {
 	}
 }
 
-// TestParts: wherever the units of a product are, its stock is their sum, and a restock
-// leaves none in parts.
+// TestParts: the stock is the sum of the product's row and its parts, and a restock leaves no unit
+// in parts.
 func TestParts(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB

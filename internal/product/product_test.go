@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// put makes the product and returns its row.
+// put creates the product and returns its row.
 func put(t *testing.T, db *gorm.DB, name string, amount int64) product.Product {
 	t.Helper()
 	if err := product.Put(db, name, amount); err != nil {
@@ -32,8 +32,8 @@ func read(t *testing.T, db *gorm.DB, name string) product.Product {
 	return p
 }
 
-// TestPut: it creates, and resets all but the version, which goes on, so that a writer
-// from before stays refused.
+// TestPut: Put creates a product, or resets it except for the version, so that a writer from before
+// is still refused.
 func TestPut(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -61,7 +61,7 @@ func TestPut(t *testing.T) {
 		if err := product.Put(db, " pear", 5); err == nil {
 			t.Error("a name with white space was put")
 		}
-		if err := product.Put(db, "Pear", 1); err != nil { // names are bytes
+		if err := product.Put(db, "Pear", 1); err != nil { // names are compared as bytes
 			t.Error(err)
 		}
 		if p := read(t, db, "pear"); p.Amount != 5 {
@@ -70,7 +70,7 @@ func TestPut(t *testing.T) {
 	})
 }
 
-// TestList: in the order of their names, and never null.
+// TestList: products are sorted by name, and the list is never null.
 func TestList(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -94,7 +94,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestWrites: each write changes the row when it may, and says when it did not.
+// TestWrites: each write changes the row if it may, and reports whether it did.
 func TestWrites(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -142,8 +142,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestSetAmountAfter: the last entry is written with the stock, and the row changes
-// even where both are as they were, so that its COMMIT reaches the disk.
+// TestSetAmountAfter: it writes the last entry with the stock. The row changes even if both are
+// unchanged, so that its COMMIT reaches the disk.
 func TestSetAmountAfter(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -159,8 +159,8 @@ func TestSetAmountAfter(t *testing.T) {
 	})
 }
 
-// TestTakeBelowZero: Take does not look; the transaction that finds the stock below
-// zero rolls it back.
+// TestTakeBelowZero: Take does not check the stock. The transaction must roll back if it finds the
+// stock negative.
 func TestTakeBelowZero(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -181,10 +181,10 @@ func TestTakeBelowZero(t *testing.T) {
 	})
 }
 
-// TestForUpdate: a second reader for update does not get the row until the first
-// one's transaction ends; a plain reader does.
+// TestForUpdate: a second reader for update waits until the first one's transaction ends. A plain
+// reader does not.
 func TestForUpdate(t *testing.T) {
-	db := enginetest.Local(t).DB // SQLite has no row locks: purchase.InLockingTx
+	db := enginetest.Local(t).DB // SQLite has no row locks: see purchase.InLockingTx
 	put(t, db, "pear", 10)
 	first := db.Begin()
 	defer first.Rollback()

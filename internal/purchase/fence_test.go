@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestFence: two holders at once, one of them late. Holder 1 has read before
-// holder 2 begins, and writes when holder 2 has read.
+// TestFence has two simultaneous holders, one of them late. Holder 1 reads before holder 2 begins,
+// and writes after holder 2 has read.
 func TestFence(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		for _, c := range []struct {
@@ -75,14 +75,14 @@ func TestFence(t *testing.T) {
 
 func noSeal(*gorm.DB, string, int64) (bool, error) { return true, nil }
 
-// fenceAtWrite is the guard as it is often told.
+// fenceAtWrite is the guard as many articles describe it.
 func fenceAtWrite(tx *gorm.DB, id, amount, token int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ?, fence = ? WHERE id = ? AND fence < ?", amount, token, id, token)
 	return done.RowsAffected == 1, done.Error
 }
 
-// TestSellFenced: who comes with a token that is not the highest so far sells
-// nothing; a restock lets any source of tokens begin.
+// TestSellFenced: a buyer whose token is not the highest so far sells nothing. After a restock,
+// tokens may come from another source.
 func TestSellFenced(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -127,8 +127,8 @@ func TestSellFenced(t *testing.T) {
 	})
 }
 
-// twoServers writes at one server and reads at another, as a process does that goes to
-// another node of a cluster between two statements.
+// twoServers writes to one server and reads from another, like a process that uses another node of
+// a cluster for its next statement.
 type twoServers struct {
 	gorm.ConnPool // where it writes
 	reads         gorm.ConnPool
@@ -138,8 +138,8 @@ func (s twoServers) QueryContext(ctx context.Context, query string, args ...any)
 	return s.reads.QueryContext(ctx, query, args...)
 }
 
-// TestSellFencedStale: what is read at a server that has not applied the seal is older than
-// it, and nothing may be computed from it.
+// TestSellFencedStale: a read from a server that has not applied the seal is too old, so nothing
+// may be computed from it.
 func TestSellFencedStale(t *testing.T) {
 	sealed, behind := enginetest.Embedded(t).DB, enginetest.Embedded(t).DB
 	db := sealed.Session(&gorm.Session{NewDB: true, Context: t.Context()}) // a statement of its own

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestSoldUnderHalfRead: when the answer ends in the middle of a row, since the buyer
-// has gone or the connection is lost, that is an error, and the half row is no sale.
+// TestSoldUnderHalfRead: if the result ends in the middle of a row, because the buyer hung up or
+// the connection broke, SoldUnder returns an error and no incomplete sale.
 func TestSoldUnderHalfRead(t *testing.T) {
 	e := enginetest.Embedded(t)
 	ended := errors.New("the connection ended")

@@ -13,15 +13,15 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// never sells: what is asked again is answered without it.
+// never is a strategy that never sells: a repeated order must be answered without it.
 type never struct{}
 
 func (never) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
 	return purchase.Receipt{}, purchase.ErrSoldOut
 }
 
-// TestReplayOnDisk: who asks again is told of a sale, which another process may
-// be about to commit, only when it outlives the database.
+// TestReplayOnDisk: another process may still be committing the sale of a repeated order. The
+// answer is sent only when the sale survives a crash of the database.
 func TestReplayOnDisk(t *testing.T) {
 	server := localservertest.MySQL(t)
 	e, err := engine.Open(t.Context(), engine.Config{DB: server.URL(), Wait: enginetest.Wait, Conns: 4})
@@ -30,7 +30,7 @@ func TestReplayOnDisk(t *testing.T) {
 	}
 	defer e.Close()
 	o := purchase.Order{Product: "apple", Purchaser: "late", Amount: 1, IdempotencyKey: "late"}
-	// A sale whose COMMIT takes as long as one likes: nothing is flushed.
+	// The COMMIT of this sale is not flushed to disk.
 	err = errors.Join(
 		product.Put(e.DB, "apple", 10),
 		e.DB.Exec("SET GLOBAL innodb_flush_log_at_timeout = 2700").Error,
@@ -57,7 +57,7 @@ func TestReplayOnDisk(t *testing.T) {
 	var after *purchase.Record
 	for deadline := time.Now().Add(enginetest.Wait); ; time.Sleep(time.Millisecond) {
 		if after, err = purchase.ByKey(e.DB, "late"); err == nil || time.Now().After(deadline) {
-			break // a connection of before the kill costs an error
+			break // a connection from before the kill causes an error
 		}
 	}
 	if err != nil || after == nil || after.WaitedMS != before.WaitedMS || after.LeftAfter != before.LeftAfter {

@@ -24,12 +24,12 @@ func order() purchase.Order {
 	return purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1}
 }
 
-// TestUnknownOutcome cuts the connection at COMMIT, once after the server has
-// it and once before. The shop cannot tell the two apart, and says so.
+// TestUnknownOutcome cuts the connection at COMMIT, once after the server has received it and once
+// before. The shop cannot distinguish the two cases, and says so.
 func TestUnknownOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		forward bool // the COMMIT reaches the server
+		forward bool // whether the COMMIT reaches the server
 		records int64
 	}{{"committed, the answer lost", true, 1}, {"the commit lost", false, 0}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// openThrough opens the engine's database by another address.
+// openThrough opens the engine's database at another address.
 func openThrough(t *testing.T, e *engine.Engine, addr string) *engine.Engine {
 	t.Helper()
 	u, err := url.Parse(e.URLs.DB)
@@ -64,8 +64,8 @@ func openThrough(t *testing.T, e *engine.Engine, addr string) *engine.Engine {
 	return through
 }
 
-// cutAtCommit is a proxy to the engine's MariaDB that closes the client's
-// connection when it sees the COMMIT of a sale.
+// cutAtCommit is a proxy to the engine's MariaDB that closes the client's connection at the COMMIT
+// of a sale.
 func cutAtCommit(t *testing.T, e *engine.Engine, forward bool) (addr string) {
 	t.Helper()
 	u, err := url.Parse(e.URLs.DB)
@@ -122,11 +122,11 @@ func relay(client net.Conn, server string, forward bool) {
 	}
 	if forward {
 		_ = upstream.(*net.TCPConn).CloseWrite()
-		<-answers // until the server has done what it was told
+		<-answers // until the server has finished
 	}
 }
 
-// TestContextEndsBeforeCommit: nothing is written, and the cause is told.
+// TestContextEndsBeforeCommit: nothing is written, and the cause is returned.
 func TestContextEndsBeforeCommit(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -153,8 +153,7 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 	})
 }
 
-// TestTxRollsBack: an error and a panic leave nothing behind, and the
-// connection can be used again.
+// TestTxRollsBack: an error or a panic leaves nothing behind, and the connection can be used again.
 func TestTxRollsBack(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestAdmission: while a crowd waits for a row that somebody keeps, newcomers hear at once
-// that it is busy, and when to come back. Nothing is recorded for who was refused.
+// TestAdmission: while buyers wait for a locked row, new buyers are told at once that the shop is
+// busy, and when to come back. Nothing is recorded for refused buyers.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -31,7 +31,7 @@ func TestAdmission(t *testing.T) {
 		}
 		var came atomic.Int64
 		buy := func() response {
-			// Each is another one: who asks again too early would hear so later.
+			// Each has another name: the same buyer would get a delayed answer.
 			return webtest.Call(t, http.MethodPost, fmt.Sprintf("%s/product/buy?lock=for-update&purchaser=ann-%d", base, came.Add(1)), "", nil)
 		}
 		var all sync.WaitGroup

@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// full has no place for anybody.
+// full is a strategy that refuses every buyer.
 type full struct{ came atomic.Int64 }
 
 func (f *full) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
@@ -42,7 +42,8 @@ func (c *refusedClient) order(t *testing.T) {
 	}
 }
 
-// wantBusy reads an answer: the shop is busy. last: it is the last one over this connection.
+// wantBusy reads the answer that the shop is busy. last: it is the last answer over this
+// connection.
 func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 	t.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(webtest.Patience))
@@ -57,9 +58,9 @@ func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 	}
 }
 
-// TestHeldUpGiveWay: buyers who came back too early, and hear so late, keep no newcomer out when
-// they have all connections: who has waited longest is answered, and its connection ends. Nor
-// does a stop wait for them.
+// TestHeldUpGiveWay: delayed refusals that occupy all connections do not block a new client. The
+// one that has waited longest is answered, and its connection ends. A stop does not wait for them
+// either.
 func TestHeldUpGiveWay(t *testing.T) {
 	t.Parallel()
 	const most = 10
@@ -94,7 +95,7 @@ func TestHeldUpGiveWay(t *testing.T) {
 	for i := range most {
 		early = append(early, come(fmt.Sprintf("early-%d", i)))
 	}
-	for i, c := range early { // one after the other: so they wait in this order
+	for i, c := range early { // one after the other, so that they wait in this order
 		c.order(t)
 		webtest.Eventually(t, "it is there", func() bool { return till.came.Load() == int64(most+i+1) })
 	}

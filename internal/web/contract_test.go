@@ -37,8 +37,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// available are the strategies that the shop says it can run: all on real
-// servers; those that need other ones than Redis are not on the embedded engine.
+// available returns the strategies that the shop can run: all of them on real servers. The embedded
+// engine lacks strategies that need other servers than Redis.
 func available(t *testing.T, base string, e *engine.Engine) (names []string) {
 	t.Helper()
 	list := webtest.Decode[[]availableStrategy](t, webtest.Call(t, http.MethodGet, base+"/strategies", "", nil))
@@ -85,9 +85,8 @@ func testSells(t *testing.T, base, strategy string) {
 	}
 }
 
-// testRestockUnderLoad: buyers keep coming while the product is restocked again
-// and again; stock and records fit in the end, unless the strategy is one that
-// breaks without a restock, too.
+// testRestockUnderLoad restocks the product repeatedly while buyers buy. At the end stock and
+// records must agree, unless the strategy also breaks without a restock.
 func testRestockUnderLoad(t *testing.T, base, strategy string) {
 	const buyers, restocks = 4, 4
 	name := "restocked-" + strategy
@@ -184,7 +183,7 @@ func testIdempotency(t *testing.T, base string) {
 	if got := webtest.Audit(t, base, "apple"); got.Records != 1 || got.UnitsSold != 2 || got.Drift != 0 {
 		t.Errorf("books %+v, want one record", got)
 	}
-	// Without a purchaser the key names it, so the repeated request is the same order.
+	// Without a purchaser, the key gives the name, so the repeated request is the same order.
 	anonymous := http.Header{"Idempotency-Key": {"order-2"}}
 	a := webtest.Call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
 	b := webtest.Call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
@@ -331,7 +330,7 @@ func testOperation(t *testing.T, base string) {
 	}
 }
 
-// TestNotConfigured: a known strategy without its server is 501, and says what to set.
+// TestNotConfigured: a known strategy without its server gives 501 and says what to set.
 func TestNotConfigured(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Embedded(t)

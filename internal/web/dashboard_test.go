@@ -13,14 +13,13 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// A metricName in an expression is a word before a label, a range, or the end of a call.
+// A metric's name in an expression is a word before a label, a range, or the end of a call.
 var (
 	metricName = regexp.MustCompile(`\b((?:shop|process|go)_[a-z_]+)\b`)
 	labelValue = regexp.MustCompile(`(\w+)!?="([^"]+)"`)
 )
 
-// TestDashboard: every metric that a board asks for is one that the shop exports, with the
-// labels that it is selected and summed by.
+// TestDashboard: the shop exports every metric of a dashboard, with the labels in its expressions.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{})
@@ -41,7 +40,7 @@ func TestDashboard(t *testing.T) {
 				if sample == "" {
 					t.Errorf("%s: the shop has no %s", filepath.Base(file), name)
 				}
-				for _, l := range labels(expr) { // job and instance are Prometheus's own
+				for _, l := range labels(expr) { // job and instance come from Prometheus
 					if l != "job" && l != "instance" && !strings.Contains(sample, l+`="`) {
 						t.Errorf("%s: %s has no label %s: %s", filepath.Base(file), name, l, expr)
 					}
@@ -51,7 +50,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// labels are those of an expression: selected by, and summed by.
+// labels returns the labels by which an expression selects and sums.
 func labels(expr string) (found []string) {
 	for _, m := range labelValue.FindAllStringSubmatch(expr, -1) {
 		found = append(found, m[1])
@@ -65,7 +64,7 @@ func labels(expr string) (found []string) {
 	return found
 }
 
-// expressions are those of a board's panels.
+// expressions returns the expressions of a dashboard's panels.
 func expressions(t *testing.T, file string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestDiskFull: a database whose disk is full is named as what is wrong, nothing is sold
-// meanwhile, and the shop sells again by itself when there is room.
+// TestDiskFull: the error names a database whose disk is full. Nothing is sold meanwhile, and the
+// shop sells again by itself when there is space.
 func TestDiskFull(t *testing.T) {
 	for _, d := range []struct {
 		name  string
@@ -32,7 +32,7 @@ func TestDiskFull(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			localservertest.SkipShort(t)
 			disk := diskOfItsOwn(t)
-			t.Setenv("TMPDIR", disk) // where the private servers have their files
+			t.Setenv("TMPDIR", disk) // the folder of the private servers
 			url := d.start(t, disk)
 			e, err := engine.Open(t.Context(), engine.Config{DB: url, Wait: 30 * time.Second, Conns: 4})
 			if err != nil {
@@ -46,7 +46,7 @@ func TestDiskFull(t *testing.T) {
 			}
 			fill(t, e.DB, disk)
 			for _, strategy := range writers() {
-				// What the last page still has room for is sold.
+				// Sales go on until the last page is full.
 				webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK })
 				p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 				if !strings.Contains(p.Detail, "the database is down") || !strings.Contains(p.Detail, d.says) {
@@ -66,10 +66,10 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// diskOfItsOwn is a file system in memory, which ends with the test.
+// diskOfItsOwn returns a file system in memory that ends with the test.
 func diskOfItsOwn(t *testing.T) string {
 	t.Helper()
-	disk, err := os.MkdirTemp("", "oversell-disk-") // and not of the test's folder, which the servers' users may not enter
+	disk, err := os.MkdirTemp("", "oversell-disk-") // outside the test's folder, which the servers' users may not enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func diskOfItsOwn(t *testing.T) string {
 
 const filler = "filler"
 
-// fill takes all room of the disk, and what the database has reserved for its records.
+// fill fills the disk, and the space that the database has reserved for its records.
 func fill(t *testing.T, db *gorm.DB, disk string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(disk, filler))
@@ -96,7 +96,7 @@ func fill(t *testing.T, db *gorm.DB, disk string) {
 	}
 	block := make([]byte, 1<<20)
 	for len(block) > 0 {
-		if _, err := f.Write(block); err != nil { // it has written what there was room for
+		if _, err := f.Write(block); err != nil { // it has written as much as fits
 			block = block[:len(block)/2]
 		}
 	}

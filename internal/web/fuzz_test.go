@@ -28,13 +28,13 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// A fuzzedShop is the shop that is served, without its listener.
+// A fuzzedShop is a served shop without its listener.
 type fuzzedShop struct {
 	engine     *engine.Engine
 	handler    *gin.Engine
 	routes     gin.RoutesInfo
 	strategies []string
-	statuses   map[string]map[int]bool // by "GET /path": those of openapi.yaml, without 500
+	statuses   map[string]map[int]bool // by "GET /path": those in openapi.yaml, except 500
 	served     int
 }
 
@@ -42,7 +42,7 @@ func newFuzzedShop(tb testing.TB) *fuzzedShop {
 	tb.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	settings := lockstrategy.DefaultSettings()
-	settings.Wait = time.Second // nobody waits: requests come one after the other
+	settings.Wait = time.Second // requests come one after the other, so none waits
 	e, err := engine.Open(tb.Context(), engine.Config{Name: engine.Embedded, Wait: settings.Wait, Conns: 16})
 	if err != nil {
 		tb.Fatal(err)
@@ -61,7 +61,7 @@ func newFuzzedShop(tb testing.TB) *fuzzedShop {
 	}
 }
 
-// documented are the statuses that openapi.yaml has for each route.
+// documented returns the statuses in openapi.yaml for each route.
 func documented(tb testing.TB) map[string]map[int]bool {
 	tb.Helper()
 	var document struct {
@@ -81,7 +81,7 @@ func documented(tb testing.TB) map[string]map[int]bool {
 				if err != nil {
 					tb.Fatalf("%s %s: status %q", method, path, text)
 				}
-				statuses[status] = status != http.StatusInternalServerError // which is said of what nobody foresaw
+				statuses[status] = status != http.StatusInternalServerError // 500 stands for unforeseen errors
 			}
 			all[strings.ToUpper(method)+" "+path] = statuses
 		}
@@ -89,15 +89,15 @@ func documented(tb testing.TB) map[string]map[int]bool {
 	return all
 }
 
-// An input is a request. Its route is one of the shop's, or, past the last one, what method
-// and path say. What is empty is not sent.
+// An input is a request. Its route is one of the shop's routes or, past the last one, given by
+// method and path. Empty fields are not sent.
 type input struct {
 	route, strategy                     uint8
 	method, path, query                 string
 	key, contentType, host, other, body string
 }
 
-// plain is a request that the route answers with 200.
+// plain returns a request that the route answers with 200.
 func (s *fuzzedShop) plain(route int) input {
 	in := input{route: uint8(route), path: "apple", contentType: "application/json"}
 	switch r := s.routes[route]; r.Method + " " + r.Path {
@@ -117,23 +117,23 @@ func (s *fuzzedShop) plain(route int) input {
 	return in
 }
 
-// notOK are the routes that answer otherwise than with 200, and why.
+// notOK lists the routes that answer with another status than 200.
 var notOK = map[string]int{
-	"GET /room/qr.svg":     http.StatusNotFound,   // on loopback no phone can come
+	"GET /room/qr.svg":     http.StatusNotFound,   // on loopback there is no address for phones
 	"POST /room/buy":       http.StatusBadRequest, // without an Idempotency-Key
 	"GET /live/runs/:name": http.StatusNotFound,   // there was no run
-	"POST /live/runs":      http.StatusBadRequest, // without strategies: a crowd would start shops
+	"POST /live/runs":      http.StatusBadRequest, // without strategies, since a run would start shops
 	"POST /live/strikes":   http.StatusBadRequest,
-	"POST /live/stop":      http.StatusConflict, // nobody buys
+	"POST /live/stop":      http.StatusConflict, // no run is under way
 }
 
-// streamWriter is a recorder that takes deadlines, as the server's writer does.
+// streamWriter is a recorder that accepts deadlines, like the server's writer.
 type streamWriter struct{ *httptest.ResponseRecorder }
 
 func (streamWriter) SetWriteDeadline(time.Time) error { return nil }
 
-// request makes what net/http would hand to the handler; nil where it would refuse by
-// itself. route is "" where none is meant.
+// request returns the request that net/http would pass to the handler, or nil if it would refuse
+// it. route is "" if the input has no route.
 func (s *fuzzedShop) request(in input) (r *http.Request, route string) {
 	target := &url.URL{RawQuery: in.query}
 	method, at := in.method, int(in.route)%(len(s.routes)+1)
@@ -155,7 +155,7 @@ func (s *fuzzedShop) request(in input) (r *http.Request, route string) {
 	}
 	r, err := http.NewRequest(method, "http://127.0.0.1", strings.NewReader(in.body))
 	if err != nil {
-		return nil, "" // no method
+		return nil, "" // not a method
 	}
 	r.URL, r.RequestURI = target, target.RequestURI()
 	if in.body == "" {
@@ -190,7 +190,7 @@ func (s *fuzzedShop) serve(t *testing.T, in input) (status int) {
 	}
 	limit := 10 * time.Second
 	if strings.HasPrefix(r.URL.Path, "/live/events") {
-		limit = time.Millisecond // it is endless
+		limit = time.Millisecond // the stream is endless
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -203,7 +203,7 @@ func (s *fuzzedShop) serve(t *testing.T, in input) (status int) {
 	switch {
 	case status == http.StatusInternalServerError:
 		t.Fatalf("%s %s: %d %s", r.Method, r.RequestURI, status, body)
-	case status == http.StatusBadRequest, status == http.StatusMisdirectedRequest: // of any route: the query cannot be read, the Host is not the shop's
+	case status == http.StatusBadRequest, status == http.StatusMisdirectedRequest: // possible for every route: an unreadable query, or a Host that is not the shop's
 	case route == "" && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed):
 	case route != "" && !s.statuses[route][status] && !(strings.HasSuffix(route, "{name}") && s.elsewhere(in.path)):
 		t.Fatalf("%s answers %d, which openapi.yaml does not have: %s", route, status, body)
@@ -227,7 +227,7 @@ func (s *fuzzedShop) serve(t *testing.T, in input) (status int) {
 	return status
 }
 
-// elsewhere: the path of one product is that of another route, or of none.
+// elsewhere reports whether the path of a product is that of another route, or of none.
 func (s *fuzzedShop) elsewhere(name string) bool { return name == "" || name == "buy" }
 
 func checkProblem(t *testing.T, status int, header http.Header, body []byte) {
@@ -247,7 +247,8 @@ func checkProblem(t *testing.T, status int, header http.Header, body []byte) {
 	}
 }
 
-// checkBooks: one request at a time breaks no strategy, not even the naive one.
+// checkBooks checks stock and records: with one request at a time, even the naive strategy is
+// correct.
 func (s *fuzzedShop) checkBooks(t *testing.T, product string, in input) {
 	t.Helper()
 	books, err := audit.Read(t.Context(), s.engine.DB, product)
@@ -259,7 +260,7 @@ func (s *fuzzedShop) checkBooks(t *testing.T, product string, in input) {
 	}
 }
 
-// tidy keeps the shop small: an input costs the same whatever came before it.
+// tidy keeps the shop small, so that the cost of an input does not depend on earlier ones.
 func (s *fuzzedShop) tidy(t *testing.T) {
 	t.Helper()
 	for _, statement := range []string{
@@ -274,7 +275,7 @@ func (s *fuzzedShop) tidy(t *testing.T) {
 	s.fill(t)
 }
 
-// fill restocks what is bought unless a request says otherwise.
+// fill restocks the default product.
 func (s *fuzzedShop) fill(t *testing.T) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPut, "http://127.0.0.1/product/"+purchase.DefaultProduct, strings.NewReader(`{"amount": 20000}`))
@@ -284,8 +285,8 @@ func (s *fuzzedShop) fill(t *testing.T) {
 	}
 }
 
-// FuzzRoutes: no request is a 500, a panic, an answer that openapi.yaml does not have, an
-// error without a problem document, or a sale that the books do not have.
+// FuzzRoutes: no request causes a 500, a panic, an answer outside openapi.yaml, an error without a
+// problem document, or a sale that stock and records do not show.
 func FuzzRoutes(f *testing.F) {
 	shop := newFuzzedShop(f)
 	add := func(in input) {
@@ -314,8 +315,8 @@ func FuzzRoutes(f *testing.F) {
 	})
 }
 
-// TestFuzzReachesRoutes: each route of the shop is asked by FuzzRoutes in such a way that it
-// answers with 200, or as notOK says, and each strategy sells.
+// TestFuzzReachesRoutes: FuzzRoutes gets a 200 from each route, or the status in notOK, and each
+// strategy sells.
 func TestFuzzReachesRoutes(t *testing.T) {
 	t.Parallel()
 	shop := newFuzzedShop(t)

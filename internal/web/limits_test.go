@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestHosts: on a loopback address a request for a name that is not the shop's gets
-// nowhere, whatever the route: a page of somebody else's has that name.
+// TestHosts: on a loopback address, every route refuses requests with a foreign Host, which another
+// site's page would send.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{}, named("Shop.example", "192.0.2.7"))
@@ -35,7 +35,7 @@ func TestHosts(t *testing.T) {
 	}{
 		{addr, true},
 		{"127.0.0.1", true},
-		{"127.9.9.9:80", true}, // whoever forwards a port
+		{"127.9.9.9:80", true}, // through a forwarded port
 		{"localhost:" + port, true},
 		{"LOCALHOST", true},
 		{"a.localhost:1", true},
@@ -51,7 +51,7 @@ func TestHosts(t *testing.T) {
 		{"x.shop.example", false},
 		{"0.0.0.0:" + port, false},
 		{"192.0.2.8", false},
-		{"2130706433", false}, // 127.0.0.1 to some
+		{"2130706433", false}, // 127.0.0.1 for some resolvers
 		{"notlocalhost", false},
 	} {
 		for _, route := range []string{"PUT /product/apple", "GET /product/buy", "GET /", "GET /nowhere"} {
@@ -85,8 +85,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestHostsElsewhere: on an address that is not loopback a restock takes the token, and
-// any name will do, unless some are given.
+// TestHostsElsewhere: on other addresses a restock requires the token. Any Host is accepted, unless
+// some are given.
 func TestHostsElsewhere(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]int{"": 200, "shop.example": 421} {
@@ -106,7 +106,7 @@ func TestHostsElsewhere(t *testing.T) {
 	}
 }
 
-// TestContentType: a restock is JSON, or says nothing of what it is.
+// TestContentType: a restock must be JSON or have no content type.
 func TestContentType(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{})
@@ -137,8 +137,8 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// TestSlowClients: whoever sends too slowly or too much is answered where there is
-// something to answer, and in any case cut off in time.
+// TestSlowClients: a client that sends too slowly or too much gets an answer if possible, and is
+// cut off in time.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	addr := strings.TrimPrefix(startServe(t, engine.Config{}), "http://")
@@ -147,7 +147,7 @@ func TestSlowClients(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		sent   string
-		then   string // a byte of it each second
+		then   string // sent one byte a second
 		status int    // 0: none
 	}{
 		{"nothing", "", "", 0},
@@ -168,7 +168,7 @@ func TestSlowClients(t *testing.T) {
 			var sending sync.WaitGroup
 			ended := make(chan struct{})
 			sending.Go(func() {
-				_, _ = io.WriteString(conn, c.sent) // the shop need not take all of it
+				_, _ = io.WriteString(conn, c.sent) // the shop may close before it has read all
 				every := time.NewTicker(time.Second)
 				defer every.Stop()
 				for i := range len(c.then) {
@@ -188,7 +188,7 @@ func TestSlowClients(t *testing.T) {
 			said, err := io.ReadAll(answer)
 			close(ended)
 			sending.Wait()
-			if errors.Is(err, os.ErrDeadlineExceeded) { // a reset is an end, too
+			if errors.Is(err, os.ErrDeadlineExceeded) { // a reset counts as an end, too
 				t.Fatalf("it is not cut off in %s; it was told %.200s", webtest.Patience, said)
 			}
 			t.Logf("%s, %s: %.100q", took.Round(time.Millisecond), time.Since(start).Round(time.Millisecond), said)
@@ -203,7 +203,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestMaxConns: of those who only hold a connection no more than allowed do, and whoever has something to ask is served.
+// TestMaxConns: idle connections never exceed the limit, and a client with a request is served.
 func TestMaxConns(t *testing.T) {
 	t.Parallel()
 	const most, held = 20, 60
@@ -211,7 +211,7 @@ func TestMaxConns(t *testing.T) {
 	var holders []net.Conn
 	for i := range held {
 		conn := dialed(t, addr)
-		if i%2 == 0 { // half of them have asked for something before
+		if i%2 == 0 { // half of them have sent an earlier request
 			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			if status := statusOf(t, conn); status != http.StatusOK {
 				t.Fatalf("holder %d: %d", i, status)
@@ -224,13 +224,13 @@ func TestMaxConns(t *testing.T) {
 	if status := statusOf(t, asks); status != http.StatusOK {
 		t.Errorf("who has something to ask is told %d", status)
 	}
-	// Which of them depends on when the shop noticed that each has its answer.
+	// Which one depends on when the shop noticed that each has its answer.
 	last := holders[held-2]
 	var ended atomic.Int64
 	for _, conn := range holders {
 		if conn != last {
 			go func() {
-				_, _ = io.Copy(io.Discard, conn) // until the shop, or this test, ends it
+				_, _ = io.Copy(io.Discard, conn) // until the shop or this test ends it
 				ended.Add(1)
 			}()
 		}
@@ -242,13 +242,13 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestMaxConnsBusy: who has a request under way is not cut off for who comes later.
+// TestMaxConnsBusy: a connection with a request under way is not closed for a new client.
 func TestMaxConnsBusy(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)
 	base := startServe(t, e.URLs, waitFor(time.Minute), connected(2))
-	bought, letGo := webtest.HeldUpBuy(t, e.DB, base) // one with its request, and one that asks for metrics
-	for range 5 {                                     // the one before counts until the shop has noticed its end
+	bought, letGo := webtest.HeldUpBuy(t, e.DB, base) // one with its request, and one for metrics
+	for range 5 {                                     // the previous one counts until the shop has noticed its end
 		webtest.Eventually(t, "somebody is answered beside it", func() bool {
 			conn := dialed(t, strings.TrimPrefix(base, "http://"))
 			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -273,7 +273,7 @@ func dialed(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// statusOf reads one answer.
+// statusOf reads one answer and returns its status.
 func statusOf(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(webtest.Patience))
@@ -287,5 +287,5 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return answer.StatusCode
 }
 
-// connected sets the most connections.
+// connected sets the maximum number of connections.
 func connected(most int) func(*setup) { return func(s *setup) { s.MaxConnections = most } }

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestOutagesLogged: a server that is down is in the log once, however many buyers find it
-// down, and no other refusal is.
+// TestOutagesLogged: a server that is down is logged once, however many buyers find it down. No
+// other refusal is logged.
 func TestOutagesLogged(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

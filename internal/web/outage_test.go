@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestOutage: a server that is killed is named in a 503, readiness says so,
-// strategies that do not need it go on, and all is well when it is back.
+// TestOutage: a 503 names a killed server, and so does readiness. Strategies that do not need it go
+// on, and everything works once it is back.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
@@ -46,7 +46,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("%s: %d %s, want a sale", strategy, r.Status, r.Body)
 		}
 	}
-	// down kills the server, checks who is hurt, and brings it back.
+	// down kills the server, checks which strategies are affected, and restarts it.
 	down := func(name string, kill, start func() error, hurt, fine []string) {
 		t.Helper()
 		if err := kill(); err != nil {
@@ -91,7 +91,7 @@ func TestOutage(t *testing.T) {
 	}
 	down("redlock", both((*localserver.Redis).Kill), both((*localserver.Redis).Start), []string{"redlock"}, append(sql, "redis"))
 
-	// A minority of the nodes is not missed.
+	// The strategies do not need a minority of the nodes.
 	if err := nodes[3].Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +104,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestRestockWithoutRedis: a restock that cannot clear a lock changes neither
-// stock nor records, and says which server is down. Of the Redlock nodes a
-// majority is enough.
+// TestRestockWithoutRedis: a restock that cannot clear a lock changes neither stock nor records,
+// and names the server. Of the Redlock nodes a majority is enough.
 func TestRestockWithoutRedis(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 4)
@@ -139,12 +138,12 @@ func TestRestockWithoutRedis(t *testing.T) {
 	refused("redis")
 }
 
-// TestHungRedis: a Redis that hangs is named, and is not told as a busy lock.
+// TestHungRedis: the error names a Redis that hangs, instead of reporting a busy lock.
 func TestHungRedis(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 1)
 	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: nodes[0].URL()}, func(s *setup) { s.Settings.LeaseTTL = time.Hour })
-	for range 3 { // connections are open: what is sent to a Redis that hangs waits there for it
+	for range 3 { // open connections: commands to a Redis that hangs wait there
 		if r := webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil); r.Status != http.StatusOK {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
@@ -168,8 +167,8 @@ func TestHungRedis(t *testing.T) {
 	})
 }
 
-// TestHungDatabase: a database that hangs is named, and is not told as a line
-// that is too long; a restock does not hold the buyers back for it.
+// TestHungDatabase: the error names a database that hangs, instead of reporting a long queue. A
+// restock does not hold buyers back for it.
 func TestHungDatabase(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
@@ -195,12 +194,12 @@ func TestHungDatabase(t *testing.T) {
 	})
 }
 
-// TestSilentNode: a Redlock node that hangs costs one buyer in a while its
-// time-out, not each of them: the crowd still gets through within its wait.
+// TestSilentNode: a Redlock node that hangs costs only an occasional buyer its time-out, so all
+// buyers are served within their wait.
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 5)
-	wait := 30 * time.Second // 60 sales of half a second and more would not fit
+	wait := 30 * time.Second // too short for 60 sales of half a second each
 	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redlock: urls(nodes)}, waitFor(wait))
 	if err := nodes[4].Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// refusing is a database of the test's own, and how it is brought to refuse an ordinary user.
+// refusing is a private database that can be made to refuse an ordinary user.
 type refusing struct {
 	admin, till       string // URLs
 	user              []string
@@ -56,8 +56,8 @@ func refusingDatabases() map[string]func(t *testing.T) refusing {
 	}
 }
 
-// TestDatabaseRefuses: a database that takes no writes, or no connections more, is named as what
-// is wrong, nothing is sold meanwhile, and the shop sells again by itself when that is over.
+// TestDatabaseRefuses: the error names a database that refuses writes or further connections.
+// Nothing is sold meanwhile, and the shop sells again by itself afterwards.
 func TestDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -79,7 +79,7 @@ func TestDatabaseRefuses(t *testing.T) {
 				}
 			}
 			execute(d.user)
-			if name == "postgres" { // the tables are made by their owner
+			if name == "postgres" { // the tables belong to their creator
 				execute([]string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public AUTHORIZATION till"})
 			}
 			base := startServe(t, engine.Config{DB: d.till}, waitFor(30*time.Second))
@@ -93,7 +93,7 @@ func TestDatabaseRefuses(t *testing.T) {
 	}
 }
 
-// writers sell by statements of their own, and one after what others have sold.
+// writers returns strategies with statements of their own, and one that combines sales.
 func writers() []string { return []string{"none", "for-update", "conditional", "coalesced"} }
 
 func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base string) {
@@ -103,7 +103,7 @@ func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base strin
 	before := webtest.Audit(t, base, "apple")
 	execute(d.readOnly)
 	for _, strategy := range writers() {
-		webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK }) // a server reads its settings when it has time
+		webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK }) // a server reads its settings after a while
 		p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 		if !strings.Contains(p.Detail, "the database is down") || !strings.Contains(p.Detail, d.saysRead) {
 			t.Errorf("%s: %q does not say what is wrong", strategy, p.Detail)
@@ -125,7 +125,7 @@ func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, b
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 12 { // that stay open, so that the limit is reached
+	for range 12 { // they stay open, so that the limit is reached
 		conn, err := pool.Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)

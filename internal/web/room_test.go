@@ -39,8 +39,8 @@ type roomPanel struct {
 	NeedsToken bool             `json:"needs_token"`
 }
 
-// roomRush has so many phones press at once for half as many units, as the leader and the
-// phones' page do, and returns what the panel shows then.
+// roomRush makes phones press at once for half as many units, as the leader and the phones' page
+// do. It returns the panel's content.
 func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	t.Helper()
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)
@@ -65,9 +65,8 @@ func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	return webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
 }
 
-// TestRoom: a hundred phones press at once. Under a strategy that promises to hold in a
-// rush, the panel, the phones and the books agree; under one that promises to be oversold
-// it is, and the panel shows it.
+// TestRoom: a hundred phones press at once. If the strategy promises to hold, the panel, the phones
+// and the database agree. If it promises to oversell, it does, and the panel shows it.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Embedded(t)
@@ -108,7 +107,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestRoomUnits: no strategy that holds has a phone told that somebody else was sold its unit.
+// TestRoomUnits: with a strategy that holds, no phone is told that another phone got the same unit.
 func TestRoomUnits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a sale for each strategy; make test has it")
@@ -135,8 +134,8 @@ func TestRoomUnits(t *testing.T) {
 	}
 }
 
-// TestRoomRestock: whoever restocks the product of the sale clears what the room was sold;
-// another product does not concern it.
+// TestRoomRestock: any restock of the product on sale clears the room's results. A restock of
+// another product does not.
 func TestRoomRestock(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{})
@@ -153,7 +152,8 @@ func TestRoomRestock(t *testing.T) {
 	}
 }
 
-// TestRoomAdmin: off loopback the leader needs the token, and the buyers do not.
+// TestRoomAdmin: on an address other than loopback the leader needs the token, and the buyers do
+// not.
 func TestRoomAdmin(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{}, elsewhere("s3cret"))
@@ -177,7 +177,7 @@ func TestRoomAdmin(t *testing.T) {
 	}
 }
 
-// TestRoomBadInput: one line, with what to do.
+// TestRoomBadInput: the error is one line that says what to do.
 func TestRoomBadInput(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{})
@@ -206,7 +206,7 @@ func TestRoomBadInput(t *testing.T) {
 			t.Errorf("%s %s %s: %q, want %q", c.method, c.path, c.body, p.Detail, c.says)
 		}
 	}
-	for _, path := range []string{"/room/buyers", "/room/buy"} { // of a form on a page of another site
+	for _, path := range []string{"/room/buyers", "/room/buy"} { // as sent by a form on another site's page
 		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded"} {
 			r := webtest.Call(t, http.MethodPost, base+path, ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {kind}})
 			if p := webtest.WantProblem(t, r, http.StatusUnsupportedMediaType, "failed"); !strings.Contains(p.Detail, "application/json") {

@@ -25,7 +25,8 @@ type idle struct{ runs.Sender }
 
 func (idle) Faults() []runs.Fault { return nil }
 
-// TestMaxInflight: one buy too many is told busy at once, and when to come back.
+// TestMaxInflight: a buy above the limit is told at once that the shop is busy, and when to come
+// back.
 func TestMaxInflight(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)
@@ -42,7 +43,8 @@ func TestMaxInflight(t *testing.T) {
 	}
 }
 
-// TestAdmin: off loopback a restock needs the token; without one set, nobody can.
+// TestAdmin: on an address other than loopback a restock requires the token. If none is set, it is
+// always refused.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
 	const token = "s3cret"
@@ -76,8 +78,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestAnnounce: the first line is an address that this machine can open, and those after it are
-// for the others.
+// TestAnnounce: the first line is an address that this machine can open. The following ones are for
+// other machines.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
 	const leader = "the leader opens http://127.0.0.1:8080/room/screen"
@@ -112,7 +114,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestOpenAPI: the document has the routes that exist, and no others.
+// TestOpenAPI: the document lists exactly the existing routes.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	var document struct {
@@ -148,7 +150,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a request whose body dawdles has no seat yet.
+// TestSlowBody: a request with a slow body does not have a seat yet.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{}, func(s *setup) { s.MaxInflight = 1 })
@@ -161,7 +163,7 @@ func TestSlowBody(t *testing.T) {
 	if _, err := conn.Write([]byte(head)); err != nil {
 		t.Fatal(err)
 	}
-	// The server asks for the body when the handler reads it: the buy has begun.
+	// The server requests the body when the handler reads it: the buy has begun.
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("%q, %v", line, err)

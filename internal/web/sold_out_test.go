@@ -13,9 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestSoldOutAhead: who comes too late is told so although somebody holds the lock that
-// the strategy would wait for, and is counted as any other refusal. Without the check it
-// waits.
+// TestSoldOutAhead: a late buyer is told that the product is sold out, even while another buyer
+// holds the strategy's lock. It counts like any other refusal. Without the check the buyer waits.
 func TestSoldOutAhead(t *testing.T) {
 	t.Parallel()
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -70,14 +69,13 @@ func TestSoldOutAhead(t *testing.T) {
 	})
 }
 
-// TestRestockedUnderCheck: buyers come without end while a product is sold out and
-// restocked: nobody who came after a restock was answered is refused while there are
-// units, and every unit is sold.
+// TestRestockedUnderCheck: buyers come continuously while a product is sold out and restocked. A
+// buyer that came after a restock is not refused while there are units, and every unit is sold.
 func TestRestockedUnderCheck(t *testing.T) {
 	t.Parallel()
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
-		first, second := startServe(t, e.URLs), startServe(t, e.URLs) // two processes' worth of memory
+		first, second := startServe(t, e.URLs), startServe(t, e.URLs) // two shops without shared memory, like two processes
 		for _, strategy := range []string{"conditional", "redis-decr", "redis-lua"} {
 			testRestockedUnderCheck(t, first, second, strategy)
 		}
@@ -88,8 +86,8 @@ func testRestockedUnderCheck(t *testing.T, base, other, strategy string) {
 	product := "checked-" + strategy
 	url := "/product/buy?product=" + product + "&lock=" + strategy
 	webtest.Restock(t, base, product, 1)
-	// The first refusal is the strategy's and has the check ask from then on. Buyers of redis-decr
-	// who reached it together would take its counter below zero for a moment.
+	// The strategy makes the first refusal, and the check reads from then on. If buyers of
+	// redis-decr made it together, its counter would be negative for a moment.
 	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, other+url+"&amount=1000", "", nil), http.StatusConflict, "sold_out")
 	stop := make(chan struct{})
 	var crowd sync.WaitGroup

@@ -27,21 +27,21 @@ var asJSON = http.Header{"Content-Type": {"application/json"}}
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	logging.Disable() // go-redis returns what it would log
+	logging.Disable() // go-redis returns the errors that it would log
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // tests here wait for time-outs, and take no processor
+	_ = flag.Set("test.parallel", "8") // these tests wait for time-outs and use little processor time
 	os.Exit(m.Run())
 }
 
-// A setup is a shop as shop serve starts it by default.
+// A setup is a shop with the defaults of shop serve.
 type setup struct {
 	Config
 	on          engine.Config
 	addr, token string
 }
 
-// startServe serves a shop on servers until the test ends, and checks that it ends well.
-// The zero engine.Config is the embedded engine.
+// startServe serves a shop until the test ends and checks its exit. The zero engine.Config is the
+// embedded engine.
 func startServe(t *testing.T, on engine.Config, change ...func(*setup)) (url string) {
 	t.Helper()
 	s := setup{on: on, addr: "127.0.0.1:0", Config: Config{
@@ -91,12 +91,12 @@ func waitFor(d time.Duration) func(*setup) { return func(s *setup) { s.Settings.
 // named adds names that requests may be for.
 func named(hosts ...string) func(*setup) { return func(s *setup) { s.Hosts = hosts } }
 
-// elsewhere listens on all addresses, where admin routes ask for the token.
+// elsewhere listens on all addresses, where admin routes require the token.
 func elsewhere(token string) func(*setup) {
 	return func(s *setup) { s.addr, s.token = "0.0.0.0:0", token }
 }
 
-// onEmbedded: the embedded engine has SQLite and Redis.
+// onEmbedded reports whether the embedded engine, SQLite and Redis, supports the strategy.
 func onEmbedded(strategy string) bool {
 	entry, _ := lockstrategy.ByName(strategy)
 	for _, n := range entry.Needs {

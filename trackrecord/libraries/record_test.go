@@ -8,7 +8,7 @@
 // curator_test.go copies a bug in a Java library that needs a lost answer.
 //
 // Both commands pass. A test compares its observation with the known behaviour of the version in
-// use. docs/track-record.md has the table.
+// use. docs/reference/track-record.md has the table.
 package libraries
 
 import (

@@ -17,11 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 )
 
-// crowded are the sources that a crowd judges, too. A crowd takes seconds, and the tests of the
-// shop have shown already what it shows of a sound lock.
+// crowded are the sources that a rush judges, too. A rush takes seconds, and the shop's own tests
+// cover correct locks.
 var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
-// bad are answers of testdata/bad, by the names of their functions, and what the judge must say.
+// bad maps functions in testdata/bad to what the judge must say about them.
 var bad = map[string]string{
 	"Panics":       `buyer-1: panic: assignment to entry in nil map, at HERE$`,
 	"PanicsBeside": `^the code runs: panic: assignment to entry in nil map, at HERE$`,
@@ -58,7 +58,7 @@ func (b built) answer(name string) (path, dir string) {
 	return "learner.example/one-statement/" + answers + "/" + name, filepath.Join(b.module, answers, name)
 }
 
-// isPackage tells whether a source is a package of this project, which other tests compile, too.
+// isPackage reports whether a source is a package of this project, which other tests compile, too.
 func isPackage(name string) bool {
 	return strings.HasSuffix(name, "/start") || strings.HasSuffix(name, "/solution")
 }
@@ -133,8 +133,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// atOnce limits the judges that run at the same time: a search takes one processor, and the tests
-// of other packages run meanwhile.
+// atOnce limits the judges that run at the same time: a search takes one processor, and tests of
+// other packages run meanwhile.
 var atOnce = make(chan struct{}, min(2, runtime.GOMAXPROCS(0)))
 
 // judgeOf runs the checks of one source.
@@ -156,7 +156,7 @@ func judgeOf(t *testing.T, j judged, crowd bool) judge.Report {
 	return r
 }
 
-// sources: each reference passes. Each start and each wrong answer is judged by the words of its
+// sources: each reference passes. Each start and each wrong answer gets the finding in its
 // exercise.
 func (b built) sources(t *testing.T) {
 	all, err := exercises.All()
@@ -175,7 +175,7 @@ func (b built) sources(t *testing.T) {
 	}
 }
 
-// bad: code that panics, never ends, or writes elsewhere is told so, in one line, and nothing
+// bad: code that panics, never ends, or writes elsewhere is reported in one line, and nothing
 // hangs.
 func (b built) bad(t *testing.T) {
 	e, err := exercises.Find("1")
@@ -200,7 +200,7 @@ func (b built) bad(t *testing.T) {
 	}
 }
 
-// judgedBy compares a report with the words that it should have; "" for one that passes.
+// judgedBy compares a report with the expected words; "" means that it passes.
 func judgedBy(t *testing.T, r judge.Report, words string) {
 	t.Helper()
 	last := r.Last()

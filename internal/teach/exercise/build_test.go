@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCompiler: a learner sees the compiler's lines on its own files, and nothing of the judge.
+// TestCompiler: a learner sees the compiler's lines about its own files, and nothing about the
+// judge.
 func TestCompiler(t *testing.T) {
 	for _, c := range []struct{ name, out, want string }{
 		{"a slip", "# learner.example/token\n./shop.go:3:8: undefined: left\n", "shop.go:3:8: undefined: left"},
@@ -24,7 +25,7 @@ func TestCompiler(t *testing.T) {
 	}
 }
 
-// TestEnding: why a process has ended by itself is one line.
+// TestEnding: the reason why a process has ended by itself is one line.
 func TestEnding(t *testing.T) {
 	const stack = "panic: oh\n\ngoroutine 7 [running]:\nruntime.x()\n\t/go/x.go:1 +0x1\nlearner.example/token.(*shop).Buy(0x1)\n\t/home/me/first/shop.go:17 +0x2c\n"
 	for said, want := range map[string]string{
@@ -38,8 +39,8 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// TestBuiltFrom finds the sources of this very program: an exercise that was started anywhere is
-// compiled with them.
+// TestBuiltFrom finds the sources of this program, so that an exercise in any folder is compiled
+// with them.
 func TestBuiltFrom(t *testing.T) {
 	if folder := builtFrom(); !isModule(folder) {
 		t.Errorf("%q is not the folder of the module", folder)

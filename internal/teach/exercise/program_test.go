@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// TestProgramWhy: what a program has sold is told in the words of the exercises in Go, and what
-// the books do not show in those of the query.
+// TestProgramWhy: a finding about stock and records uses the words of the exercises in Go. Any
+// other finding uses the words of the query.
 func TestProgramWhy(t *testing.T) {
 	const query, broken = "SELECT what FROM wrong", ", by a query that must return no row, and does: SELECT what FROM wrong -> it"
 	for _, c := range []struct {

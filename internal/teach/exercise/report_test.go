@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/exercises/judge"
 )
 
-// TestUnknownCost: where the reference did not run its round trips are no number.
+// TestUnknownCost: if the reference did not run, its round trips are not shown as a number.
 func TestUnknownCost(t *testing.T) {
 	var out strings.Builder
 	passed := []judge.Check{{Name: "every order", Verdict: judge.Passed}}

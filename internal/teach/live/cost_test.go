@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// BenchmarkPublish is what the hub costs a buy: of a strategy that locks, without a page.
+// BenchmarkPublish measures the hub's cost for a buy with a locking strategy, without a page.
 func BenchmarkPublish(b *testing.B) {
 	h := NewHub(exactly)
 	h.Publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: "apple", Amount: 1_000_000})

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// exactly: every strategy of these tests tells which unit it sold.
+// exactly: in these tests, every strategy's receipt identifies the sold unit.
 func exactly(string) bool { return true }
 
-// serve serves the hub as the shop does, write time-out included.
+// serve serves the hub as the shop does, including the write time-out.
 func serve(t *testing.T, h *Hub) *httptest.Server {
 	t.Helper()
 	r := gin.New()
@@ -143,8 +143,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestSlowPage: a page that does not read loses events and learns how many;
-// the publisher never waits.
+// TestSlowPage: a page that does not read loses events and learns how many. The publisher never
+// blocks.
 func TestSlowPage(t *testing.T) {
 	h := NewHub(exactly)
 	p := h.join(true)
@@ -166,7 +166,7 @@ func TestSlowPage(t *testing.T) {
 	}
 }
 
-// TestTooManyPages: one page too many is told so, and a place that was left is free.
+// TestTooManyPages: a page above the limit gets an error, and a freed place can be used again.
 func TestTooManyPages(t *testing.T) {
 	h := NewHub(exactly)
 	server := serve(t, h)
@@ -186,7 +186,7 @@ func TestTooManyPages(t *testing.T) {
 	stream(t, server)
 }
 
-// TestShutdown: open pages do not hold up the shop's end.
+// TestShutdown: open pages do not delay the shop's end.
 func TestShutdown(t *testing.T) {
 	h := NewHub(exactly)
 	server := serve(t, h)
@@ -199,10 +199,10 @@ func TestShutdown(t *testing.T) {
 	if _, err := io.ReadAll(lines); err != nil {
 		t.Errorf("the stream did not end cleanly: %v", err)
 	}
-	h.Close() // twice is fine
+	h.Close() // a second call is allowed
 }
 
-// TestPage: each file of the page is there, loads nothing from elsewhere, and writes no HTML.
+// TestPage: each file of the page exists, loads nothing from other hosts, and writes no HTML.
 func TestPage(t *testing.T) {
 	server := serve(t, NewHub(exactly))
 	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -229,8 +229,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestSnapshot: who opens the page when all is over sees what those saw who were there, and
-// two pages agree.
+// TestSnapshot: a page that is opened at the end shows the same as a page that was open all the
+// time.
 func TestSnapshot(t *testing.T) {
 	h := NewHub(exactly)
 	server := serve(t, h)
@@ -257,7 +257,7 @@ func TestSnapshot(t *testing.T) {
 	h.Stage("apple", []string{"other"}, 5)
 	for _, page := range []*bufio.Reader{early, late} {
 		s := nextState(t, page)
-		for !s.Whole { // what was under way when the stage was cleared
+		for !s.Whole { // events from before the stage was cleared
 			s = nextState(t, page)
 		}
 		if len(s.Lanes) != 1 || s.Lanes[0].Strategy != "other" || s.Lanes[0].Cells != "....." {
@@ -266,8 +266,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestFrozen: what is sold after a crowd was judged does not change its lane, and the next
-// restock's buyers begin anew.
+// TestFrozen: sales after a crowd was judged do not change its lane. After the next restock the
+// lane starts empty.
 func TestFrozen(t *testing.T) {
 	h := NewHub(exactly)
 	crowd(h, "apple", "any", 3, 2, 1, 0)
@@ -285,7 +285,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestManyLanes: products that somebody makes up do not fill the memory.
+// TestManyLanes: invented products do not fill the memory.
 func TestManyLanes(t *testing.T) {
 	h := NewHub(exactly)
 	for i := range maxLanes + 50 {
@@ -296,8 +296,7 @@ func TestManyLanes(t *testing.T) {
 	}
 }
 
-// TestMadeUp: who asks for products that are not there takes no lane away, and makes no page
-// begin anew.
+// TestMadeUp: requests for missing products remove no lane and make no page start again.
 func TestMadeUp(t *testing.T) {
 	h := NewHub(exactly)
 	crowd(h, "apple", "any", 3, 2, 1)
@@ -319,7 +318,7 @@ func TestMadeUp(t *testing.T) {
 	}
 }
 
-// TestStagedStay: lanes of a run that is under way are never the ones that go.
+// TestStagedStay: lanes of a run under way are never dropped.
 func TestStagedStay(t *testing.T) {
 	h := NewHub(exactly)
 	h.Stage("apple", []string{"any", "other"}, 3)
@@ -341,7 +340,7 @@ func TestStagedStay(t *testing.T) {
 	}
 }
 
-// crowd restocks and sells one unit a buyer, each of whom is told what it left.
+// crowd restocks and sells one unit to each buyer. left is the remaining stock in each receipt.
 func crowd(h *Hub, product, strategy string, stocked int64, left ...int64) {
 	now := time.Now()
 	h.Publish(history.Event{Kind: history.Restocked, At: now, Product: product, Amount: stocked})

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// at is a moment of the tests' clock.
+// at returns a moment of the tests' clock.
 func at(ms int) time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(ms) * time.Millisecond)
 }
@@ -18,7 +18,7 @@ func sale(ms int, amount, left int64) history.Event {
 	return history.Event{Kind: history.Return, At: at(ms), Purchaser: fmt.Sprint("b", ms), Outcome: "sold", Amount: amount, Left: &left}
 }
 
-// TestShelf: a unit that two sellers have sold is seen, and no other.
+// TestShelf: exactly the units that two sellers have sold are shown as sold twice.
 func TestShelf(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -49,8 +49,8 @@ func TestShelf(t *testing.T) {
 	}
 }
 
-// TestLargeShelf: a cell stands for several units, and what goes beyond a stock whose units
-// are not told apart is seen all the same.
+// TestLargeShelf: a cell stands for several units. Sales beyond the stock are shown even if units
+// are not tracked one by one.
 func TestLargeShelf(t *testing.T) {
 	l := newLane("p", "s", 1000, true)
 	l.take(sale(1, 3, 997))
@@ -66,8 +66,8 @@ func TestLargeShelf(t *testing.T) {
 	}
 }
 
-// TestHolders: two processes report in any order. Two held at once only where their times
-// say so.
+// TestHolders: events of two processes arrive in any order. Two holders count as simultaneous only
+// if their times overlap.
 func TestHolders(t *testing.T) {
 	event := func(kind history.Kind, ms int, who string) history.Event {
 		return history.Event{Kind: kind, At: at(ms), Purchaser: who, Token: who}
@@ -106,7 +106,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestAnswers: outcomes are counted and shown in the order in which they were given.
+// TestAnswers: outcomes are counted and shown in order of their times.
 func TestAnswers(t *testing.T) {
 	l := newLane("p", "s", 1, true)
 	l.take(history.Event{Kind: history.Call, At: at(0), Purchaser: "b7"})

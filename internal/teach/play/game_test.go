@@ -30,7 +30,7 @@ func open(t *testing.T, c Config) *Game {
 	return g
 }
 
-// play makes moves, each of which must be there.
+// playAll makes moves. Each must be possible.
 func playAll(t *testing.T, g *Game, tokens []string) Position {
 	t.Helper()
 	p := g.Position()
@@ -43,7 +43,7 @@ func playAll(t *testing.T, g *Game, tokens []string) Position {
 	return p
 }
 
-// replays runs the replay line of an end by the explorer, on another engine.
+// replays runs the replay string of an end with the explorer, on another engine.
 func replays(t *testing.T, p Position) {
 	t.Helper()
 	_, line, found := strings.Cut(p.End.Replay, " --replay ")
@@ -75,7 +75,8 @@ func replays(t *testing.T, p Position) {
 	}
 }
 
-// TestSeen: a position has what stands at the gates, in the database and in Redis.
+// TestSeen: a position contains the commands at the gates, and the state of the database and of
+// Redis.
 func TestSeen(t *testing.T) {
 	g := open(t, Config{Strategy: "redis", Events: []explore.Event{explore.Expire, explore.Crash}})
 	p := g.Position()
@@ -127,7 +128,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestInMemory: in one process buyers meet at a lock that no command shows.
+// TestInMemory: buyers of one process meet at a lock that no command shows.
 func TestInMemory(t *testing.T) {
 	g := open(t, Config{Strategy: "mutex", Shared: true})
 	p := playAll(t, g, []string{"1", "2"})
@@ -137,7 +138,7 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
-// TestUndo: undo stands where one move less had stood, also behind the end.
+// TestUndo: undo returns to the position with one move less, also from the end of a schedule.
 func TestUndo(t *testing.T) {
 	g := open(t, Config{Strategy: "none"})
 	stood := []Position{g.Position()}
@@ -164,7 +165,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestBadMoves: they are refused in one line, and change nothing.
+// TestBadMoves: invalid moves are refused in one line and change nothing.
 func TestBadMoves(t *testing.T) {
 	g := open(t, Config{Strategy: "none"})
 	before := playAll(t, g, []string{"1"})
@@ -180,8 +181,8 @@ func TestBadMoves(t *testing.T) {
 	playAll(t, g, []string{"2"})
 }
 
-// TestPlayed: for strategies of every trait the shortest break that the search knows can be
-// played, ends as it says, and its replay line ends so again.
+// TestPlayed: for strategies with every trait, the shortest violation of the search can be played.
+// It ends as predicted, and so does its replay string.
 func TestPlayed(t *testing.T) {
 	for _, c := range []struct {
 		Config
@@ -213,7 +214,7 @@ func TestPlayed(t *testing.T) {
 	}
 }
 
-// TestHint: who follows the hints gets there, in as many steps as the par has.
+// TestHint: a player that follows the hints reaches the goal with as many steps as the par.
 func TestHint(t *testing.T) {
 	g := open(t, Config{Strategy: "none"})
 	everything := Effort{Bound: -1}
@@ -246,8 +247,8 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// TestProve: a strategy that holds is proved to, one that breaks is not, and a search that is
-// bounded proves nothing. The game stands where it stood.
+// TestProve: the proof succeeds for a strategy that holds and fails for one that breaks. A limited
+// search proves nothing. The game keeps its position.
 func TestProve(t *testing.T) {
 	g := open(t, Config{Strategy: "conditional"})
 	before := playAll(t, g, []string{"1"})
@@ -260,7 +261,7 @@ func TestProve(t *testing.T) {
 		t.Error("the proof has changed the position")
 	}
 	playAll(t, g, []string{"2"})
-	if err := g.Close(); err != nil { // one at a time
+	if err := g.Close(); err != nil { // only one game at a time
 		t.Fatal(err)
 	}
 
@@ -275,7 +276,7 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be played is said in one line.
+// TestRefused: a configuration that cannot be played is refused in one line.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		Config
@@ -302,8 +303,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestEveryStrategy: each one that the embedded engine has can be played to an end by its first
-// choices.
+// TestEveryStrategy: each strategy on the embedded engine can be played to an end by always taking
+// the first choice.
 func TestEveryStrategy(t *testing.T) {
 	for _, name := range lockstrategy.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -328,8 +329,7 @@ func TestEveryStrategy(t *testing.T) {
 	}
 }
 
-// TestOldRun: a run that has become old is run again before its next step, and the player sees
-// nothing of that.
+// TestOldRun: an old run is repeated before its next step, and the player does not notice.
 func TestOldRun(t *testing.T) {
 	g := open(t, Config{Strategy: "redisson"})
 	playAll(t, g, []string{"1", "2"})

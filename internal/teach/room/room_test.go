@@ -18,12 +18,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestCheckName: what a person may be called, and the one line for what not.
+// TestCheckName: allowed names, and one line for each name that is not.
 func TestCheckName(t *testing.T) {
 	for _, c := range []struct{ name, says string }{
 		{"Ann", ""},
 		{"J\u00f6rg \u674e \U0001f469\u200d\U0001f680", ""},
-		{`<img src=x onerror=alert(1)>`, ""}, // it is a name like any other: pages show it as text
+		{`<img src=x onerror=alert(1)>`, ""}, // a name like any other: pages show it as text
 		{strings.Repeat("\u00e4", MaxName), ""},
 		{strings.Repeat("a", MaxName+1), "has 41 characters; 40 are allowed"},
 		{"", "is empty"},
@@ -44,7 +44,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// counter sells numbered units from a stock, as a shop does that holds.
+// counter sells numbered units from a stock, like a shop that holds.
 type counter struct {
 	mu       sync.Mutex
 	stock    int64
@@ -64,7 +64,7 @@ func (k *counter) sell(_ context.Context, strategy string, o purchase.Order) (pu
 	if k.left == 0 {
 		return purchase.Receipt{}, fmt.Errorf("apple: %w", purchase.ErrSoldOut)
 	}
-	if strategy != "same" { // which sells the same unit to everybody
+	if strategy != "same" { // it sells the same unit to every buyer
 		k.left--
 	}
 	r := purchase.Receipt{ID: int64(len(k.receipts)) + 1, Left: k.left, Amount: 1}
@@ -86,7 +86,7 @@ func (k *counter) restock(_ context.Context, name string, units int64) error {
 	return nil
 }
 
-// known: there are apples alone.
+// known: only apples exist.
 func (k *counter) known(_ context.Context, name string) error {
 	if name != "apple" {
 		return purchase.ErrNoProduct
@@ -109,7 +109,7 @@ func open(t *testing.T, strategy string, units int64) *Room {
 
 func phone(n int) string { return fmt.Sprintf("%016x", n) }
 
-// TestPress: a press has its answer in words, and the same press the same answer.
+// TestPress: a press gets an answer in words, and the same press gets the same answer.
 func TestPress(t *testing.T) {
 	r := open(t, "holds", 1)
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestPress(t *testing.T) {
 	}
 }
 
-// TestUnknown: a press whose answer was lost is counted once, when it is pressed again.
+// TestUnknown: a press whose answer was lost counts once, when it is repeated.
 func TestUnknown(t *testing.T) {
 	r := open(t, "holds", 3)
 	if _, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "unsure"); !errors.Is(err, purchase.ErrUnknownOutcome) || !strings.Contains(err.Error(), "cannot buy twice") {
@@ -153,7 +153,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestSoldTwice: phones with the same unit are told so, those that were sold to first, too.
+// TestSoldTwice: all phones with the same unit are told so, including the first one.
 func TestSoldTwice(t *testing.T) {
 	r := open(t, "same", 1)
 	for n := range 3 {
@@ -170,7 +170,8 @@ func TestSoldTwice(t *testing.T) {
 	}
 }
 
-// TestLags: where what is left says nothing, no phone is told a number that others have, too.
+// TestLags: if the remaining stock does not identify a unit, no phone is told a number that others
+// have, too.
 func TestLags(t *testing.T) {
 	r := open(t, "lags", 5)
 	for n := range 3 {
@@ -186,7 +187,7 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// TestBounds: a room keeps the phones that were heard of last, and no more than it may.
+// TestBounds: a room keeps the most recent phones, up to its limit.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 1)
@@ -195,7 +196,7 @@ func TestBounds(t *testing.T) {
 			if err := r.Join(Phone{phone(n), fmt.Sprint(n), ""}); err != nil {
 				t.Fatal(err)
 			}
-			r.seenBy(phone(0)) // it goes on asking
+			r.seenBy(phone(0)) // it continues to poll
 		}
 		buyers := r.everybody().Buyers
 		if len(buyers) != MaxBuyers || buyers[0].Name != "0" || buyers[1].Name != "21" || buyers[MaxBuyers-1].Name != "319" {
@@ -215,8 +216,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestDoor: who comes before it opens waits, and all go in together; who comes to a shut
-// one is told so.
+// TestDoor: early buyers wait at the door and go in together. A buyer at a shut door is told so.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 100)
@@ -274,7 +274,7 @@ func TestDoor(t *testing.T) {
 	})
 }
 
-// TestHungUp: who leaves the door has bought nothing and waits no more.
+// TestHungUp: a buyer that leaves the door has bought nothing and no longer waits.
 func TestHungUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 1)
@@ -297,8 +297,8 @@ func TestHungUp(t *testing.T) {
 	})
 }
 
-// TestOnePress: a phone has one press under way. The same press waits for that one's answer, and
-// tries itself when whoever pressed first hangs up; another is refused.
+// TestOnePress: a phone has one press under way. A repetition waits for its answer, and tries
+// itself if the first request hangs up. Another press is refused.
 func TestOnePress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 5)
@@ -340,8 +340,8 @@ func TestOnePress(t *testing.T) {
 	})
 }
 
-// TestInvented: ids that one address invents push out nobody, and a class of 100 behind one
-// address is let in.
+// TestInvented: invented ids of one address remove no phones of others, and a class of 100 behind
+// one address is admitted.
 func TestInvented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", MaxBuyers)
@@ -355,7 +355,7 @@ func TestInvented(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for n := range 50 { // who has not pressed yet
+		for n := range 50 { // phones that have not pressed yet
 			if err := r.Join(Phone{phone(500 + n), "Bob", "10.0.0.3"}); err != nil {
 				t.Fatal(err)
 			}
@@ -371,7 +371,7 @@ func TestInvented(t *testing.T) {
 				t.Fatalf("phone %d, which has not pressed yet, is pushed out", n)
 			}
 		}
-		for n := range 10 * MaxBuyers { // behind the same address as the class, and never pressed
+		for n := range 10 * MaxBuyers { // from the same address as the class, without a press
 			time.Sleep(time.Millisecond)
 			if err := r.Join(Phone{phone(10000 + n), "X", "10.0.0.1"}); err != nil {
 				t.Fatal(err)
@@ -388,7 +388,7 @@ func TestInvented(t *testing.T) {
 	})
 }
 
-// TestBeyond: what a press was told of the stock it is told again, whatever was sold since.
+// TestBeyond: a repeated press gets the same answer about the stock, whatever was sold since.
 func TestBeyond(t *testing.T) {
 	r := open(t, "same", 1)
 	for _, n := range []int{1, 2, 1} {
@@ -401,7 +401,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestBadPress: one line, and nothing changes.
+// TestBadPress: the error is one line, and nothing changes.
 func TestBadPress(t *testing.T) {
 	r := open(t, "holds", 1)
 	for what, err := range map[string]error{
@@ -427,8 +427,7 @@ func TestBadPress(t *testing.T) {
 	}
 }
 
-// TestUnknownProduct: nothing is put on sale that nobody knows, and the sale that there is stays
-// open.
+// TestUnknownProduct: an unknown product cannot be put on sale, and the present sale stays open.
 func TestUnknownProduct(t *testing.T) {
 	r := open(t, "holds", 1)
 	if err := r.Put(t.Context(), "pear", "holds", 5); !errors.Is(err, purchase.ErrNoProduct) {
@@ -439,8 +438,7 @@ func TestUnknownProduct(t *testing.T) {
 	}
 }
 
-// TestSameName: the room can tell two apart who typed the same name, and a name stays with who
-// has it.
+// TestSameName: two buyers with the same name are distinguished, and each keeps its name.
 func TestSameName(t *testing.T) {
 	r := open(t, "holds", 1)
 	join := func(n int, name string) {
@@ -461,7 +459,7 @@ func TestSameName(t *testing.T) {
 	if got, want := names(), []string{"Ann", "Ann (2)", "Bob", "Ann (3)", "Ann (2) (2)"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	join(0, "Zoe") // and the others keep their numbers
+	join(0, "Zoe") // the others keep their numbers
 	join(1, "Ann")
 	join(2, "Ann")
 	if got, want := names(), []string{"Zoe", "Ann (2)", "Ann", "Ann (3)", "Ann (2) (2)"}; !slices.Equal(got, want) {

@@ -14,7 +14,7 @@ import (
 //go:embed testdata
 var files embed.FS
 
-// TestFile: a file comes with the policy, is asked for again each time, and is what its name says.
+// TestFile: a file is served with the policy and its content type, and is revalidated each time.
 func TestFile(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
@@ -34,7 +34,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestCaller: one machine is one caller, whatever it says of itself.
+// TestCaller: one machine is one caller, whatever its headers say.
 func TestCaller(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1:1": "", "[::1]:1": "", "[::ffff:127.0.0.1]:1": "",

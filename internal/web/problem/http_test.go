@@ -22,8 +22,7 @@ func serve(target string, handlers ...gin.HandlerFunc) *httptest.ResponseRecorde
 	return w
 }
 
-// TestWrite: a problem is what RFC 9457 says, with the outcome and the request's id,
-// and nothing comes after it.
+// TestWrite: a problem follows RFC 9457, has the outcome and the request's id, and ends the answer.
 func TestWrite(t *testing.T) {
 	w := serve("/",
 		func(c *gin.Context) { c.Header(problem.RequestIDHeader, "r-1") },
@@ -44,8 +43,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestReply: without an id there is no member for it; quotes and other characters of
-// a detail stay within the JSON.
+// TestReply: without an id its member is missing. Quotes and other characters in a detail are
+// escaped.
 func TestReply(t *testing.T) {
 	w := httptest.NewRecorder()
 	detail := `product "<apple>" & co` + "\r\t\x00"
@@ -62,7 +61,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestJSON: what is written is what encoding/json writes.
+// TestJSON: the output equals that of encoding/json.
 func TestJSON(t *testing.T) {
 	for _, text := range []string{
 		"", "sold out: 0 left", `"<apple>" & co\n`, "\r\t\x00\x7f", "ünïcode 🍎", "\u2028", "not UTF-8 \xff", strings.Repeat("long ", 100),
@@ -77,7 +76,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestCheckQuery: a query is read as a whole or refused.
+// TestCheckQuery: a query is read completely or refused.
 func TestCheckQuery(t *testing.T) {
 	for _, c := range []struct{ query, says string }{
 		{"", ""},

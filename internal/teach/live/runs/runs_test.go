@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// sender sends no crowd, and ends each when it is told to.
+// sender sends no crowd. Each run ends when the test says so.
 type sender struct {
 	begun  chan *Recorder
 	goOn   chan error
@@ -111,7 +111,7 @@ func (s served) do(method, path, body, contentType string) (int, string) {
 	return response.StatusCode, text.String()
 }
 
-// ended waits until no run is under way, and returns the last one.
+// ended waits until no run is under way and returns the last one.
 func (s served) ended() Run {
 	s.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -124,7 +124,7 @@ func (s served) ended() Run {
 	return Run{}
 }
 
-// TestRun: it goes on without who asked, is kept with what it showed, and another has to wait
+// TestRun: a run continues after its request and is kept with its results. Another run must wait
 // until it has ended.
 func TestRun(t *testing.T) {
 	s := newSender()
@@ -161,8 +161,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestEnds: a run that is stopped, that fails, or whose shop ends, says so, and the next
-// one may begin.
+// TestEnds: a run that is stopped, that fails, or whose shop ends, says so. Then the next one may
+// begin.
 func TestEnds(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)
@@ -201,7 +201,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestTooLate: a fault that was asked for when no crowd came any more is noted as missed.
+// TestTooLate: a fault that is requested after the last crowd is recorded as missed.
 func TestTooLate(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)
@@ -218,7 +218,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestByHand: the command strikes, too, and says that the moment was chosen.
+// TestByHand: the command of such a run injects the fault, too, and says that the moment was chosen
+// by hand.
 func TestByHand(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)
@@ -234,7 +235,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestKept: the last 50 runs are kept, and so many events.
+// TestKept: the last 50 runs are kept, with a limited number of events.
 func TestKept(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)
@@ -243,7 +244,7 @@ func TestKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := <-s.begun
-		for n := 0; n < maxEvents+1 && i > kept-12; n++ { // more than all that are kept
+		for n := 0; n < maxEvents+1 && i > kept-12; n++ { // more than all kept events
 			to.Event(history.Event{Kind: history.Call, Strategy: "any", Product: "apple", Purchaser: "b"})
 		}
 		s.goOn <- nil
@@ -265,7 +266,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestBadInput: one line that says what to do, and nothing begins.
+// TestBadInput: the error is one line that says what to do, and no run begins.
 func TestBadInput(t *testing.T) {
 	srv := serve(t, newSender())
 	for _, c := range []struct {
@@ -303,7 +304,8 @@ func (atOnce) Send(ctx context.Context, r Request, _ *Recorder) (rush.Report, er
 	return rush.Report{}, ctx.Err()
 }
 
-// TestCloseWhileStarting: when Close has returned no run is under way, whoever began one meanwhile.
+// TestCloseWhileStarting: after Close no run is under way, even if one was started at the same
+// time.
 func TestCloseWhileStarting(t *testing.T) {
 	for range 300 {
 		k := NewKeeper(live.NewHub(nil), atOnce{newSender()})

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { exploretest.Main(m) }
 
-// TestServe: one answer a request, in order; what is asked in a wrong order changes nothing, and
+// TestServe: each request has one answer, in order. A request at a wrong time changes nothing, and
 // the end of the input ends the child.
 func TestServe(t *testing.T) {
 	in, requests := io.Pipe()
@@ -68,7 +68,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestStop: a search that would take hours ends when it is told to, and says how far it came.
+// TestStop: a search that would take hours ends when it is stopped, and reports its progress.
 func TestStop(t *testing.T) {
 	in, requests := io.Pipe()
 	answers, out := io.Pipe()
@@ -87,7 +87,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err, a.Error)
 	}
 	say(Request{Op: Prove, Effort: play.Effort{Bound: -1}})
-	say(Request{Op: Stop}) // at once: it may not be lost
+	say(Request{Op: Stop}) // sent at once: it must not be lost
 	for a = (Answer{Progress: &Progress{}}); a.Progress != nil; {
 		a = Answer{}
 		if err := hear.Decode(&a); err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestEnds: a game's process ends when the game is ended, when nobody has moved for long, when
-// its page has gone and does not come back, and when the shop dies.
+// TestEnds: a game's process ends when the game is ended, after a long time without moves, when its
+// page has gone for good, and when the shop dies.
 func TestEnds(t *testing.T) {
 	t.Run("ended", func(t *testing.T) {
 		_, base, v, pid := begun(t, "child", nil)
@@ -29,7 +29,7 @@ func TestEnds(t *testing.T) {
 		clock := &hands{}
 		_, base, v, pid := begun(t, "child", clock)
 		events := watch(t, base, v.ID)
-		before := clock.due(Idle) // the move must begin another ten minutes
+		before := clock.due(Idle) // the move must start another ten minutes
 		call(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, nil)
 		if len(before) != 1 {
 			t.Fatalf("%d timers", len(before))
@@ -77,7 +77,7 @@ func TestEnds(t *testing.T) {
 		pid := 0
 		for deadline := time.Now().Add(30 * time.Second); pid == 0; time.Sleep(time.Millisecond) {
 			if text, err := os.ReadFile(file); err == nil {
-				pid, _ = strconv.Atoi(string(text)) // 0: it is not written yet
+				pid, _ = strconv.Atoi(string(text)) // 0: not written yet
 			}
 			if time.Now().After(deadline) {
 				t.Fatal("no child")
@@ -112,11 +112,11 @@ func TestEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitGone(t, pid)
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // the error is that of a killed process
 	})
 }
 
-// begun is a game of a host, timed by a clock unless that is nil, and its process.
+// begun begins a game on a host, with a test clock unless it is nil, and returns its process.
 func begun(t *testing.T, role string, clock *hands) (h *Host, base string, v gameView, pid int) {
 	t.Helper()
 	h = &Host{Command: as(role)}
@@ -128,7 +128,7 @@ func begun(t *testing.T, role string, clock *hands) (h *Host, base string, v gam
 	return h, base, v, h.pid(t, v.ID)
 }
 
-// awaitPages returns when so many pages show a game.
+// awaitPages returns when n pages show a game.
 func (h *Host) awaitPages(t *testing.T, id string, n int) {
 	t.Helper()
 	g, err := h.find(id)
@@ -148,7 +148,8 @@ func (h *Host) awaitPages(t *testing.T, id string, n int) {
 	}
 }
 
-// TestBadChild: a child that panics, or is none, is said in one line, and its game is over.
+// TestBadChild: a child that panics, or that is no child, is reported in one line, and its game is
+// over.
 func TestBadChild(t *testing.T) {
 	base := serve(t, &Host{Command: as("panics")})
 	v := begin(t, base, `{"strategy":"none"}`)

@@ -25,7 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// role has this test binary be something else: see TestMain.
+// role makes this test binary act as another program: see TestMain.
 const role = "OVERSELL_PLAY_ROLE"
 
 func TestMain(m *testing.M) {
@@ -39,24 +39,24 @@ func TestMain(m *testing.M) {
 		}
 	case "light": // answers without an engine
 		answer(func(child.Request) child.Answer { return child.Answer{Position: &play.Position{}} })
-	case "panics": // when it is to move
+	case "panics": // panics at a move
 		answer(func(r child.Request) child.Answer {
 			if r.Op == child.Move {
 				panic("this lock is broken\nin two lines")
 			}
 			return child.Answer{Position: &play.Position{}}
 		})
-	case "babbles": // what is no answer, and lives on
+	case "babbles": // writes an invalid answer and goes on
 		fmt.Println("hello")
 		select {}
-	case "chats": // beside its answers, when it is to move, and lives on
+	case "chats": // at a move, writes additional output and goes on
 		answer(func(r child.Request) child.Answer {
 			if r.Op == child.Move {
 				fmt.Println("hello")
 			}
 			return child.Answer{Position: &play.Position{}}
 		})
-	case "searches": // for a proof until it is told to stop; says at once that there is no hint
+	case "searches": // runs a proof until it is stopped; says at once that there is no hint
 		answer(func(r child.Request) child.Answer {
 			a := child.Answer{Position: &play.Position{}}
 			switch r.Op {
@@ -69,12 +69,12 @@ func TestMain(m *testing.M) {
 			}
 			return a
 		})
-	case "silent": // says that it is there, and answers nothing
+	case "silent": // says that it runs, and answers nothing
 		if err := os.WriteFile(os.Getenv(pidFile), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 			panic(err)
 		}
 		select {}
-	case "parent": // begins a game, says its process, and waits to be killed
+	case "parent": // begins a game, prints its process, and waits to be killed
 		h := &Host{Command: as("child")}
 		g, err := h.create("", play.Config{Strategy: "none"}.Filled(), nil)
 		if err != nil {
@@ -87,10 +87,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// pidFile is where a silent child says which process it is.
+// pidFile is where a silent child writes its process id.
 const pidFile = "OVERSELL_PLAY_PID"
 
-// requests are those to a child.
+// requests decodes the requests to a child.
 var requests = json.NewDecoder(os.Stdin)
 
 func answer(how func(child.Request) child.Answer) {
@@ -104,7 +104,7 @@ func answer(how func(child.Request) child.Answer) {
 	}
 }
 
-// as is Host.Command of this test binary in a role, with more of an environment.
+// as returns a Host.Command that runs this test binary in a role, with more environment variables.
 func as(what string, env ...string) func() (*exec.Cmd, error) {
 	return func() (*exec.Cmd, error) {
 		cmd := exec.Command(os.Args[0])
@@ -113,7 +113,7 @@ func as(what string, env ...string) func() (*exec.Cmd, error) {
 	}
 }
 
-// hands is a clock that is moved by hand.
+// hands is a clock that the test controls.
 type hands struct {
 	mu     sync.Mutex
 	timers map[int]timer
@@ -141,7 +141,7 @@ func (c *hands) after(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// due are the timers of this length that run, which are taken.
+// due removes and returns the running timers of this duration.
 func (c *hands) due(d time.Duration) (all []func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *hands) due(d time.Duration) (all []func()) {
 	return all
 }
 
-// strike has those timers be over.
+// strike fires those timers.
 func (c *hands) strike(t *testing.T, d time.Duration) {
 	t.Helper()
 	all := c.due(d)
@@ -166,10 +166,10 @@ func (c *hands) strike(t *testing.T, d time.Duration) {
 	}
 }
 
-// fromHeader has a request of a test come from elsewhere.
+// fromHeader makes a request seem to come from another address.
 const fromHeader = "Test-From"
 
-// serve is a host behind its routes.
+// serve serves a host with its routes.
 func serve(t testing.TB, h *Host) (base string) {
 	t.Helper()
 	if h.After == nil {
@@ -188,7 +188,7 @@ func serve(t testing.TB, h *Host) (base string) {
 	return s.URL
 }
 
-// call sends a request, and decodes its answer into to unless that is nil.
+// call sends a request and decodes its answer into to, unless to is nil.
 func call(t testing.TB, method, url, body string, to any) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -215,7 +215,7 @@ func call(t testing.TB, method, url, body string, to any) *http.Response {
 	return answer
 }
 
-// refused checks that a request is answered with this status and one line that says this.
+// refused checks that a request gets this status and a line that contains this text.
 func refused(t *testing.T, method, url, body string, status int, says string) *http.Response {
 	t.Helper()
 	var p problem.Details
@@ -235,7 +235,7 @@ func begin(t testing.TB, base, body string) gameView {
 	return v
 }
 
-// pid is the process of a game.
+// pid returns the process of a game.
 func (h *Host) pid(t *testing.T, id string) int {
 	t.Helper()
 	g, err := h.find(id)
@@ -250,12 +250,12 @@ func lives(pid int) bool {
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-// awaitGone returns when there is no such process.
+// awaitGone returns when the process has ended.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); lives(pid); time.Sleep(5 * time.Millisecond) {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
-			return // it has ended, and nobody has asked how: its parent is gone
+			return // it has ended as an orphan and was not waited for
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d goes on", pid)
@@ -263,7 +263,7 @@ func awaitGone(t *testing.T, pid int) {
 	}
 }
 
-// TestPlayed: a level is won over HTTP, with bad moves on the way that change nothing.
+// TestPlayed wins a level over HTTP, with invalid moves that change nothing.
 func TestPlayed(t *testing.T) {
 	base := serve(t, &Host{Command: as("child")})
 	v := begin(t, base, `{"level":"sell-twice"}`)
@@ -371,7 +371,7 @@ func watchUntil(t *testing.T, base, id string) (lines *bufio.Scanner, leave func
 	return lines, cancel
 }
 
-// await reads on to a line that begins so.
+// await reads up to a line with this prefix.
 func await(t *testing.T, lines *bufio.Scanner, begins string) {
 	t.Helper()
 	for lines.Scan() {
@@ -382,7 +382,7 @@ func await(t *testing.T, lines *bufio.Scanner, begins string) {
 	t.Fatalf("the stream ended without %q: %v", begins, lines.Err())
 }
 
-// TestRefused: what cannot be played is said in one line, and takes no place.
+// TestRefused: a configuration that cannot be played is refused in one line and takes no place.
 func TestRefused(t *testing.T) {
 	base := serve(t, &Host{Command: as("child"), Most: 1})
 	for _, c := range []struct {
@@ -405,7 +405,7 @@ func TestRefused(t *testing.T) {
 	begin(t, base, `{"strategy":"none"}`)
 }
 
-// TestFull: the 31st is told to try again, and gets in when one has ended.
+// TestFull: the 31st game is told to try again, and begins once another has ended.
 func TestFull(t *testing.T) {
 	h := &Host{Command: as("light")}
 	base := serve(t, h)
@@ -426,7 +426,7 @@ func TestFull(t *testing.T) {
 	begin(t, base, `{"strategy":"none"}`)
 }
 
-// TestPage: the page and what it loads are there, and it loads nothing from elsewhere.
+// TestPage: the page and its files exist and load nothing from other hosts.
 func TestPage(t *testing.T) {
 	base := serve(t, &Host{Command: as("light")})
 	page := get(t, base+"/play")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEach: where others may play an address has a few games, and this machine as many as there are.
+// TestEach: if other machines may play, an address has a few games. This machine may use all
+// places.
 func TestEach(t *testing.T) {
 	h := &Host{Command: as("light"), Public: true}
 	base := serve(t, h)
@@ -56,8 +57,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestLine: who claims while others' claims are searched is told its place and is not idle, and
-// hints do not wait for claims.
+// TestLine: a player in the queue for claims is told its place and does not count as idle. Hints do
+// not wait for claims.
 func TestLine(t *testing.T) {
 	clock := &hands{}
 	base := serve(t, &Host{Command: as("searches"), After: clock.after})

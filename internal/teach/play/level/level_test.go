@@ -13,10 +13,10 @@ import (
 
 var slug = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// sentence is the end of one.
+// sentence matches the end of a sentence.
 var sentence = regexp.MustCompile(`[.?!](\s|$)`)
 
-// TestLevels: each says all that a player needs, and can be played.
+// TestLevels: each level has all texts for a player and can be played.
 func TestLevels(t *testing.T) {
 	all := All()
 	if len(all) < 16 {
@@ -61,7 +61,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// named finds a level that must be there.
+// named returns a level that must exist.
 func named(t *testing.T, name string) Level {
 	t.Helper()
 	l, found := Named(name)
@@ -71,7 +71,7 @@ func named(t *testing.T, name string) Level {
 	return l
 }
 
-// TestWon: the way of the par wins, and only at its end.
+// TestWon: the path of the par wins, and only at its end.
 func TestWon(t *testing.T) {
 	for _, l := range All() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWon(t *testing.T) {
 	}
 }
 
-// TestNotWon: one buyer after the other wins nothing, nor does a claim that was not proved.
+// TestNotWon: one buyer after the other wins nothing, nor does a claim without a proof.
 func TestNotWon(t *testing.T) {
 	for _, l := range All() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestNotWon(t *testing.T) {
 	}
 }
 
-// follow does what the hints say, steps back among it, until the level is won.
+// follow obeys the hints, including steps back, until the level is won.
 func follow(t *testing.T, l Level, g *play.Game) (back int) {
 	t.Helper()
 	for range 200 {
@@ -161,7 +161,7 @@ func follow(t *testing.T, l Level, g *play.Game) (back int) {
 	return back
 }
 
-// TestNext: the third hint wins from the start, and from wherever somebody has got to.
+// TestNext: the third hint leads to a win, from the start and from any other position.
 func TestNext(t *testing.T) {
 	soak := os.Getenv("OVERSELL_SOAK") != ""
 	random := rand.New(rand.NewPCG(18, 11))
@@ -181,7 +181,7 @@ func TestNext(t *testing.T) {
 				t.Error("the hints had a step taken back on the way from the start")
 			}
 			if !soak && (len(l.Config.Events) > 0 || l.Config.Buyers > 2) || !l.Par().Complete {
-				return // a search a step
+				return // a search for each step
 			}
 			for range 3 {
 				if _, err := g.Restart(); err != nil {
@@ -203,8 +203,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestLost: where one buyer has bought before the other reads, no way is left, and the hint says
-// so.
+// TestLost: if one buyer has bought before the other reads, no path is left, and the hint says so.
 func TestLost(t *testing.T) {
 	l := named(t, "sell-twice")
 	g := game(t, l)

@@ -25,19 +25,19 @@ var (
 
 func TestMain(m *testing.M) { exploretest.Main(m) }
 
-// longest is the time for one level's search; one that is not complete then has the best that
-// it has found, or that was known.
+// longest limits the search for one level. An incomplete search returns its best path, or the known
+// one.
 const longest = 2 * time.Minute
 
-// TestPar: the table is what the explorer computes. Levels whose search takes longer than
-// seconds are computed again in soak runs.
+// TestPar: the table has the explorer's results. Levels with long searches are computed again in
+// soak runs.
 func TestPar(t *testing.T) {
 	all := map[string]Par{}
 	for _, l := range All() {
 		known := l.Par()
 		switch {
 		case *update && *only != "" && *only != l.Name, *update && *only == "" && known.Way != "" && !known.Complete:
-			all[l.Name] = known // a search that does not end is asked for by its name
+			all[l.Name] = known // a search that does not end runs only if requested by name
 		case *update:
 			all[l.Name] = computed(t, l)
 			if !all[l.Name].Complete && known.Way != "" && known.Steps() <= all[l.Name].Steps() {
@@ -73,10 +73,11 @@ func TestPar(t *testing.T) {
 	}
 }
 
-// slow: with an event in it the search of every order takes seconds.
+// slow reports whether the search of every schedule takes seconds or more, as it does with an
+// event.
 func slow(l Level) bool { return !l.Unbreakable && len(l.Config.Events) > 0 || l.Par().Orders > 1000 }
 
-// computed is a level's par by a search of every order.
+// computed computes a level's par with a search of every schedule.
 func computed(t *testing.T, l Level) Par {
 	t.Helper()
 	begun := time.Now()
@@ -85,7 +86,7 @@ func computed(t *testing.T, l Level) Par {
 	if !l.Unbreakable {
 		g := game(t, l)
 		w, err := g.Hint(t.Context(), l.Goal, effort)
-		if err = errors.Join(err, g.Close()); err != nil { // firstBreak must not meet its buyers
+		if err = errors.Join(err, g.Close()); err != nil { // firstBreak must not see its buyers
 			t.Fatal(err)
 		}
 		if len(w.Tokens) == 0 && w.Complete {
@@ -108,8 +109,8 @@ func computed(t *testing.T, l Level) Par {
 	return Par{Orders: p.Explored, Complete: p.Complete}
 }
 
-// firstBreak is the first order that breaks, shrunk, of a level whose search does not end. It
-// need not be the shortest.
+// firstBreak returns the first violating schedule, shortened, of a level whose search does not end.
+// It need not be the shortest.
 func firstBreak(t *testing.T, l Level) []string {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Embedded, Wait: time.Minute})
@@ -118,7 +119,7 @@ func firstBreak(t *testing.T, l Level) []string {
 	}
 	defer e.Close()
 	c := exploretest.Config(e, exploretest.Entry(t, l.Config.Strategy))
-	c.Events, c.First, c.Symmetry, c.Budget = l.Config.Events, true, true, 20*time.Minute // 83 s on two cores that others shared
+	c.Events, c.First, c.Symmetry, c.Budget = l.Config.Events, true, true, 20*time.Minute // takes 83 s on two shared cores
 	r := exploretest.Search(t, c)
 	if r.Witness == nil {
 		t.Fatalf("%s: nothing was found that breaks", l.Name)

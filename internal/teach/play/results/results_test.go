@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestAdd: the best result of a level stays, and others are left alone.
+// TestAdd: the best result of a level is kept, and other levels are unchanged.
 func TestAdd(t *testing.T) {
 	f := File{filepath.Join(t.TempDir(), "new", "folder", "progress.json")}
 	won := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -36,7 +36,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestDamaged: one line says so, and the file stays as it is.
+// TestDamaged: the error is one line, and the file is unchanged.
 func TestDamaged(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "half": `{"version":1,"levels":{"a":{"st`, "other": `[]`, "later": `{"version":2,"levels":{}}`, "no levels": `{"version":1}`,

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { exploretest.Main(m) }
 
-// session is of a level, or of a configuration. What it keeps is in kept.
+// session returns a session for a level or a configuration. kept collects its stored results.
 func session(t *testing.T, name string, c play.Config) (s *Session, kept *[]results.Result) {
 	t.Helper()
 	kept = new([]results.Result)
@@ -54,7 +54,8 @@ func session(t *testing.T, name string, c play.Config) (s *Session, kept *[]resu
 	return s, kept
 }
 
-// TestPlain: a level by lines, with bad words, hints and steps back, as a golden text.
+// TestPlain plays a level by lines, with unknown words, hints and steps back, and compares the
+// text.
 func TestPlain(t *testing.T) {
 	s, kept := session(t, "slow-section", play.Config{})
 	in := strings.Join([]string{
@@ -89,7 +90,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestPlainEnds: at quit, at the end of the input, and where nobody reads any more.
+// TestPlainEnds: the game ends at quit, at the end of the input, and when its output is closed.
 func TestPlainEnds(t *testing.T) {
 	s, kept := session(t, "dead-holder", play.Config{})
 	if err := s.Plain(t.Context(), strings.NewReader("1 quit 2 crash1"), io.Discard, "> "); err != nil || s.Won() || len(*kept) != 0 {
@@ -106,7 +107,7 @@ func TestPlainEnds(t *testing.T) {
 	}
 }
 
-// TestPlainStops: where the command is stopped nobody waits for the next line.
+// TestPlainStops: if the command is stopped, it does not wait for the next line.
 func TestPlainStops(t *testing.T) {
 	s, _ := session(t, "dead-holder", play.Config{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -134,8 +135,8 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// TestClaim: a claim wins where nobody can break it, is answered where somebody can, and wins
-// nothing else.
+// TestClaim: a claim wins if the level is unbreakable, is refuted if it is not, and wins nothing
+// else.
 func TestClaim(t *testing.T) {
 	for name, wins := range map[string]bool{"one-process": true, "begin-and-commit": true, "gap-before-expiry": false, "sell-twice": false} {
 		s, kept := session(t, name, play.Config{})
@@ -156,7 +157,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestKeepFails: who has won hears that it could not be noted.
+// TestKeepFails: a player that has won is told that the result could not be stored.
 func TestKeepFails(t *testing.T) {
 	s, _ := session(t, "dead-holder", play.Config{})
 	s.Begin()
@@ -170,7 +171,7 @@ func TestKeepFails(t *testing.T) {
 	}
 }
 
-// keyed is a screen that was given keys, without a terminal.
+// keyed returns a screen that receives keys without a terminal.
 func keyed(t *testing.T, s *Session, width, height int) (m *screen, press func(keys ...string)) {
 	t.Helper()
 	s.Begin()
@@ -196,7 +197,7 @@ func keyed(t *testing.T, s *Session, width, height int) (m *screen, press func(k
 
 func shown(m *screen) string { return ansi.Strip(m.View().Content) }
 
-// TestKeys: a level is won by keys, on a screen of 80x24, and all that counts is on it.
+// TestKeys: a level is won by keys on a screen of 80x24, which shows everything important.
 func TestKeys(t *testing.T) {
 	s, kept := session(t, "slow-section", play.Config{})
 	m, press := keyed(t, s, 80, 24)
@@ -231,8 +232,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestSizes: from a small screen to a large one nothing is outside it, with four buyers and with
-// the many commands of a lock on several nodes.
+// TestSizes: on small and large screens everything fits, with four buyers and with the many
+// commands of a lock on several nodes.
 func TestSizes(t *testing.T) {
 	for _, c := range []play.Config{
 		{Strategy: "none", Buyers: 4, Stock: 2},
@@ -249,7 +250,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestScreen: the program itself, from its keys to its end, and the level is won.
+// TestScreen wins the level with the real program, from its keys to its end.
 func TestScreen(t *testing.T) {
 	s, kept := session(t, "dead-holder", play.Config{})
 	keys, typed := io.Pipe()
@@ -282,7 +283,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestScreenStops: where the command is stopped the screen ends, too.
+// TestScreenStops: if the command is stopped, the screen ends, too.
 func TestScreenStops(t *testing.T) {
 	s, _ := session(t, "dead-holder", play.Config{})
 	ctx, stop := context.WithCancel(t.Context())

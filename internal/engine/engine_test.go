@@ -39,7 +39,7 @@ func TestMigrateTogether(t *testing.T) {
 	}
 }
 
-// TestBadURL: an address that cannot be meant is refused before anything is opened.
+// TestBadURL: an invalid address is rejected before any connection is opened.
 func TestBadURL(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct{ url, says string }{
@@ -75,9 +75,9 @@ func TestBadURL(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsolation: whatever the server's default, a buyer's transaction
-// has MySQL's repeatable read. MariaDB's own, the default since 11.6.2, refuses
-// the write that the broken strategy "transaction" is there to show.
+// TestSnapshotIsolation: a buyer's transaction uses MySQL's REPEATABLE READ with any default of the
+// server. MariaDB's default since 11.6.2 would refuse the write with which the broken strategy
+// "transaction" oversells.
 func TestSnapshotIsolation(t *testing.T) {
 	e := enginetest.Local(t)
 	var setting struct{ Value string }
@@ -98,7 +98,7 @@ func TestSnapshotIsolation(t *testing.T) {
 	}
 }
 
-// TestCheckHung: a server that hangs is found in time, and is the only one named.
+// TestCheckHung: the check finds a hanging server in time, and names no other.
 func TestCheckHung(t *testing.T) {
 	node := localservertest.Redis(t)
 	e, err := engine.Open(t.Context(), engine.Config{

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzHosts: a list of hosts is refused without a word of its password, or each of them is
-// there once.
+// FuzzHosts: a list of hosts is rejected without showing its password, or it returns each host once.
 func FuzzHosts(f *testing.F) {
 	f.Add("redis+cluster://user:s3cret-s3cret@h1:1,h2,[::1]:3/name?a=b", "6379")
 	f.Add("redis+sentinel://:s3cret-s3cret@h1,h1/mymaster/2", "26379")
@@ -34,7 +33,7 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzDetours: what is read is written as a text that means the same.
+// FuzzDetours: String returns a text with the same meaning as the parsed one.
 func FuzzDetours(f *testing.F) {
 	f.Add("a:1=b:2,c:3=d:4")
 	f.Add("[::1]:1=b:2")

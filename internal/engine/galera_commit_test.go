@@ -34,7 +34,7 @@ func TestGaleraCommit(t *testing.T) {
 	}
 	defer e.Close()
 	type told struct {
-		purchaser string // ids of what was rolled back may be given again
+		purchaser string // ids of rolled-back records may be reused
 		err       error
 	}
 	var (
@@ -111,7 +111,7 @@ func TestGaleraCommit(t *testing.T) {
 	t.Logf("at %d nodes: %v", len(nodes), kinds)
 }
 
-// kind is what a client was told, for a count.
+// kind classifies the answer to a client.
 func kind(err error, has bool) string {
 	var said *mysqldriver.MySQLError
 	switch {

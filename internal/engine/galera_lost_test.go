@@ -13,10 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 )
 
-// TestGaleraStaleRead is the lost update of a lock that is kept elsewhere: the next holder
-// is at a node that has not applied yet what the last one has committed. Nothing is wrong
-// with the cluster; FLUSH TABLES, as a backup sends it, only makes the node late enough to
-// look. Reads that wait (wsrep_sync_wait) do not see the old stock.
+// TestGaleraStaleRead shows the lost update of a lock outside the cluster. The node of the next holder
+// has not yet applied the commit of the last holder. The cluster is healthy: FLUSH TABLES, as a backup
+// sends it, only delays the node. Reads that wait (wsrep_sync_wait) do not see the old stock.
 func TestGaleraStaleRead(t *testing.T) {
 	a := enginetest.Galera(t, 0)
 	b := enginetest.At(t, a, 1)
@@ -67,7 +66,7 @@ func TestGaleraLostUpdates(t *testing.T) {
 		name     string
 		settings []string
 		isolated sql.IsolationLevel
-		loses    bool // for certain; of the others it is only counted
+		loses    bool // updates must be lost; otherwise they are only counted
 	}{
 		{"REPEATABLE READ", nil, sql.LevelRepeatableRead, true},
 		{"REPEATABLE READ, innodb_snapshot_isolation", []string{"SET innodb_snapshot_isolation = ON"}, sql.LevelRepeatableRead, false},

@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// connection is one to a node of a cluster, of the test's own.
+// connection is the test's own connection to a node of a cluster.
 func connection(t *testing.T, e *engine.Engine) *sql.Conn {
 	t.Helper()
 	pool, err := e.DB.DB()
@@ -94,7 +94,7 @@ func TestGalera(t *testing.T) {
 		if number(err) != 1213 || sqlerror.KindOf(err) != sqlerror.Contended || !sqlerror.Definite(err) {
 			t.Errorf("the second COMMIT: %v, want error 1213, which is a refusal", err)
 		}
-		if err := b.Cluster.Settle(t.Context()); err != nil { // its node knows that the other came first, and may not have applied it yet
+		if err := b.Cluster.Settle(t.Context()); err != nil { // its node knows the other commit, but may not have applied it yet
 			t.Fatal(err)
 		}
 		if got := ask(t, two, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
@@ -111,8 +111,8 @@ func TestGalera(t *testing.T) {
 	})
 }
 
-// TestGaleraNodes: dead nodes are left for the others, and said; all dead is an error in
-// bounded time, and the shop comes back by itself.
+// TestGaleraNodes: a shop leaves dead nodes and warns of them. If all nodes are dead, it reports an error
+// in bounded time, and recovers by itself.
 func TestGaleraNodes(t *testing.T) {
 	t.Parallel()
 	cluster := localservertest.Galera(t)
@@ -154,7 +154,7 @@ func TestGaleraNodes(t *testing.T) {
 	}
 }
 
-// awaitStatus waits until a node is one of so many that have a majority.
+// awaitStatus waits until a node belongs to a majority of the given size.
 func awaitStatus(t *testing.T, n *localserver.GaleraNode, size int) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {

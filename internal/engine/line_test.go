@@ -25,8 +25,8 @@ func (idle) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { retu
 func (idle) Commit() error                                                { return nil }
 func (idle) Rollback() error                                              { return nil }
 
-// TestInLine: buyers get the one connection in the order in which they came, and one who has
-// given up is passed over; database/sql alone picks any of them.
+// TestInLine: buyers get the single connection in order of arrival. A buyer that has given up is skipped.
+// database/sql alone picks a random one.
 func TestInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := sql.OpenDB(idle{})

@@ -15,10 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestPooler: behind PgBouncer in transaction mode a lock of the session does not keep
-// another client out, and a prepared statement is not there, or there already. The shop
-// finds out and uses neither: a lock of the transaction, and statements that are not
-// prepared.
+// TestPooler: behind PgBouncer in transaction mode a session lock does not exclude another client, and a
+// prepared statement is missing or already exists. The shop detects the pooler. It then uses
+// transaction locks and unprepared statements.
 func TestPooler(t *testing.T) {
 	ctx, server := t.Context(), localservertest.Postgres(t)
 	pooler, err := server.Pooler()

@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestPostgresRefused: what cannot be sold from is refused in one line that says what is
-// wrong, and nothing is changed there.
+// TestPostgresRefused: a server that the shop cannot sell from is rejected in one line with the reason,
+// and stays unchanged.
 func TestPostgresRefused(t *testing.T) {
 	e := enginetest.Postgres(t)
 	for _, statement := range []string{
@@ -189,8 +189,8 @@ func TestPostgresCommit(t *testing.T) {
 	}
 }
 
-// cutCommit ends a COMMIT's wait for a replica, when its buyer has given up, and returns
-// what he was told.
+// cutCommit ends the wait of a COMMIT for a replica after its buyer has given up, and returns the answer
+// to the buyer.
 func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Context) error) error {
 	t.Helper()
 	ctx, giveUp := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Contex
 	return <-told
 }
 
-// TestPostgresWaitEnds: a wait for a row ends on the server's side, too.
+// TestPostgresWaitEnds: a wait for a row also ends in the server.
 func TestPostgresWaitEnds(t *testing.T) {
 	u := enginetest.Postgres(t).URLs
 	u.Wait = 100 * time.Millisecond
@@ -240,8 +240,8 @@ func TestPostgresWaitEnds(t *testing.T) {
 	}
 }
 
-// TestPostgresReadOnly: a server that takes no writes any more, such as a primary after a
-// failover, is not ready.
+// TestPostgresReadOnly: a server that no longer accepts writes, such as an old primary after a failover,
+// is not ready.
 func TestPostgresReadOnly(t *testing.T) {
 	e, err := engine.Open(t.Context(), engine.Config{DB: localservertest.Postgres(t).URL(), Wait: enginetest.Wait, Conns: 4})
 	if err != nil {

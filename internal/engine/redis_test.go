@@ -133,8 +133,8 @@ func TestDeadRedisNodes(t *testing.T) {
 	}
 }
 
-// TestRedisComesBack: without its Redis, a command fails in bounded time and readiness says
-// so; all is well by itself when Redis is back.
+// TestRedisComesBack: without Redis, a command fails in bounded time and the shop is not ready. The shop
+// recovers by itself when Redis is back.
 func TestRedisComesBack(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
@@ -189,7 +189,7 @@ func TestRedisComesBack(t *testing.T) {
 	}
 }
 
-// answerless is a server that takes a command and closes the connection, and counts them.
+// answerless is a server that counts commands and closes the connection after each.
 func answerless(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
 	got = &atomic.Int64{}
@@ -209,8 +209,8 @@ func answerless(t *testing.T) (addr string, got *atomic.Int64) {
 	}), got
 }
 
-// TestSentOnce: no client sends a command again that may have been executed. On a cluster
-// the library would, whatever MaxRetries says.
+// TestSentOnce: no client repeats a command that the server may have executed. On a cluster the library
+// would, whatever MaxRetries says.
 func TestSentOnce(t *testing.T) {
 	t.Parallel()
 	addr, got := answerless(t)
@@ -233,7 +233,7 @@ func TestSentOnce(t *testing.T) {
 	}
 }
 
-// TestLocalRedis: the private engine starts each, and all strategies' clients write there.
+// TestLocalRedis: the local engine starts each kind of Redis, and the clients of all strategies can write.
 func TestLocalRedis(t *testing.T) {
 	for _, kind := range topology.All() {
 		e := enginetest.Redis(t, kind)

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestLinks: what is done to a link is felt through it, and undone, before each kind of lock
+// TestLinks: each operation of a link has an effect and can be undone, in front of each kind of lock
 // server.
 func TestLinks(t *testing.T) {
 	g := localservertest.Group(t)
@@ -71,7 +71,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestLead: a process is led to each server by a link of its own, and elsewhere as before.
+// TestLead: a process reaches each lock server through its own link, and other servers directly.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	links := Links{{Addr: "link:1", Server: "redis:1"}, {Addr: "link:2", Server: "etcd:1"}}

@@ -45,7 +45,7 @@ func echo(addr string) *exec.Cmd {
 	return cmd
 }
 
-// TestShop: a shop is killed, frozen and started again, knows its servers, and takes commands.
+// TestShop: a shop can be killed, frozen and restarted, knows its servers, and accepts commands.
 func TestShop(t *testing.T) {
 	ctx := t.Context()
 	said := make(chan string, 10)
@@ -102,7 +102,7 @@ func TestShop(t *testing.T) {
 	}
 }
 
-// TestShopFails: a process that ends without saying where it serves is an error with its words.
+// TestShopFails: a process that ends before it reports its address is an error with its output.
 func TestShopFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,7 +115,7 @@ func TestShopFails(t *testing.T) {
 	}
 }
 
-// TestCommand: flags that are not set are left out, except the check and the admission.
+// TestCommand: unset flags are omitted, except the sold-out check and the admission.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

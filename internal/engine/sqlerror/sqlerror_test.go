@@ -14,8 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The codes of the real servers are seen by the conformance suite; this is the
-// rest.
+// The conformance suite covers the codes of real servers. These are the others.
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -14,8 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestOnConnAsk: while a slot is on its way, a script whose key is not there any more runs
-// on the server that it goes to.
+// TestOnConnAsk: while a slot moves, a script whose key has already moved runs on the new server.
 func TestOnConnAsk(t *testing.T) {
 	server, err := localserver.RedisNamed(topology.Cluster)
 	if err != nil {

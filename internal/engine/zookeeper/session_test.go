@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// timeout is how long a test waits for what must come.
+// timeout limits the wait for an expected event.
 const timeout = time.Minute
 
 func start(t *testing.T) *localserver.Zookeeper {
@@ -28,8 +28,7 @@ func start(t *testing.T) *localserver.Zookeeper {
 	return server
 }
 
-// open opens a session that lives for ten minutes without its client: none expires
-// in a test.
+// open opens a session that outlives its client by ten minutes, so that none expires in a test.
 func open(t *testing.T, address string) *zookeeper.Session {
 	t.Helper()
 	s, err := zookeeper.Open([]string{address}, 10*time.Minute)
@@ -67,8 +66,8 @@ func closed(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// TestOpen: an address that cannot be meant is refused before anything is dialled,
-// and a path behind the last host is the root.
+// TestOpen: an invalid address is rejected before any connection, and a path after the last host is the
+// root.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	for _, hosts := range [][]string{
@@ -96,8 +95,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestDoubt: the doubt begins when the connection is lost, although the session lives
-// on, and ends with the next connection: it does not begin by itself.
+// TestDoubt: the doubt begins when the connection is lost, although the session still lives. It ends with
+// the next connection.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -135,9 +134,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestSilentServer: a server that takes the first connection and never answers it, as one
-// that has just started may, costs one try. The session lives for ten minutes; the library
-// alone would wait for more than an hour.
+// TestSilentServer: a server that accepts the first connection and never answers costs one try. The
+// session lives for ten minutes, so the library alone would wait for more than an hour.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -178,7 +176,7 @@ func forward(client net.Conn, address string) {
 	_, _ = io.Copy(client, up)
 }
 
-// TestPing: it says that there is no connection, and stops when its context does.
+// TestPing: Ping reports a missing connection, and stops when its context ends.
 func TestPing(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -202,8 +200,8 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestClose: the server deletes the session's nodes at once, and not when the session
-// would have expired; a second Close changes nothing.
+// TestClose: the server deletes the nodes of the session at once and not after its time-out. A second
+// Close has no effect.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -239,7 +237,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestConnectionLost: only errors after which a call may have been carried out.
+// TestConnectionLost: it reports only errors after which a call may have been executed.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{

@@ -39,8 +39,8 @@ func named(n int) []Buyer {
 	return all
 }
 
-// TestAtOnce: all buyers are inside at once, spread over the processes, and each
-// answer stands in its buyer's place.
+// TestAtOnce: all buyers are inside at once, spread over the processes. The answers are in the order of
+// the buyers.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8
@@ -83,8 +83,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestKeyed: a request with a key is a POST with the order in both places.
-// Two of one name and key are two answers.
+// TestKeyed: a request with a key is a POST with the order in the query and in the body. Two buyers with
+// one name and key get two answers.
 func TestKeyed(t *testing.T) {
 	t.Parallel()
 	var sold atomic.Int64
@@ -130,8 +130,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestRedirect: a redirected request has the time-out too, whether its answer
-// never begins or never ends, and it ends with the context.
+// TestRedirect: the time-out also applies to a redirected request, if its answer never begins or never
+// ends. The request ends with the context.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	url := service(t, func(w http.ResponseWriter, r *http.Request) {
@@ -161,8 +161,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestAtOnceEnds: when the context ends, buyers under way hang up, and those who
-// were not sent are Unknown.
+// TestAtOnceEnds: when the context ends, waiting buyers hang up, and buyers that were not sent are
+// Unknown.
 func TestAtOnceEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

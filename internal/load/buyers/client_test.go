@@ -49,8 +49,8 @@ func (b *breaking) serve(l net.Listener) {
 	}
 }
 
-// TestNoResend: net/http sends a request again when a reused connection breaks before the
-// answer, and this package does not, with a key or without. The buyer is Unknown then.
+// TestNoResend: if a reused connection breaks before the answer, net/http repeats the request. This
+// package does not, with a key or without; the buyer is Unknown.
 func TestNoResend(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +89,7 @@ func TestNoResend(t *testing.T) {
 	}
 }
 
-// TestOnTheWire: what keeps net/http from a second request does not change the first.
+// TestOnTheWire: the means that keep net/http from a second request do not change the first.
 func TestOnTheWire(t *testing.T) {
 	t.Parallel()
 	var text atomic.Value

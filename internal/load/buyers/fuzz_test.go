@@ -9,8 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// FuzzAnswer: whatever a service answers is one of the outcomes, and a sale only where it
-// names a record.
+// FuzzAnswer: every answer of a service has one of the outcomes, and a sale names a record.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, []byte(`{"id":1,"amount":2}`), int64(2), "7-9")
 	f.Add(200, []byte(`{"id":-1}`), int64(0), "9-7")

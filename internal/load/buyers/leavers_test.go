@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestLeavers: each third of those who wait hangs up, the service sees it, and who has an
-// answer is not counted.
+// TestLeavers: every third waiting buyer hangs up, and the service notices. A buyer with an answer does
+// not count.
 func TestLeavers(t *testing.T) {
 	const size = 9
 	asked, gone, goOn := make(chan struct{}, size), make(chan struct{}, size), make(chan struct{})

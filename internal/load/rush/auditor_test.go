@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestNodesDisagree: two databases stand for the nodes of a cluster. Books that are the
-// same pass; a stock that differs, or records that are not the same ones, is a break.
+// TestNodesDisagree: two databases stand for the nodes of a cluster. Equal stock and records pass. A
+// different stock, or different records, are a break.
 func TestNodesDisagree(t *testing.T) {
 	one, two := enginetest.Embedded(t).Admin, enginetest.Embedded(t).Admin
 	auditor := rush.Database{DB: one, Nodes: func() ([]*gorm.DB, error) { return []*gorm.DB{one, two}, nil }, AgreeWithin: time.Millisecond}

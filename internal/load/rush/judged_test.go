@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// books are stock and records as a test gives them.
+// books has the stock and the records of a test.
 type books struct {
 	report audit.Report
 	sales  map[int64]audit.Sale
@@ -24,7 +24,7 @@ func (b books) Audit(context.Context, string) (audit.Report, error) { return b.r
 
 func (b books) Sales(context.Context, string) (map[int64]audit.Sale, error) { return b.sales, nil }
 
-// buy is an answer to one unit, in milliseconds since the start of the crowd.
+// buy returns the answer to a buy of one unit, with times in milliseconds since the start.
 func buy(purchaser string, outcome purchase.Outcome, id, from, to int64) buyers.Answer {
 	return buyers.Answer{Answer: audit.Answer{
 		Purchaser: purchaser, Units: 1, Outcome: outcome, ID: id, Start: time.UnixMilli(from), End: time.UnixMilli(to),
@@ -63,8 +63,8 @@ func TestJudgedVisits(t *testing.T) {
 	}
 }
 
-// TestJudgedLate: a buyer who comes after the crowd is counted, since stock and records
-// are; but no figure of the crowd is its: not the demand, and not the times.
+// TestJudgedLate: a buyer after the burst counts for stock and records, but not for the demand and the
+// times of the burst.
 func TestJudgedLate(t *testing.T) {
 	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }))
 	defer late.Close()

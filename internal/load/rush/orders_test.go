@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestOrders: an order is one sale with one receipt, whenever it was asked for.
+// TestOrders: an order is one sale with one receipt, however often it is sent.
 func TestOrders(t *testing.T) {
 	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
 	is := func(outcome purchase.Outcome, id int64, receipt string, sent, begun int64) buyers.Answer {
@@ -56,8 +56,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestKnown: an answer that counts has its own times, and not those of another visit.
-func TestKnown(t *testing.T) {
+// TestFinalAnswers: a final answer has its own times, and not those of another request.
+func TestFinalAnswers(t *testing.T) {
 	visit := func(outcome purchase.Outcome, id, start int64) buyers.Answer {
 		return buyers.Answer{Answer: audit.Answer{Outcome: outcome, ID: id, Start: time.UnixMilli(start), End: time.UnixMilli(start + 1)}}
 	}
@@ -78,8 +78,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestOrdersJudge: what the orders show goes before what they leave open, and after a
-// lost sale.
+// TestOrdersJudge: a break of an order outweighs an unclear order, and a lost sale outweighs both.
 func TestOrdersJudge(t *testing.T) {
 	for _, c := range []struct {
 		name   string

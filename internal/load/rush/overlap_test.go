@@ -9,11 +9,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestMaxOverlap: what the shop says of its buys goes before what their buyers
-// saw, where it says it of every sale.
+// TestMaxOverlap: the times that the shop reports replace those of the buyers, if it reports them for
+// every sale.
 func TestMaxOverlap(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	// sent is a buy that was under way for its buyer all the time.
+	// sent returns a buy that lasted the whole time for its buyer.
 	sent := func(outcome purchase.Outcome, inside ...time.Time) buyers.Answer {
 		a := buyers.Answer{Answer: audit.Answer{Start: at(0), End: at(9), Outcome: outcome}}
 		copy(a.Inside[:], inside)
@@ -40,7 +40,7 @@ func TestMaxOverlap(t *testing.T) {
 	}
 }
 
-// TestInSum: a service without a history is judged by what the sums prove.
+// TestInSum: a service without a history is judged by its sums.
 func TestInSum(t *testing.T) {
 	var answers []buyers.Answer
 	for _, outcome := range []purchase.Outcome{purchase.Sold, purchase.Sold, purchase.Unknown, purchase.SoldOut} {

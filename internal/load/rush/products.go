@@ -58,7 +58,7 @@ func together(c Config, answers []buyers.Answer, each []Result) Result {
 		sum = sum.Plus(r.Audited)
 	}
 	row := result(c.Strategy, answers, sum)
-	row.MaxOverlap = each[0].MaxOverlap // of the whole crowd
+	row.MaxOverlap = each[0].MaxOverlap // of the whole burst
 	row.Outcomes = Outcomes{}
 	for _, r := range each { // includes the buyers after the burst
 		row.add(r.Outcomes)

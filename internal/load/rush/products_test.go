@@ -17,7 +17,7 @@ import (
 
 // market sells several products by units. Each flag is a bug.
 type market struct {
-	byOne     bool // an order takes one unit, whatever it asks for
+	byOne     bool // every order takes one unit
 	mixed     bool // the units of an order are taken from the first product
 	remembers bool // sold out once is sold out for ever
 	keeps     bool // a restock adds to the units that are left
@@ -108,8 +108,8 @@ func rushAt(t *testing.T, shop http.Handler) Config {
 	}
 }
 
-// TestCrowds: what a crowd of mixed orders shows, and a crowd for two products, of a
-// service that sells well and of two that do not.
+// TestCrowds: a burst with mixed order sizes, and a burst for two products, on a correct service and on
+// two broken ones.
 func TestCrowds(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestRestocks: a service that remembers that it was sold out breaks after a restock,
-// though it held, also when another process of it does not; one that forgets it holds.
+// TestRestocks: a service that still answers "sold out" after a restock breaks, even if only one of its
+// processes does. A service that forgets it holds.
 func TestRestocks(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -37,7 +37,7 @@ func TestRestocks(t *testing.T) {
 	}
 }
 
-// TestSoldOut: after a restock a crowd that came one by one is excused, and nothing else.
+// TestSoldOut: after a restock, a burst without overlap is accepted, and no other result except a full sale.
 func TestSoldOut(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -68,8 +68,7 @@ func TestRestocksWithUnitsLeft(t *testing.T) {
 	}
 }
 
-// TestStalledOnce: a crowd that stood still once is not excused, and not sent again,
-// whether its buys were inside at once or one by one.
+// TestStalledOnce: a burst that stalled once is not accepted and not repeated, with or without overlap.
 func TestStalledOnce(t *testing.T) {
 	for _, overlap := range []int{1, 2} {
 		sent := 0

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Result is what one rush showed; a row of the table. Its times are the crowd's. Its
-// counts are of those, too, who came after the crowd to see whether anybody is served.
+// A Result is the result of one rush, and a row of the table. Its times are those of the burst. Its
+// counts also include the single buyers after the burst.
 type Result struct {
 	Strategy   string `json:"strategy"`
 	Leftover   int64  `json:"leftover"`
@@ -25,15 +25,15 @@ type Result struct {
 	Drift      int64  `json:"drift"`
 	Duplicates int64  `json:"duplicates"`
 	Lost       int64  `json:"lost"`   // acknowledged sales without a record
-	Untold     int64  `json:"untold"` // recorded, though the buyer was refused, or sold a second time
+	Untold     int64  `json:"untold"` // records of refused buyers, and second records of a buyer
 	Outcomes
 	P50MS      float64         `json:"p50_ms"`
 	P99MS      float64         `json:"p99_ms"`
 	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
-	PerSecond  float64         `json:"per_second"`  // sales, from the start to the last of them
-	MaxOverlap int             `json:"max_overlap"` // most buys inside the shop at once; at a target that does not say, in flight at once
+	PerSecond  float64         `json:"per_second"`  // sales per second, from the start to the last sale
+	MaxOverlap int             `json:"max_overlap"` // maximum number of buys inside the shop at once; if a target does not report it, in flight at once
 	Verdict    verdict.Verdict `json:"verdict"`
-	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
+	Promise    verdict.Verdict `json:"promise"` // "" if the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
 
 	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
@@ -46,7 +46,7 @@ type Result struct {
 
 	neverReturns bool // the shop counts a Buy in flight long after its wait
 
-	stoodOnce bool  // a crowd stood still, and the next one did not
+	stoodOnce bool  // a burst stalled, and the next one did not
 	unserved  int64 // answers without a fault that are neither a sale nor a refusal
 }
 

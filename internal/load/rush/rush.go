@@ -172,7 +172,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	return r, err
 }
 
-// crowd sends the buyers and returns their answers.
+// crowd sends the burst and returns its answers.
 func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 	answered := 0
 	sender := c.at(c.BaseURLs)

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// keeping is a service whose lock is kept by the first buyer who finds it sold out, until
-// the next restock: the others wait, and give up. It does so for as many crowds.
+// keeping is a service in which the first buyer that hears "sold out" keeps the lock until the next
+// restock. The others wait and give up. It does so for the given number of bursts.
 type keeping struct {
 	market
 	crowds int64
@@ -56,7 +56,7 @@ func TestStalled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k := &keeping{crowds: c.crowds, wait: 4200 * time.Millisecond} // a machine that stands still must not double it for some
+			k := &keeping{crowds: c.crowds, wait: 4200 * time.Millisecond} // a short stall of the machine must not double it
 			r, err := Run(t.Context(), rushAt(t, k))
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCalibrate: from points that the laws have made, the constants come back.
+// TestCalibrate: points that were computed from the laws return the same constants.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	process := Path{SQL: 5, RowSQL: 2, Keeps: Process, TurnSQL: 5, TurnCommits: 1}
@@ -52,7 +52,7 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
-// TestRoundTrips: what the delay adds, of idle servers.
+// TestRoundTrips: it returns the additional time of a delay with idle servers.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	at := func(delay float64, products int, ms float64) Point {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCSV: the reference is written as it was read, JSON has the same points, and a broken
-// file is refused with the place.
+// TestCSV: the reference is written as it was read, and JSON has the same points. An invalid file is
+// rejected with the line of the error.
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	m, err := Reference()

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzMeasured: a file of points is refused, or what is calibrated by it predicts without a
-// panic.
+// FuzzMeasured: a file of points is rejected, or a prediction from it does not panic.
 func FuzzMeasured(f *testing.F) {
 	f.Add(`{"cores":2,"points":[{"strategy":"a","processes":1,"products":1,"nodes":1,"per_second":100},{"strategy":"a","processes":1,"products":100,"nodes":1,"per_second":200,"cpu":{"shop":1}}]}`)
 	f.Add(`{"cores":1e308,"points":[{}]}`)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestThroughput: the limits of a closed network, which are known without the algorithm.
+// TestThroughput: the algorithm meets the known limits of a closed network.
 func TestThroughput(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// theMachine and the costs of a strategy are round figures.
+// theMachine and the costs of a strategy are round numbers.
 var (
 	theMachine = Machine{Cores: 2, Buyers: 32, StatementMS: 0.2, WakeMS: 0.2, CommitMS: 0.1, Usable: 1, Crowding: 0.2, Slower: 0.1, SlowerLock: 0.1}
 	theCosts   = Costs{TurnMS: 1, Alone: CPU{Database: 0.4, Shop: 0.2}, Spread: CPU{Database: 0.4, Shop: 0.2}}
@@ -20,7 +20,7 @@ func aShop(change func(*Shop)) Shop {
 	return s
 }
 
-// TestLaws: each law where nothing else gives way, by hand.
+// TestLaws: each law as the only bottleneck, computed by hand.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	row := Path{SQL: 5, RowSQL: 3}

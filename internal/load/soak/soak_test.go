@@ -21,8 +21,8 @@ func plan(seed uint64) soak.Plan {
 	}
 }
 
-// TestWave: a seed draws the same waves in whatever order they are asked for, another seed
-// others; no kill strikes what does not promise to hold, and the first process.
+// TestWave: a seed determines the waves, in any order of calls, and another seed gives other waves. A kill
+// never hits the first process, or a strategy that does not promise to survive it.
 func TestWave(t *testing.T) {
 	const waves = 500
 	kinds, differs := map[string]int{}, 0
@@ -67,7 +67,7 @@ func describe(w soak.Wave) string {
 	return fmt.Sprint(w.Kind, w.Strategy, w.Clients, w.Stock, w.Process)
 }
 
-// of is the first wave of a kind, with a stock of its own.
+// of returns the first wave of a kind, with its own stock.
 func of(t *testing.T, kind string, stock int64) soak.Wave {
 	t.Helper()
 	for n := 1; n < 1000; n++ {
@@ -80,13 +80,12 @@ func of(t *testing.T, kind string, stock int64) soak.Wave {
 	return soak.Wave{}
 }
 
-// books are those of so many records of one unit.
+// books returns the report of records of one unit each.
 func books(stock, records, leftover int64) audit.Report {
 	return audit.Report{Stocked: stock, Leftover: leftover, Records: records, UnitsSold: records}.Sums()
 }
 
-// TestJudge: each violation is seen, what is right is not one, and a wave that has shown
-// nothing is void.
+// TestJudge: each violation is reported, a correct wave has none, and a wave that showed nothing is void.
 func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind      string
@@ -160,7 +159,7 @@ func TestGrows(t *testing.T) {
 	}
 }
 
-// TestTrends: a process and the one in its place are judged apart.
+// TestTrends: a process and its successor have separate trends.
 func TestTrends(t *testing.T) {
 	var rests []soak.Rest
 	for wave := range 16 {

@@ -34,7 +34,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestPrint: a table for each measure, and what is to be known besides.
+// TestPrint: the output has a table for each measure, and the notes.
 func TestPrint(t *testing.T) {
 	var b bytes.Buffer
 	if err := result().Print(&b, false); err != nil {

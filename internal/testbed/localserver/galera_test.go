@@ -9,9 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestGalera: three nodes are one cluster, and one that was killed comes back. In a soak:
-// after all were killed the cluster is bootstrapped anew, with the commits that it had, and a
-// node that has lost its files is sent all of them.
+// TestGalera: three nodes form one cluster, and a killed node rejoins. With make soak: after all nodes
+// were killed, the cluster restarts with its commits, and a node without files receives the full state.
 func TestGalera(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

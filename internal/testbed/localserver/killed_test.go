@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// TestKilledStarting: whenever a SIGKILL comes while children are started, none
-// of them outlives it, nor do their own children. All of them hold the pipe
-// that the test reads, so its end of file is the end of the last.
+// TestKilledStarting: if a SIGKILL arrives while children start, neither they nor their children survive.
+// All of them hold the pipe that the test reads, so the end of file means that all have ended.
 func TestKilledStarting(t *testing.T) {
 	if os.Getenv("STARTER") != "" {
 		startMany()
@@ -63,7 +62,7 @@ func TestKilledStarting(t *testing.T) {
 	}
 }
 
-// startMany starts children, each with a child of its own, until it is killed.
+// startMany starts children, each with its own child, until it is killed.
 func startMany() {
 	g, err := NewGroup()
 	for err == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestMissingProgram: the error says how to get it.
+// TestMissingProgram: the error says how to install the program.
 func TestMissingProgram(t *testing.T) {
 	_, err := findProgram("apt-get install nonesuch", "nonesuch-server", "nonesuchd")
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "apt-get install nonesuch") {
@@ -40,8 +40,7 @@ func newGroup(t testing.TB) *Group {
 	return g
 }
 
-// TestStop: a child that ends by itself on SIGTERM is told apart from one that
-// has to be killed.
+// TestStop: Stop distinguishes a child that ends on SIGTERM from a child that must be killed.
 func TestStop(t *testing.T) {
 	g := newGroup(t)
 	willing, err := g.Start(exec.Command("sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"))
@@ -76,8 +75,8 @@ func TestFailedStart(t *testing.T) {
 	}
 }
 
-// TestPortTaken: a server that comes second on its port is started on another,
-// and the one that was first is not taken for it.
+// TestPortTaken: a server whose port is taken starts on another port, and is not confused with the first
+// server.
 func TestPortTaken(t *testing.T) {
 	g := newGroup(t)
 	first, err := StartRedis(g)
@@ -131,8 +130,8 @@ func TestPortKept(t *testing.T) {
 	}
 }
 
-// TestOwnTmpdir: neither the installer nor the server touches the temporary
-// tables of another server that has the machine's folder for them.
+// TestOwnTmpdir: neither the installer nor the server deletes the temporary tables of another server in
+// the machine's temporary folder.
 func TestOwnTmpdir(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	others := filepath.Join(os.TempDir(), "#sql-temptable-1-2-3.MAI")
@@ -147,8 +146,8 @@ func TestOwnTmpdir(t *testing.T) {
 	}
 }
 
-// TestFailedInstall: the reason is told in one line, without the installer's
-// advice to read a log that is gone by then.
+// TestFailedInstall: the error has the reason in one line, without the installer's advice to read a log
+// that no longer exists.
 func TestFailedInstall(t *testing.T) {
 	path, err := findProgram("", "mariadbd", "mysqld")
 	if err != nil {
@@ -170,8 +169,7 @@ func TestFailedInstall(t *testing.T) {
 	t.Log(err)
 }
 
-// TestLastWords: errors are told, and what was said last where nothing was
-// called an error.
+// TestLastWords: it returns the last errors, or the last lines of a log without errors.
 func TestLastWords(t *testing.T) {
 	for _, c := range []struct{ log, want string }{
 		{"", ""},

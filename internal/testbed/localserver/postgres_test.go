@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestPostgres: it is killed with all of its processes, which have sessions of their own,
-// and is back with its data.
+// TestPostgres: a kill ends all of its processes, which have their own sessions. After a restart it has
+// its data.
 func TestPostgres(t *testing.T) {
 	start := time.Now()
 	p, err := StartPostgres(newGroup(t))
@@ -38,8 +38,8 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// TestPostgresOrphan: after a SIGKILL of the process that started it nothing is left: no
-// server, no folder, no shared memory in the kernel.
+// TestPostgresOrphan: a SIGKILL of the process that started it leaves no server, no folder, and no shared
+// memory.
 func TestPostgresOrphan(t *testing.T) {
 	if os.Getenv("STARTER") != "" {
 		g, err := NewGroup()
@@ -119,8 +119,7 @@ func runs(pid int) bool {
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 }
 
-// TestPostgresBin: the folder that is named is taken, and one that lacks a program is
-// told.
+// TestPostgresBin: SHOP_POSTGRES_BIN selects the folder. A folder without a program is an error.
 func TestPostgresBin(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SHOP_POSTGRES_BIN", dir)
@@ -137,8 +136,8 @@ func TestPostgresBin(t *testing.T) {
 	}
 }
 
-// TestReplica: a replica has what was committed before it and after it, and takes writes
-// once it is promoted; what it leaves is removed.
+// TestReplica: a replica has the commits from before and after its start. It accepts writes once it is
+// promoted, and Remove deletes its files.
 func TestReplica(t *testing.T) {
 	g := newGroup(t)
 	p, err := StartPostgres(g)

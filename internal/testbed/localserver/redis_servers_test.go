@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestRedisServers: each starts, and says in how long.
+// TestRedisServers: each kind starts. The log has the time that it took.
 func TestRedisServers(t *testing.T) {
 	for _, server := range localserver.RedisServers() {
 		t.Run(server.Name, func(t *testing.T) {

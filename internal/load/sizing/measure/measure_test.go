@@ -27,7 +27,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// TestDescends: grandchildren count, strangers do not.
+// TestDescends: grandchildren count, unrelated processes do not.
 func TestDescends(t *testing.T) {
 	t.Parallel()
 	all := map[int]process{2: {parent: 1}, 3: {parent: 2}, 4: {parent: 9}, 5: {parent: 5}}
@@ -38,8 +38,7 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// TestLoad: sales are counted after the warm-up, refusals are a share, and whoever is asked
-// beside the buyers is.
+// TestLoad: sales count after the warm-up, refusals are a share, and Ask is called.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

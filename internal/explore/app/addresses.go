@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// servers reads where they are.
+// servers reads the addresses of the servers.
 func (a *App) servers(f *file) error {
 	for _, s := range []struct {
 		key, text string
@@ -67,17 +67,17 @@ func (a *App) servers(f *file) error {
 	return nil
 }
 
-// schemes are those of a server's URL.
+// schemes are the allowed schemes of a server's URL.
 var schemes = map[string][]string{"mysql": {"mysql"}, "postgres": {"postgres", "postgresql"}, "redis": {"redis"}}
 
-// parseServer reads host:port, or a URL.
+// parseServer reads host:port or a URL.
 func parseServer(key, text string) (*Server, error) {
 	if !strings.Contains(text, "://") {
 		return &Server{Gate: text, Address: text}, checkAddress(key, text)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: what stands there is no URL", key) // it may have a password
+		return nil, fmt.Errorf("%s: what stands there is no URL", key) // the value may contain a password
 	}
 	switch {
 	case !slices.Contains(schemes[key], u.Scheme):
@@ -103,7 +103,8 @@ func checkAddress(key, address string) error {
 	return nil
 }
 
-// Gate is where the program looks for a server, by the protocol's name; "" if it is not gated.
+// Gate returns where the program looks for a server, by the protocol's name; "" if the server is not
+// gated.
 func (a *App) Gate(protocol string) string {
 	if s := a.server(protocol); s != nil {
 		return s.Gate

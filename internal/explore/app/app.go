@@ -15,64 +15,64 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// An App is a program, as its file describes it.
+// An App is a program under test, as its file describes it.
 type App struct {
-	allowed string // of Guard
+	allowed string // set by Guard
 	Name    string // letters, digits, dots, underscores and hyphens
-	Dir     string // the file's; commands run there, and paths are of it
+	Dir     string // folder of the file; commands run there, and paths are relative to it
 
-	// One of these three starts the program.
-	Run    []string // a command line an instance: one for all buyers' instances, or one a buyer
+	// Exactly one of these three is set.
+	Run    []string // command lines of instances: one for all, or one per buyer
 	Shared string   // the command line of one instance for all buyers
-	Attach *Attach  // one that runs already
+	Attach *Attach  // a program that runs already
 
-	Ready       string        // a URL that is asked until it answers below 500; "": the buyers' port takes connections
-	ReadyWithin time.Duration // how long the program may take to start
+	Ready       string        // a URL that is requested until it answers below 500; "": the buyers' port accepts connections
+	ReadyWithin time.Duration // maximum time until the program is ready
 	Env         map[string]string
 
 	MySQL, Postgres, Redis *Server // nil: not gated
-	Local                  bool    // they are private ones, and go with the command
-	Schema                 string  // a file with SQL for a private database; "": none
+	Local                  bool    // private servers, which end with the command
+	Schema                 string  // a file with SQL for a private database; "" if none
 
 	Buyers []Request
 	Reset  Reset
-	Sold   []int    // answers that mean a sale
+	Sold   []int    // statuses that mean a sale
 	Pauses bool     // the owner vouches for pauses that are too short to explore
 	Atomic bool     // the owner vouches for statements that read and write
-	Never  []string // queries of which each must return no row
-	Watch  string   // a query whose first row is shown after each step; "": none
+	Never  []string // queries that must return no row
+	Watch  string   // a query whose first row is shown after each step; "" if none
 
 	file     string
-	template *Request // of `buyer:`; nil: each buyer has its own
+	template *Request // value of `buyer:`; nil if each buyer has its own request
 }
 
-// Attach is a program that runs already, and was told where the gates are.
+// Attach is a program that already runs and connects to the gates.
 type Attach struct {
-	PID int // of its first process
+	PID int // process id of its first process
 }
 
-// A Server is one of the user's.
+// A Server is one of the user's servers.
 type Server struct {
 	Gate    string // where the program looks for it: host:port
-	Address string // where it is: as Gate, but for a program that runs already
-	URL     string // how it is asked beside the gate; "": at Address, with the usual user
+	Address string // where the server is; differs from Gate only for a program that runs already
+	URL     string // how the explorer connects; "": to Address, as the usual user
 }
 
-// A Request is what a buyer sends.
+// A Request is the request of a buyer.
 type Request struct {
 	Method, URL string
 	Header      map[string]string
 	Body        string
 }
 
-// A Reset is what brings the servers to the state that each run begins with.
+// A Reset restores the state in which each run begins.
 type Reset struct {
 	MySQL, Postgres []string
-	Flush           bool // of Redis: the database number that the URL names
+	Flush           bool // flush Redis: the database number in the URL
 	Redis           [][]string
 }
 
-// file is what stands in it.
+// file is the content of the YAML file.
 type file struct {
 	Name        string            `yaml:"name"`
 	Run         any               `yaml:"run"`
@@ -108,8 +108,7 @@ type reset struct {
 	Redis    any      `yaml:"redis"`
 }
 
-// Load reads a file. The error is one line: the file, the line where it is known, and what
-// to do.
+// Load reads a file. The error is one line: the file, the line if known, and what to do.
 func Load(path string) (*App, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -157,12 +156,12 @@ func parse(text []byte, dir string) (*App, error) {
 	return a, nil
 }
 
-// seeExample is what to do where a file has nothing that could be mended.
+// seeExample is the advice for a file that cannot be repaired.
 const seeExample = "shop explore --app-example prints a file to begin with"
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// strings of a value that is one or a list.
+// listOf returns the strings of a value that is one string or a list.
 func listOf(key string, v any) ([]string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -183,7 +182,7 @@ func listOf(key string, v any) ([]string, error) {
 	return nil, fmt.Errorf("%s: give a text or a list of them", key)
 }
 
-// program reads what starts it.
+// program reads how the program is started.
 func (a *App) program(f *file) (err error) {
 	if a.Run, err = listOf("run", f.Run); err != nil {
 		return err

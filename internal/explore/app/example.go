@@ -5,5 +5,5 @@ import _ "embed"
 //go:embed example.yaml
 var example string
 
-// Example is a file with comments, to begin with.
+// Example returns a commented file to begin with.
 func Example() string { return example }

@@ -11,9 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Guard refuses servers that are not on this machine: the search runs what reset says again
-// and again. allowed is the host:port of one that may be wiped; "": none. The error is one
-// line.
+// Guard refuses servers on other machines, since the search runs the statements of reset repeatedly.
+// allowed is the host:port of a server that may be wiped, or "". The error is one line.
 func (a *App) Guard(allowed string) error {
 	if a.Local {
 		return nil
@@ -33,8 +32,8 @@ func (a *App) Guard(allowed string) error {
 	return nil
 }
 
-// guardRedis refuses a Redis with keys in other databases than the file names: events take keys
-// from every one, since a program may SELECT another.
+// guardRedis refuses a Redis with keys in other databases than the file names. Events remove keys from
+// every database, since a program may SELECT another one.
 func guardRedis(ctx context.Context, client *redis.Client, address string) error {
 	keyspace, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {
@@ -49,10 +48,10 @@ func guardRedis(ctx context.Context, client *redis.Client, address string) error
 	return nil
 }
 
-// databaseWithKeys is a line of INFO keyspace.
+// databaseWithKeys matches a line of INFO keyspace.
 var databaseWithKeys = regexp.MustCompile(`(?m)^db(\d+):`)
 
-// loopback: all addresses that the name has are this machine's own.
+// loopback reports whether all addresses of the name belong to this machine's loopback.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

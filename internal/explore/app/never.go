@@ -69,7 +69,7 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// queries checks that there are any.
+// queries checks that there are rules.
 func (a *App) queries(*file) error {
 	switch {
 	case len(a.Never) == 0:
@@ -85,7 +85,7 @@ func (a *App) queries(*file) error {
 	return nil
 }
 
-// addressed is the protocol of the database that a query goes to, and the query without it.
+// addressed returns the protocol of the database that a query addresses, and the query without it.
 func (a *App) addressed(query string) (protocol, rest string, _ error) {
 	for _, name := range []string{"mysql", "postgres"} {
 		if rest, found := strings.CutPrefix(query, name+":"); found {

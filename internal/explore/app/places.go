@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// places checks that no two listen at one address, and that buyers and readiness are asked for
-// where a program can be.
+// places checks that no two listeners share an address, and that the URLs of buyers and readiness can
+// belong to a program.
 func (a *App) places(*file) error {
-	taken := map[string]string{} // who listens, by the address
+	taken := map[string]string{} // listener by address
 	for _, name := range protocols {
 		at := a.Gate(name)
 		if at == "" {
@@ -47,11 +47,11 @@ func (a *App) places(*file) error {
 	return nil
 }
 
-// listens is an address as who listens there takes it: all of loopback is one.
+// listens normalizes an address as its listener sees it: all names of loopback are one.
 func listens(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return address // never: it was checked before
+		return address // cannot happen: it was checked before
 	}
 	ip, err := netip.ParseAddr(host)
 	if strings.EqualFold(host, "localhost") || err == nil && (ip.IsLoopback() || ip.IsUnspecified()) {

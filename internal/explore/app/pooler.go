@@ -85,7 +85,7 @@ type greeting struct {
 // mostGreeting is the number of bytes to keep: more than a greeting has.
 const mostGreeting = 512
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (g *greeting) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
 	if len(g.first) < mostGreeting {

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// startPrivate starts the servers that the file names, and returns how they are asked.
+// startPrivate starts the servers that the file names, and returns their URLs.
 func (s *Servers) startPrivate() (urls map[string]string, err error) {
 	if s.private, err = localserver.NewGroup(); err != nil {
 		return nil, err
@@ -42,18 +42,18 @@ func (s *Servers) startPrivate() (urls map[string]string, err error) {
 		}
 		urls["redis"], s.addresses["redis"] = r.URL(), r.Addr
 		if u, err := url.Parse(s.app.Redis.URL); err == nil {
-			urls["redis"] += u.Path // the number that flushdb is for
+			urls["redis"] += u.Path // the database number for flushdb
 		}
 	}
 	return urls, nil
 }
 
-// firstID is from where on a private server counts the ids of new rows: they are not taken
-// for other numbers then.
+// firstID is the first id of new rows on a private server, so that ids are not mistaken for other
+// numbers.
 const firstID = 1_000_001
 
-// prepare lets the program in without a password, has commits not reach the disk, which is
-// thrown away, and loads the schema.
+// prepare lets the program in without a password, makes commits skip the disk, which is deleted anyway,
+// and loads the schema.
 func (s *Servers) prepare(ctx context.Context) error {
 	schema := ""
 	if s.app.Schema != "" {
@@ -84,7 +84,8 @@ func prepareMySQL(ctx context.Context, db *sql.DB, schema string) error {
 			return fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	// Package database then sees exactly who waits for a table. An error: it is MySQL, or lacks the file.
+	// The plugin shows exactly which connection waits for a table. An error means MySQL, or a missing
+	// file.
 	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
 	for _, statement := range statements(schema) {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
@@ -116,7 +117,7 @@ func preparePostgres(ctx context.Context, db *sql.DB, schema string) error {
 			return fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	if schema != "" { // several statements: the simple protocol
+	if schema != "" { // several statements need the simple protocol
 		if _, err := db.ExecContext(ctx, schema, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("schema: %w", err)
 		}
@@ -135,19 +136,19 @@ func preparePostgres(ctx context.Context, db *sql.DB, schema string) error {
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// textOrComment may have in it what separates statements, and does not there.
+// textOrComment matches text in which separators do not count.
 const textOrComment = "'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|#[^\n]*|/\\*.*?\\*/"
 
 var quotedOrNot = regexp.MustCompile("(?s)" + textOrComment)
 
-// between finds what separates statements: the delimiter, or a line DELIMITER, which has the
-// next one as its group; or what textOrComment has.
+// between finds a separator of statements: the delimiter, or a line DELIMITER whose group is the next
+// delimiter. It also matches textOrComment.
 func between(delimiter string) *regexp.Regexp {
 	return regexp.MustCompile("(?s)" + textOrComment + `|(?im:^[ \t]*DELIMITER[ \t]+(\S+)[ \t\r]*$)|` + regexp.QuoteMeta(delimiter))
 }
 
-// statements are those of a file for MySQL, whose protocol takes one at a time. DELIMITER, with
-// which a file has semicolons within a procedure, is the client's: no server knows it.
+// statements splits a file for MySQL, whose protocol takes one statement at a time. DELIMITER allows
+// semicolons within a procedure. It belongs to the client; no server knows it.
 func statements(text string) (all []string) {
 	delimiter := ";"
 	for begin, from := 0, 0; ; {

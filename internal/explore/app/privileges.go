@@ -10,11 +10,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// errAccessDenied is ER_SPECIFIC_ACCESS_DENIED_ERROR of MySQL: a privilege is missing.
+// errAccessDenied is MySQL's ER_SPECIFIC_ACCESS_DENIED_ERROR: a privilege is missing.
 const errAccessDenied = 1227
 
-// checkProcess refuses a user of MySQL that may not see which connections wait for a lock. Without PROCESS
-// it has no SHOW ENGINE INNODB STATUS, and in the process list its own connections alone.
+// checkProcess refuses a user of MySQL that may not see which connections wait for a lock. Without
+// PROCESS the user cannot run SHOW ENGINE INNODB STATUS, and the process list has only its own
+// connections.
 func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	if db == nil {
 		return nil
@@ -39,15 +40,15 @@ func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	return err
 }
 
-// mayFollow: the session's user has the rights of the other one, or may see what everybody waits
-// for and end it (PostgreSQL 15 manual, 22.5 and 28.2.3; a superuser's only as a superuser).
+// mayFollow reports whether the session's user has the rights of the other user, or may see every wait
+// and end it (PostgreSQL 15 manual, 22.5 and 28.2.3). Only a superuser may do so for a superuser.
 const mayFollow = `SELECT current_user, a.usename, pg_has_role(a.usesysid, 'USAGE')
 	OR NOT r.rolsuper AND pg_has_role('pg_read_all_stats', 'USAGE') AND pg_has_role('pg_signal_backend', 'USAGE')
 	FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid WHERE a.pid = $1::int`
 
-// MayFollow is nil where it can be seen what a connection of the program waits for, and be ended.
-// id is the number by which its server knows it; 0: it is not known. The error is one line. Of
-// MySQL it is known since Open, and in Redis there is no such right.
+// MayFollow returns nil if the explorer's user may see what a connection of the program waits for, and
+// may end it. id is the server's number for the connection, or 0 if unknown. The error is one line. For
+// MySQL, Open has checked it. Redis has no such right.
 func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) error {
 	if protocol != "postgres" || id == 0 {
 		return nil
@@ -58,7 +59,7 @@ func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) erro
 		return s.databases[protocol].QueryRowContext(ctx, mayFollow, id).Scan(&user, &program, &may)
 	})
 	switch {
-	case errors.Is(err, sql.ErrNoRows): // it has gone
+	case errors.Is(err, sql.ErrNoRows): // the connection has ended
 		return nil
 	case err != nil:
 		return fmt.Errorf("postgres at %s: %w", s.addresses[protocol], err)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Bounds of a file.
+// Limits on the number of buyers.
 const (
 	minBuyers = 2
 	maxBuyers = 8
 )
 
-// buyers reads what each sends.
+// buyers reads the request of each buyer.
 func (a *App) buyers(f *file) error {
 	if f.Buyer != nil {
 		r, err := request("buyer", f.Buyer)
@@ -52,7 +52,7 @@ func (a *App) buyers(f *file) error {
 	return a.countBuyers()
 }
 
-// SetBuyers has so many buyers send the file's one request. The error is one line.
+// SetBuyers sets the number of buyers, who all send the file's one request. The error is one line.
 func (a *App) SetBuyers(n int) error {
 	if a.template == nil {
 		if n == len(a.Buyers) {
@@ -77,7 +77,7 @@ func (a *App) countBuyers() error {
 	return nil
 }
 
-// token is what a method and the name of a header are (RFC 9110, 5.6.2).
+// token matches a method and the name of a header (RFC 9110, 5.6.2).
 var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // requestKeys are the keys of a request that is a map.
@@ -123,7 +123,7 @@ func request(key string, v any) (r Request, _ error) {
 	return r, checkURL(key, r.URL)
 }
 
-// checkURL: the gate speaks HTTP as it is.
+// checkURL requires http, since the gate does not speak TLS.
 func checkURL(key, text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -135,7 +135,7 @@ func checkURL(key, text string) error {
 	return nil
 }
 
-// sold reads which answers mean a sale: 200, a list, or 2xx.
+// sold reads the answers that mean a sale: 200, a list, or 2xx.
 func (a *App) sold(f *file) error {
 	all, ok := f.Sold.([]any)
 	if !ok && f.Sold != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// word is one of a command for Redis; one in quotes may have spaces, or nothing, in it.
+// word matches a word of a Redis command. A quoted word may contain spaces, or be empty.
 var word = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 
-// resetting reads what each run begins with.
+// resetting reads the state in which each run begins.
 func (a *App) resetting(f *file) error {
 	a.Reset.MySQL, a.Reset.Postgres = f.Reset.MySQL, f.Reset.Postgres
 	if len(f.Reset.SQL) > 0 {

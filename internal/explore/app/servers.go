@@ -20,13 +20,13 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// protocols are those of the servers, in the order in which they are named to people.
+// protocols lists the servers' protocols in the order for people.
 var protocols = []string{"mysql", "postgres", "redis"}
 
-// queryTimeout bounds what is asked beside the gates: a program may have left a lock.
+// queryTimeout bounds the explorer's own queries, since a program may have left a lock.
 const queryTimeout = 10 * time.Second
 
-// Servers are the user's, asked beside the gates, one connection each. They are for one
+// Servers are the user's servers, with one connection each that passes no gate. They serve one
 // goroutine.
 type Servers struct {
 	app       *App
@@ -83,7 +83,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	return s, err
 }
 
-// admin is the URL with which the server is asked.
+// admin returns the URL with which the explorer connects.
 func (s *Server) admin(protocol string) string {
 	switch {
 	case s.URL != "":
@@ -121,13 +121,13 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	if s.watchers["mysql"], err = connect("1"); err != nil { // the least that MySQL has
+	if s.watchers["mysql"], err = connect("1"); err != nil { // the minimum in MySQL
 		return err
 	}
 	return s.keep(ctx, "mysql", db, "SELECT VERSION()", mysqlVersion)
 }
 
-// mysqlVersion says which of the two it is.
+// mysqlVersion distinguishes MySQL and MariaDB.
 func mysqlVersion(version string) string {
 	if number, _, found := strings.Cut(version, "-MariaDB"); found {
 		return "MariaDB " + number
@@ -158,7 +158,7 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 	})
 }
 
-// keep has the database be the one of its protocol.
+// keep records the database of a protocol.
 func (s *Servers) keep(ctx context.Context, protocol string, db *sql.DB, question string, name func(string) string) error {
 	s.databases[protocol] = db
 	db.SetMaxOpenConns(1)
@@ -190,7 +190,7 @@ func (s *Servers) openRedis(ctx context.Context, text string) error {
 
 var redisVersion = regexp.MustCompile(`redis_version:(\S+)`)
 
-// errSilent: a server has not answered in time.
+// errSilent reports that a server has not answered in time.
 var errSilent = fmt.Errorf("no answer within %s", queryTimeout)
 
 // within bounds a call by queryTimeout.
@@ -204,7 +204,7 @@ func within(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// ask is within, of a statement.
+// ask bounds a statement by queryTimeout.
 func ask(ctx context.Context, call func(context.Context) error) error {
 	err := within(ctx, call)
 	if errors.Is(err, errSilent) {
@@ -213,19 +213,19 @@ func ask(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// Addresses are where the servers really are, by protocol.
+// Addresses returns the servers' real addresses, by protocol.
 func (s *Servers) Addresses() map[string]string { return s.addresses }
 
-// SQL is the connection to a database; nil if there is none of that protocol.
+// SQL returns the connection to a database; nil if there is none with that protocol.
 func (s *Servers) SQL(protocol string) *sql.DB { return s.databases[protocol] }
 
-// Redis is all of the Redis server.
+// Redis returns the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
-// Versions are for people: "MariaDB 10.11.14, Redis 7.0.15".
+// Versions describes the servers for people: "MariaDB 10.11.14, Redis 7.0.15".
 func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
 
-// Reset brings the servers to the state that each run begins with.
+// Reset restores the state in which each run begins.
 func (s *Servers) Reset(ctx context.Context) error {
 	for protocol, statements := range map[string][]string{"mysql": s.app.Reset.MySQL, "postgres": s.app.Reset.Postgres} {
 		for _, statement := range statements {
@@ -255,7 +255,7 @@ func (s *Servers) Reset(ctx context.Context) error {
 	return nil
 }
 
-// rows are a query's first ones, as text: most at most.
+// rows returns the first rows of a query as text, at most most.
 func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {
 	err := ask(ctx, func(ctx context.Context) error {
 		rows, err := db.QueryContext(ctx, query)
@@ -284,7 +284,7 @@ func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []st
 	return columns, all, err
 }
 
-// texts are values for people.
+// texts returns values for people.
 func texts(values []any) (all []string) {
 	for _, v := range values {
 		switch v := (*v.(*any)).(type) {
@@ -299,21 +299,21 @@ func texts(values []any) (all []string) {
 	return all
 }
 
-// Locked: a server has not let a query of ours read, since somebody has locked what it reads.
+// Locked reports whether a lock has kept the explorer's own query from reading.
 func Locked(err error) bool {
 	var my *mysql.MySQLError
 	var pg *pgconn.PgError
 	return errors.Is(err, errSilent) || errors.As(err, &my) && my.Number == lockWaitTimeout || errors.As(err, &pg) && pg.Code == lockNotAvailable
 }
 
-// What servers say of a lock that was not to be had in time.
+// The servers' errors for a lock that was not granted in time.
 const (
 	lockWaitTimeout  = 1205    // ER_LOCK_WAIT_TIMEOUT of MySQL
 	lockNotAvailable = "55P03" // lock_not_available of PostgreSQL
 )
 
-// Watch is the first row of the user's watch query; nothing without one. It never waits for
-// the program: where a lock of that is in the way, Locked says so of the error.
+// Watch returns the first row of the user's watch query, or nothing without such a query. It never
+// waits for the program: if the program's lock is in the way, the error satisfies Locked.
 func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error) {
 	if s.app.Watch == "" {
 		return nil, nil, nil
@@ -332,7 +332,7 @@ func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error)
 	return columns, values, nil
 }
 
-// Close closes the connections, and removes private servers.
+// Close closes the connections and removes private servers.
 func (s *Servers) Close() (err error) {
 	for _, databases := range []map[string]*sql.DB{s.databases, s.watchers} {
 		for _, db := range databases {

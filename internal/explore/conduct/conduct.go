@@ -1,9 +1,9 @@
-// Package conduct executes one schedule: it asks what can happen next, has the search choose,
-// and has that happen, until nothing is left or the limit of steps is reached.
+// Package conduct executes one schedule. It asks for the possible moves, lets the search choose one,
+// and makes it, until no move is left or the limit of steps is reached.
 //
-// The buyers are a Subject. Package own has the strategies of this project, whose commands wait
-// at gates in this process; package target has a program in any language, behind gates on its
-// connections. Neither has a loop, a limit or an account of events of its own.
+// The buyers are a Subject. Package own is the subject for strategies of this project, whose commands
+// wait at gates in this process. Package target is the subject for a program in any language, behind
+// gates on its connections. Neither has a loop, a limit or an account of events of its own.
 package conduct
 
 import (
@@ -18,49 +18,49 @@ import (
 // A Move is something that can happen next. C is the subject's command.
 type Move[C comparable] struct {
 	schedule.Choice
-	Command C      // that is let go; of a timeout, the one whose wait it ends; zero of others
-	Second  C      // of a concurrent pair: sent before Command is answered
-	During  string // the token of another buyer's move in the pause that follows; "": none
-	Text    string // of an event or a request: what happens, for people
-	// Make has it happen, without waiting for what follows; nil of plain commands.
+	Command C      // the command to release; for a timeout, the command whose wait ends; otherwise zero
+	Second  C      // for a concurrent pair: sent before Command is answered
+	During  string // token of another buyer's move in the pause that follows; "" if none
+	Text    string // for an event or a request: description for people
+	// Make makes the move without waiting for its effects; nil for plain commands.
 	Make func(ctx context.Context) error
 }
 
-// A Subject is the buyers of one schedule. It is for one goroutine.
+// A Subject is the buyers of one schedule. It serves one goroutine.
 type Subject[C comparable] interface {
-	// Begin has the buyers come, and returns when all of them are at rest.
+	// Begin lets the buyers begin, and returns when no buyer moves.
 	Begin(ctx context.Context) error
 	// Moves returns the next possible steps, buyer by buyer. It is empty when every buyer is
 	// blocked and the timers that fire by themselves have fired.
 	Moves(ctx context.Context) ([]Move[C], error)
 	// Over reports whether no event can change anything any more, after Moves returned none.
 	Over() bool
-	// Describe adds to a point what the search may ask about it.
+	// Describe adds the subject's information to a point.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
-	// Do has a move happen, and returns when all buyers are at rest again.
+	// Do makes a move, and returns when no buyer moves.
 	Do(ctx context.Context, m Move[C]) error
-	// End ends the run, and judges it unless e is Pruned or Cut, or err is not nil. It returns
-	// err, and what went wrong in addition.
+	// End ends the run, and judges it unless e is Pruned or Cut, or err is not nil. It returns err
+	// joined with its own error.
 	End(ctx context.Context, e *schedule.Ended, err error) error
 }
 
-// An Event is one that may happen in a schedule, once.
+// An Event may happen once in a schedule.
 type Event[C comparable] struct {
 	Name schedule.Event
-	// Moves are the ways in which it can happen now. The conductor fills their Event in.
+	// Moves returns the ways in which the event can happen now. The conductor sets their Event.
 	Moves func(ctx context.Context) ([]Move[C], error)
 }
 
 // Limits bound a schedule.
 type Limits struct {
-	Steps  int  // a longer schedule goes round in circles, and is cut
-	Events int  // events in it; 0 means each
-	Pairs  bool // two commands may be let go together
+	Steps  int  // a longer schedule repeats itself, and is cut
+	Events int  // maximum number of events; 0 means each may happen
+	Pairs  bool // two commands may be released together
 	Pauses bool // a buyer may move in another buyer's pause; the subject supports Move.During
 }
 
-// A Conductor executes one schedule. It alone knows how far the schedule has come, and which
-// events have happened.
+// A Conductor executes one schedule. It knows the progress of the schedule and the events that have
+// happened.
 type Conductor[C comparable] struct {
 	limits  Limits
 	subject Subject[C]
@@ -80,7 +80,7 @@ func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event,
 	return &Conductor[C]{limits: l, subject: s, events: slices.DeleteFunc(events, unwanted), struck: map[schedule.Event]bool{}}
 }
 
-// Struck are the events that have happened.
+// Struck returns the events that have happened.
 func (c *Conductor[C]) Struck() map[schedule.Event]bool { return c.struck }
 
 // Run executes the schedule that choose picks. See schedule.Runner.Run for its result.
@@ -92,7 +92,7 @@ func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e sche
 	return e, err
 }
 
-// play makes the steps.
+// play makes the moves.
 func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *schedule.Ended) error {
 	for depth := 0; ; depth++ {
 		moves, err := c.moves(ctx)
@@ -126,7 +126,7 @@ func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *sch
 	}
 }
 
-// moves are the buyers' moves, then the events.
+// moves returns the buyers' moves, then the events.
 func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	all, err = c.subject.Moves(ctx)
 	if err != nil || len(all) == 0 && c.subject.Over() {
@@ -151,7 +151,7 @@ func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	return all, nil
 }
 
-// pick finds the move of a token, "1+2" among them where pairs are allowed.
+// pick finds the move of a token, including "1+2" if pairs are allowed.
 func (c *Conductor[C]) pick(moves []Move[C], token string) (m Move[C], ok bool) {
 	if before, during, pause := strings.Cut(token, "~"); pause {
 		m, ok = c.pick(moves, before)

@@ -7,19 +7,20 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Recorder writes down the steps of a run that is shown to people. The others record nothing.
+// A Recorder writes down the steps of a run that will be shown to people. In other runs it records
+// nothing.
 type Recorder[C comparable] struct {
 	Observe bool
 	Steps   []witness.Step
 	waiting map[C]int // commands that are not answered yet, by their step
 }
 
-// NewRecorder returns a recorder without steps; it stays so unless observe is set.
+// NewRecorder returns a recorder. It records nothing unless observe is set.
 func NewRecorder[C comparable](observe bool) *Recorder[C] {
 	return &Recorder[C]{Observe: observe, waiting: map[C]int{}}
 }
 
-// Happened notes what is no command: an event, a request, time that passes.
+// Happened records a step without a command: an event, a request, or passing time.
 func (w *Recorder[C]) Happened(s witness.Step, what string) {
 	if w.Observe {
 		s.Command = "(" + what + ")"
@@ -27,7 +28,7 @@ func (w *Recorder[C]) Happened(s witness.Step, what string) {
 	}
 }
 
-// Sent notes a command that is let go. Its result, until Answered, says that it waits.
+// Sent records a released command. Until Answered, its result says that it waits.
 func (w *Recorder[C]) Sent(c C, s witness.Step) {
 	if w.Observe {
 		w.Steps = append(w.Steps, s)
@@ -35,8 +36,8 @@ func (w *Recorder[C]) Sent(c C, s witness.Step) {
 	}
 }
 
-// Answered notes the result of a command in its own step or, if others have come since, in a
-// further one: now.
+// Answered records the result of a command in its own step or, if other steps have come since, in a new
+// step.
 func (w *Recorder[C]) Answered(c C, now witness.Step, timedOut bool) {
 	at, sent := w.waiting[c]
 	delete(w.waiting, c)

@@ -1,8 +1,8 @@
-// Package exploretest is what tests of the explorer share: a configuration, an open
-// explorer, and what a search must come to.
+// Package exploretest contains what tests of the explorer share: a configuration, an open explorer, and
+// the expected result of a search.
 //
-// Tests of one binary do not run side by side: the explorer looks at every
-// goroutine of the process. So they are spread over several packages.
+// Tests of one binary do not run in parallel, since the explorer looks at every goroutine of the
+// process. So they are spread over several packages.
 package exploretest
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Config is two buyers of one unit, and every order.
+// Config returns a configuration with two buyers of one unit, and all schedules.
 func Config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
 	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 5 * time.Minute}
 }
 
-// Entry is a strategy of the catalogue.
+// Entry returns a strategy of the catalogue.
 func Entry(t testing.TB, name string) lockstrategy.Entry {
 	t.Helper()
 	entry, ok := lockstrategy.ByName(name)
@@ -49,7 +49,7 @@ func Open(t testing.TB, c explore.Config) *explore.Explorer {
 	return x
 }
 
-// Search is what an explorer of c finds.
+// Search returns the result of an explorer of c.
 func Search(t testing.TB, c explore.Config) explore.Result {
 	t.Helper()
 	result, err := Open(t, c).Search(t.Context())
@@ -59,18 +59,17 @@ func Search(t testing.TB, c explore.Config) explore.Result {
 	return result
 }
 
-// An Expectation is what buyers can come to.
+// An Expectation is the expected result of a search.
 type Expectation struct {
 	Strategy string
 	Events   []explore.Event
 	Want     verdict.Verdict
 	Config   func(c *explore.Config) // may be nil
-	On       string                  // "mysql" or "sqlite": on that database only; "server": on any but SQLite
-	Soak     string                  // why it is searched only where OVERSELL_SOAK is set
+	On       string                  // "mysql" or "sqlite": only on that database; "server": on any except SQLite
+	Soak     string                  // why it is searched only with OVERSELL_SOAK
 }
 
-// Name names the expectation's test: the strategy, the events, and what bounds the
-// search.
+// Name names the expectation's test: the strategy, the events, and the limits of the search.
 func (x Expectation) Name() string {
 	parts := []string{x.Strategy}
 	for _, e := range x.Events {
@@ -103,7 +102,7 @@ func (x Expectation) Name() string {
 // Soak reports whether the tests have hours, as in make soak, and not minutes.
 func Soak() bool { return os.Getenv("OVERSELL_SOAK") != "" }
 
-// SkipUnlessSoak skips a long search, and says why.
+// SkipUnlessSoak skips a long search and says why.
 func SkipUnlessSoak(t *testing.T, why string) {
 	t.Helper()
 	if why != "" && !Soak() {
@@ -111,8 +110,8 @@ func SkipUnlessSoak(t *testing.T, why string) {
 	}
 }
 
-// Check explores and compares. A violation need only be found once; that there
-// is none takes all schedules.
+// Check explores and compares. One violation is enough to confirm a break; the absence of violations
+// needs all schedules.
 func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expectation) {
 	t.Helper()
 	c := Config(e, entry)
@@ -149,7 +148,7 @@ func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expect
 	}
 }
 
-// Replays runs a witness again: ten of ten, step by step the same.
+// Replays runs a witness ten times, which must give the same steps each time.
 func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 	t.Helper()
 	for i := range 10 {
@@ -163,8 +162,8 @@ func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 	}
 }
 
-// Main runs the tests of a binary on one processor, as shop explore does: that is faster,
-// and leaves the other to the test binary beside this one. It is what a TestMain calls.
+// Main runs the tests of a binary on one processor, as shop explore does. That is faster, and leaves
+// the other processor to another test binary. Call it from TestMain.
 func Main(m *testing.M) {
 	undo := explore.OneProcessor(false)
 	code := m.Run()

@@ -13,14 +13,14 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// An Origin is what was explored, as its command names it.
+// An Origin is the explored subject, as its command names it.
 type Origin struct {
 	Subject string
 	Again   func(*explore.Witness) string // the command that replays a schedule
 	Events  []string
 }
 
-// Document is a search as any format of --report shows it.
+// Document returns a search for the formats of --report.
 func (o Origin) Document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every order of %d buyers of %s", r.Buyers, r.Strategy),
@@ -54,14 +54,14 @@ func (o Origin) Document(r explore.Report) (report.Document, error) {
 		}
 		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // whether or not the stock is right
 		if entry, _ := lockstrategy.ByName(r.Strategy); entry.Lock.FreesAnothers {
-			foreign.Status = report.None // it is known of the lock
+			foreign.Status = report.None // the catalogue admits it for this lock
 		}
 		d.Cases = append(d.Cases, foreign)
 	}
 	return d, nil
 }
 
-// Replayed is one schedule that was run again.
+// Replayed returns a schedule that was run again, for the formats of --report.
 func (o Origin) Replayed(w *witness.Witness) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: "shop explore " + o.Subject, Lead: "One schedule, run again",
@@ -72,7 +72,7 @@ func (o Origin) Replayed(w *witness.Witness) (report.Document, error) {
 	return d, err
 }
 
-// witnessed is a case with its schedule.
+// witnessed returns a case with its schedule.
 func (o Origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
 	var text, mermaid strings.Builder
 	if err := cmp.Or(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {
@@ -88,7 +88,7 @@ func (o Origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report
 	return c, nil
 }
 
-// witnessTable is a step a row, with a column a buyer.
+// witnessTable returns a table with one row per step and one column per buyer.
 func witnessTable(w *witness.Witness, buyers int) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "step", Numbers: true}}}
 	for i := range buyers {
@@ -109,7 +109,7 @@ func witnessTable(w *witness.Witness, buyers int) report.Table {
 	return t
 }
 
-// filled are the texts that are not empty.
+// filled returns the texts that are not empty.
 func filled(texts ...string) (some []string) {
 	for _, t := range texts {
 		if t != "" {

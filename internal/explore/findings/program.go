@@ -19,22 +19,22 @@ import (
 // A Program is what `shop verify --app --json` writes.
 type Program struct {
 	Explore    explore.Report `json:"explore"`
-	Rush       *Rush          `json:"rush"`                 // null: it did not come to it
-	Unfinished string         `json:"unfinished,omitempty"` // why something is missing, "" when nothing is
+	Rush       *Rush          `json:"rush"`                 // null: the rush did not run
+	Unfinished string         `json:"unfinished,omitempty"` // why something is missing; "" if nothing is
 	OK         bool           `json:"ok"`                   // exit code 0
 }
 
-// A Rush is the crowds, one after the other.
+// A Rush is a series of bursts, one after the other.
 type Rush struct {
-	Buyers  int             `json:"buyers"` // of each
-	Asked   int             `json:"asked"`  // rounds
-	Rounds  []target.Crowd  `json:"rounds"` // that there were
+	Buyers  int             `json:"buyers"` // of each burst
+	Asked   int             `json:"asked"`  // bursts that were asked for
+	Rounds  []target.Crowd  `json:"rounds"` // bursts that were sent
 	Seconds float64         `json:"seconds"`
 	Verdict verdict.Verdict `json:"verdict"` // the worst of the rounds: broken, failed, inconclusive; holds only if every round holds
 	Why     string          `json:"why,omitempty"`
 }
 
-// judge sets the verdict of all by theirs.
+// judge sets the verdict from those of the bursts.
 func (r *Rush) judge() {
 	count := map[verdict.Verdict]int{}
 	for _, c := range r.Rounds {
@@ -53,7 +53,7 @@ func (r *Rush) judge() {
 	}
 }
 
-// NewRush judges crowds, of which so many were asked for.
+// NewRush judges bursts. asked is the number that was asked for.
 func NewRush(buyers, asked int, crowds []target.Crowd, took time.Duration) *Rush {
 	r := &Rush{Buyers: buyers, Asked: asked, Rounds: crowds, Seconds: took.Seconds()}
 	r.judge()
@@ -80,12 +80,12 @@ func (r *Program) Unproven(events []string) string {
 	return strings.Join(whys, "; ")
 }
 
-// Finish sets what follows from the parts.
+// Finish sets the fields that follow from the parts.
 func (r *Program) Finish(events []string) {
 	r.OK = r.Unfinished == "" && !r.Broken() && r.Unproven(events) == ""
 }
 
-// Text is the report for a person.
+// Text writes the report for a person.
 func (r *Program) Text(w io.Writer, _ bool) error {
 	format, known := witness.FormatNamed("text")
 	if !known {
@@ -97,7 +97,7 @@ func (r *Program) Text(w io.Writer, _ bool) error {
 	return r.Rush.text(w, r.Explore.Strategy)
 }
 
-// text is the table of the rounds, and what is wrong with the first that broke.
+// text writes the table of the rounds, and describes the first that broke.
 func (r *Rush) text(w io.Writer, name string) error {
 	t := report.Table{Columns: report.Columns("round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict")}
 	for n, c := range r.Rounds {
@@ -141,7 +141,7 @@ func (r *Rush) text(w io.Writer, name string) error {
 	return err
 }
 
-// told is who was told so, in words.
+// told says how many buyers were told of a sale.
 func told(c target.Crowd) string {
 	text := fmt.Sprintf("%d of %d buyers", c.Sold, c.Buyers)
 	if c.Unanswered > 0 {
@@ -150,8 +150,7 @@ func told(c target.Crowd) string {
 	return text
 }
 
-// Document is both parts as any format of --report shows them. given are the flags that name
-// the program.
+// Document returns both parts for the formats of --report. given are the flags that name the program.
 func (r *Program) Document(o Origin, command, given string) (report.Document, error) {
 	d, err := o.Document(r.Explore)
 	d.Command, d.Value, d.Alarm = command, r, r.Unfinished

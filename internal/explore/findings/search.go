@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Of returns what the formats of a witness show of a search.
+// Of returns a search for the formats of a witness.
 func Of(r explore.Report) witness.Document {
 	d := witness.Document{
 		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
@@ -41,7 +41,7 @@ func Of(r explore.Report) witness.Document {
 	return d
 }
 
-// subject is what was explored, and with whom.
+// subject describes what was explored, and with which buyers.
 func subject(r explore.Report) string {
 	if ofProgram(r) {
 		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
@@ -49,7 +49,7 @@ func subject(r explore.Report) string {
 	return fmt.Sprintf("%s on %s%s, %s, stock %d%s%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, inParts(r.Parts), withOrders(r))
 }
 
-// titled is what was explored, in a title.
+// titled describes what was explored, for a title.
 func titled(r explore.Report) string {
 	if ofProgram(r) {
 		return r.Strategy + " on " + r.Server
@@ -57,10 +57,10 @@ func titled(r explore.Report) string {
 	return r.Strategy + " on " + r.Engine
 }
 
-// ofProgram: it is not of a strategy of ours.
+// ofProgram reports whether the search explored a program under test.
 func ofProgram(r explore.Report) bool { return r.Engine == explore.AppEngine }
 
-// server says what an engine's database is; "" where the engine says it.
+// server names an engine's database; "" if the engine's name already says it.
 func server(r explore.Report) string {
 	if r.Engine == engine.Embedded {
 		return ""
@@ -68,8 +68,8 @@ func server(r explore.Report) string {
 	return " (" + r.Server + ")"
 }
 
-// crowd says how many buyers there are, and in how many processes: a lock in memory
-// stands or falls by that.
+// crowd says how many buyers there are, and in how many processes, since that decides whether a lock in
+// memory works.
 func crowd(r explore.Report) string {
 	if r.Shared {
 		return fmt.Sprintf("%d buyers in one process", r.Buyers)
@@ -84,8 +84,8 @@ func inParts(parts int64) string {
 	return " in " + explore.Count(int(parts), "part")
 }
 
-// withOrders describes the orders, and what stands before the strategy; "" if each order has one unit
-// and a key of its own, and nothing stands there.
+// withOrders describes the orders and the part of the shop in front of the strategy. It returns "" if
+// each order has one unit and its own key, and there is no such part.
 func withOrders(r explore.Report) (text string) {
 	switch {
 	case r.Mixed != nil:

@@ -4,12 +4,12 @@ import "context"
 
 type buyerKey struct{}
 
-// WithBuyer says whose the commands under ctx are, where a connection does not.
+// WithBuyer names the buyer of the commands under ctx, for connections that serve all buyers.
 func WithBuyer(ctx context.Context, id int) context.Context {
 	return context.WithValue(ctx, buyerKey{}, id)
 }
 
-// BuyerOf returns owner, or where that is 0 the buyer that ctx names.
+// BuyerOf returns owner or, if that is 0, the buyer of ctx.
 func BuyerOf(ctx context.Context, owner int) int {
 	if owner != 0 {
 		return owner
@@ -20,7 +20,7 @@ func BuyerOf(ctx context.Context, owner int) int {
 
 type backgroundKey struct{}
 
-// Background marks ctx as that of a renewal.
+// Background marks ctx as the context of a renewal.
 func Background(ctx context.Context) context.Context {
 	return context.WithValue(ctx, backgroundKey{}, true)
 }

@@ -1,6 +1,6 @@
-// Package gate stops the commands of the buyers on their way to the servers, until
-// the scheduler lets them go: a wrapped driver.Connector for SQL, a go-redis hook
-// for Redis, and a tap on the connections that messages come by.
+// Package gate holds the buyers' commands on their way to the servers until the scheduler releases
+// them. It has a wrapped driver.Connector for SQL, a go-redis hook for Redis, and a tap on the
+// connections that deliver messages.
 //
 //	strategy -> database/sql -> Connector \
 //	                                       Gates.Pass <-> Scheduler
@@ -18,38 +18,37 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// errCrashed is what a crashed buyer's commands return.
+// errCrashed is the error of a crashed buyer's commands.
 var errCrashed = errors.New("explore: this buyer has crashed")
 
-// A Kind is what happened to a command.
+// A Kind says what happened to a command.
 type Kind int
 
 // The kinds of Report.
 const (
-	Arrived  Kind = iota // it stands at the gate
-	Finished             // it was run
-	Refused              // it would block, and is to stand there again
-	Lost                 // the gate does not know what it does
+	Arrived  Kind = iota // it waits at the gate
+	Finished             // it was executed
+	Refused              // it would block, and must wait at the gate again
+	Lost                 // the gate does not know its effect
 )
 
-// A Report is what a gate has to say of a command.
+// A Report is a gate's message about a command.
 type Report struct {
 	Kind Kind
 	Op   *Op
-	Err  error // of Lost
+	Err  error // for Lost
 }
 
-// A Scheduler decides when commands go on. Its methods are called by the buyers'
-// goroutines.
+// A Scheduler decides when commands continue. The buyers' goroutines call its methods.
 type Scheduler interface {
-	Free() bool          // the schedule is over: let everything pass
-	Dead(buyer int) bool // it has crashed
+	Free() bool          // reports that the schedule is over, so everything passes
+	Dead(buyer int) bool // reports that the buyer has crashed
 	Hear(r Report)       // may block
-	Sent()               // an op of ProceedAloud is on its way; may block
+	Sent()               // called when an op of ProceedAloud is on its way; may block
 }
 
-// Gates stop the commands of the schedule that is under way. Without one they
-// pass. They outlive schedules, as the connections do.
+// Gates hold the commands of the current schedule. Between schedules commands pass. The gates live as
+// long as the connections.
 type Gates struct {
 	PubSub *PubSub
 
@@ -62,7 +61,7 @@ func New(described []redisscript.Description) *Gates {
 	return &Gates{PubSub: newPubSub(), scripts: newScripts(described)}
 }
 
-// Attach has s decide from now on; nil: everything passes.
+// Attach makes s decide from now on. With nil everything passes.
 func (g *Gates) Attach(s Scheduler) {
 	if s == nil {
 		g.scheduler.Store(nil)
@@ -71,7 +70,7 @@ func (g *Gates) Attach(s Scheduler) {
 	g.scheduler.Store(&s)
 }
 
-// deciding returns the scheduler that decides; nil when everything passes.
+// deciding returns the scheduler that decides, or nil if everything passes.
 func (g *Gates) deciding() Scheduler {
 	s := g.scheduler.Load()
 	if s == nil || (*s).Free() {
@@ -80,8 +79,7 @@ func (g *Gates) deciding() Scheduler {
 	return *s
 }
 
-// Pass runs exec when the scheduler says so. exec fills in what o says of the
-// result.
+// Pass runs exec when the scheduler says so. exec fills in the result in o.
 func (g *Gates) Pass(o *Op, exec func() error) error {
 	if o.conn != nil && o.conn.dead.Load() {
 		return driver.ErrBadConn
@@ -95,7 +93,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 	}
 	o.decision = make(chan Decision, 1)
 	s.Hear(Report{Kind: Arrived, Op: o})
-	var waits serverstate.WouldBlock // what it was refused with
+	var waits serverstate.WouldBlock // the database's refusal
 	for {
 		decision := <-o.decision
 		switch decision {
@@ -106,7 +104,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 		}
 		var err error
 		switch {
-		case o.GivenUp(): // as the drivers do: it is not sent any more
+		case o.GivenUp(): // as drivers do: the command is no longer sent
 			err = o.done(o.ctx.Err(), "")
 		case decision == TimeOut:
 			err = o.done(waits.Unwrap(), "")

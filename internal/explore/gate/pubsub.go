@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// PubSub counts what is on its way to the subscribers: a buyer that waits for a
-// message stands still only when none is. A message is through when its reader
-// has come back for the next one.
+// PubSub counts the messages on their way to subscribers. A buyer that waits for a message is blocked
+// only if there are none. A message has arrived when its reader has come back for the next one.
 type PubSub struct {
 	mu       sync.Mutex
 	taps     map[*tap]struct{}
-	sent     int         // messages that Redis said it has sent, in this run
-	received int         // of those, the ones that were read
-	moment   int         // grows with each read, and each SUBSCRIBE
+	sent     int         // number of messages that Redis has sent in this run
+	received int         // number of them that were read
+	moment   int         // rises with each read and each SUBSCRIBE
 	heard    map[int]int // messages by the owner of the connection, see Heard
 }
 
-// tap is a connection that is looked at.
+// tap is an observed connection.
 type tap struct {
 	net.Conn
 	all   *PubSub
-	owner int // the buyer; 0: of all
+	owner int // the buyer; 0: all buyers
 
 	// Guarded by all.mu.
 	asked, confirmed int  // SUBSCRIBE
@@ -51,7 +50,7 @@ func (p *PubSub) dialer(owner int, timeout time.Duration) func(ctx context.Conte
 	}
 }
 
-// Begin forgets what an earlier run has left.
+// Begin forgets the state of an earlier run.
 func (p *PubSub) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +58,8 @@ func (p *PubSub) Begin() {
 	clear(p.heard)
 }
 
-// Heard is how many messages have come since it was asked last, by the owner of the
-// connection that they came by: a buyer, or 0.
+// Heard returns the number of messages since its last call, by the owner of the connection: a buyer, or
+// 0.
 func (p *PubSub) Heard() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +68,8 @@ func (p *PubSub) Heard() map[int]int {
 	return heard
 }
 
-// Quiet reports whether every message and every confirmation has reached the
-// goroutine that waits for it. moment is another one whenever something has come since.
+// Quiet reports whether every message and every confirmation has reached the goroutine that waits for
+// it. moment differs whenever something has come since.
 func (p *PubSub) Quiet() (quiet bool, moment int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +81,7 @@ func (p *PubSub) Quiet() (quiet bool, moment int) {
 	return p.received >= p.sent, p.moment
 }
 
-// Count is how many messages were sent in this run.
+// Count returns how many messages were sent in this run.
 func (p *PubSub) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +100,7 @@ func (p *PubSub) Used() bool {
 	return false
 }
 
-// Listens: a connection of the owner has subscribed.
+// Listens reports whether a connection of the owner has subscribed.
 func (p *PubSub) Listens(owner int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +112,7 @@ func (p *PubSub) Listens(owner int) bool {
 	return false
 }
 
-// Notified notes that so many listeners were sent a message.
+// Notified records that a message was sent to that many listeners.
 func (p *PubSub) Notified(listeners int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +125,7 @@ var (
 	longestFrame = len(subscribe)
 )
 
-// Write is net.Conn.Write.
+// Write implements net.Conn.
 func (t *tap) Write(b []byte) (int, error) {
 	if n := bytes.Count(b, subscribe); n > 0 {
 		var words int
@@ -139,7 +138,7 @@ func (t *tap) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// Read is net.Conn.Read.
+// Read implements net.Conn.
 func (t *tap) Read(b []byte) (int, error) {
 	t.all.mu.Lock()
 	t.reading = true
@@ -155,8 +154,8 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count counts the frames of what was read. A frame may come in two reads. What is
-// kept of the last one is shorter than a frame, so none is counted twice.
+// count counts the frames that were read. A frame may come in two reads. The kept rest is shorter than
+// a frame, so no frame is counted twice.
 func (t *tap) count(read []byte) {
 	seen := append(t.tail, read...)
 	t.confirmed += bytes.Count(seen, subscribe)
@@ -174,7 +173,7 @@ func (t *tap) count(read []byte) {
 	t.tail = append([]byte(nil), seen[len(seen)-keep:]...)
 }
 
-// Close is net.Conn.Close.
+// Close implements net.Conn.
 func (t *tap) Close() error {
 	t.all.mu.Lock()
 	delete(t.all.taps, t)

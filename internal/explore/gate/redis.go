@@ -12,24 +12,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// redisHook stops each command at the gate. A pipeline is one step: go-redis
-// sends it in one write.
+// redisHook holds each command at the gate. A pipeline is one step, since go-redis sends it in one
+// write.
 type redisHook struct {
 	gates  *Gates
-	owner  int    // the buyer; 0: the context says
+	owner  int    // the buyer; 0: the context identifies it
 	server string // "redis", "redlock-1" ...
 	noted  Noter
 }
 
-// A Noter takes note of the keys that are named on a server, and of the channels on
-// which waiters for a lock listen.
+// A Noter records the keys that are named on a server, and the channels on which a lock's waiters
+// listen.
 type Noter interface {
 	Note(keys []string)
 	Listen(lock, channel string)
 }
 
-// Client is a client to the same server as like, for one buyer; 0: for all, and
-// the context says which buyer sends a command.
+// Client returns a client for one buyer, to the same server as like. With buyer 0 the client serves all
+// buyers, and the context identifies them.
 func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *Gates) Client(like redis.UniversalClient, owner int, server string, not
 	return c, nil
 }
 
-// Direct is a client to the same server as like that passes no gate.
+// Direct returns a client to the same server as like that passes no gate.
 func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -50,26 +50,25 @@ func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	return redis.NewClient(o), nil
 }
 
-// unhurried are the options of like with time-outs that no stall of the machine
-// reaches. What is late is late by the fault of the explorer or of the machine, and
-// must not become part of the schedule, nor end the search.
+// unhurried returns the options of like with time-outs that no delay of the machine reaches. Such a
+// delay must neither become part of the schedule nor end the search.
 func unhurried(like redis.UniversalClient) (*redis.Options, error) {
 	plain, ok := like.(*redis.Client)
 	if !ok {
 		return nil, fmt.Errorf("explore knows single Redis servers, and this client is a %T", like)
 	}
 	o := *plain.Options()
-	o.Dialer = nil // go-redis has put in its own, with the old time-out
+	o.Dialer = nil // go-redis has set its own dialer, with the old time-out
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = time.Minute, time.Minute, time.Minute, schedule.HangTimeout
 	return &o, nil
 }
 
-// DialHook is redis.Hook.DialHook.
+// DialHook implements redis.Hook.
 func (h redisHook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessHook is redis.Hook.ProcessHook.
+// ProcessHook implements redis.Hook.
 func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c := parse(cmd.Args())
@@ -84,7 +83,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		}
 		if s.Dead(buyer) {
-			return nil // as if it had been sent: it must not try again
+			return nil // as if the command had been sent, so that the client does not retry
 		}
 		o, err := h.op(ctx, buyer, &c)
 		if err != nil {
@@ -103,7 +102,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook is redis.Hook.ProcessPipelineHook.
+// ProcessPipelineHook implements redis.Hook.
 func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		s := h.gates.deciding()
@@ -142,8 +141,8 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// op describes a command, and notes the keys that it names. The error is ErrHarness
-// where a script is not described.
+// op describes a command and records the keys that it names. The error is ErrHarness if a script is not
+// described.
 func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 	o := &Op{Buyer: buyer, Server: h.server, Effect: c.does().Effect(), Role: c.role(), Key: c.lock(), ctx: ctx}
 	if c.isScript() {
@@ -161,7 +160,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // of no lock; the next run waits until it has no listener
+	if c.name == "PUBLISH" && len(c.args) > 1 { // not a lock's channel; the next run waits until it has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

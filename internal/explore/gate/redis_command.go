@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// command is one Redis command, taken apart.
+// command is a Redis command with its parts.
 type command struct {
 	name   string // in capitals
-	args   []any  // with the name
+	args   []any  // including the name
 	keys   []string
-	script redisscript.Description // of EVAL and EVALSHA, see scripts.describe
+	script redisscript.Description // for EVAL and EVALSHA, see scripts.describe
 }
 
 func parse(args []any) command {
@@ -46,7 +46,7 @@ func parse(args []any) command {
 	return c
 }
 
-// words are the arguments from the one at i on.
+// words returns the arguments from index i on.
 func (c command) words(i int) (words []string) {
 	for ; i < len(c.args); i++ {
 		words = append(words, fmt.Sprint(c.args[i]))
@@ -54,15 +54,14 @@ func (c command) words(i int) (words []string) {
 	return words
 }
 
-// connects: a new connection says this first, before the command that it was made
-// for.
+// connects reports a command that a new connection sends before the command that it was opened for.
 func (c command) connects() bool {
 	return c.name == "HELLO" || c.name == "CLIENT" || c.name == "AUTH" || c.name == "SELECT"
 }
 
 func (c command) isScript() bool { return c.name == "EVAL" || c.name == "EVALSHA" }
 
-// lock is the first key.
+// lock returns the first key.
 func (c command) lock() string {
 	if len(c.keys) == 0 {
 		return ""
@@ -70,7 +69,7 @@ func (c command) lock() string {
 	return c.keys[0]
 }
 
-// role is that of a plain command on a lock's key.
+// role returns the role of a plain command on a lock's key.
 func (c command) role() redisscript.Role {
 	switch c.name {
 	case "DEL":
@@ -81,7 +80,7 @@ func (c command) role() redisscript.Role {
 	return redisscript.Acquire
 }
 
-// does is what the command does to its server.
+// does returns the effect of the command on its server.
 func (c command) does() effect.Redis {
 	var words [][]byte
 	for _, word := range c.words(0) {
@@ -90,18 +89,18 @@ func (c command) does() effect.Redis {
 	return effect.RedisCommand(words)
 }
 
-// changed reports whether a command that may write did, where its answer
-// says so. In doubt it did: that only makes a waiter ask once more.
+// changed reports whether a command that may write did so, according to its answer. In doubt it did,
+// which only makes a waiter ask once more.
 func (c command) changed(cmd redis.Cmder, err error) bool {
 	if c.isScript() {
-		// More time for a lease is nothing that a waiter for the lock could ask about.
+		// A waiter for the lock cannot notice that a lease was extended.
 		return err != redis.Nil && c.script.Role != redisscript.Renew && c.script.Role != redisscript.Inspect && !c.script.Refuses(values(cmd))
 	}
 	changed, _ := c.does().Outcome(c.tells(cmd, err))
 	return changed
 }
 
-// tells is what an answer says. The driver's false is nil of SET NX, and 0 of other commands.
+// tells interprets an answer. The driver's false means nil for SET NX, and 0 for other commands.
 func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	var refused redis.Error
 	var value any
@@ -124,8 +123,8 @@ func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	return effect.Value
 }
 
-// listeners is how many the command has notified: PUBLISH says so, and so do
-// scripts, where their description says.
+// listeners returns how many listeners the command has notified: from the answer to PUBLISH, or to a
+// script whose description says so.
 func (c command) listeners(cmd redis.Cmder) (n int) {
 	answer := values(cmd)
 	at := c.script.Listeners
@@ -138,12 +137,12 @@ func (c command) listeners(cmd redis.Cmder) (n int) {
 	return max(0, n)
 }
 
-// values are those of an answer.
+// values returns the values of an answer.
 func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
 }
 
-// whole is an answer in which no two are alike: reply's is for people.
+// whole returns an answer so that no two differ unseen; reply is for people.
 func whole(cmd redis.Cmder, err error) string {
 	if err != nil {
 		return reply(cmd, err)

@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// scripts knows what scripts do, as their owners say, and which were sent.
+// scripts holds the owners' descriptions of scripts, and the scripts that were sent.
 type scripts struct {
 	described map[string]redisscript.Description // by hash
 
 	mu   sync.Mutex
-	sent map[[2]string]bool // server and hash: it was sent there in full
+	sent map[[2]string]bool // by server and hash: the full script was sent there
 }
 
 func newScripts(described []redisscript.Description) *scripts {
@@ -28,8 +28,8 @@ func newScripts(described []redisscript.Description) *scripts {
 	return s
 }
 
-// describe finds out what a script does. One without a description would be
-// guessed at, so it is refused.
+// describe finds the description of a script. It refuses a script without one, whose effect would be a
+// guess.
 func (s *scripts) describe(c *command) error {
 	sha := c.sha()
 	d, known := s.described[sha]
@@ -45,7 +45,7 @@ func (s *scripts) describe(c *command) error {
 	return nil
 }
 
-// sha is the name that Redis gives the command's script.
+// sha returns Redis' name for the command's script.
 func (c command) sha() string {
 	text := fmt.Sprint(c.args[1])
 	if c.name == "EVALSHA" {
@@ -54,9 +54,9 @@ func (c command) sha() string {
 	return redisscript.SHA(text)
 }
 
-// unsent reports whether a script is named by a hash and was not sent there in full yet. Its
-// sender gets that answer, and then sends it in full; the two are one step, the same
-// one in every run.
+// unsent reports whether a command names a script by a hash whose full text was not sent there yet. Its
+// sender gets that answer and then sends the full script. Both are one step, which is the same in every
+// run.
 func (s *scripts) unsent(server string, c command) bool {
 	if c.name != "EVALSHA" {
 		return false
@@ -66,8 +66,8 @@ func (s *scripts) unsent(server string, c command) bool {
 	return !s.sent[[2]string{server, c.sha()}]
 }
 
-// answered notes a script that was sent in full and reached the server. One whose buyer was
-// ended at the gate did not.
+// answered records a script that was sent in full and reached the server, unless its buyer was ended at
+// the gate.
 func (s *scripts) answered(server string, c command, err error) {
 	var reply redis.Error
 	if c.name != "EVAL" || err != nil && !errors.As(err, &reply) {

@@ -11,25 +11,25 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// A Connector makes connections whose commands stop at the gate. The state
-// that a strategy meets is the driver's; only when it goes on is decided here.
+// A Connector makes connections whose commands wait at the gate. A strategy meets the real driver; only
+// the moment of its commands is controlled here.
 type Connector struct {
 	driver.Connector
 	gates    *Gates
 	database serverstate.Database
-	owner    int // the buyer; 0: the context says
+	owner    int // the buyer; 0: the context identifies it
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
 }
 
-// NewConnector makes the connector of one buyer; 0: of all, and the context says
-// which buyer sends a command. Its Connector is set before it is used.
+// NewConnector makes the connector of one buyer. With buyer 0 it serves all buyers, and the context
+// identifies them. Set its Connector before use.
 func (g *Gates) NewConnector(d serverstate.Database, owner int) *Connector {
 	return &Connector{gates: g, database: d, owner: owner, conns: map[*Conn]struct{}{}}
 }
 
-// Connect is driver.Connector.Connect.
+// Connect implements driver.Connector.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := c.patiently(ctx)
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// patiently connects. That is no step, so a busy machine that takes longer than
-// the driver waits must not be part of the schedule.
+// patiently connects again after a time-out. Connecting is no step, so a slow machine must not affect
+// the schedule.
 func (c *Connector) patiently(ctx context.Context) (conn driver.Conn, err error) {
 	for deadline := time.Now().Add(schedule.HangTimeout); ; {
 		conn, err = c.Connector.Connect(ctx)
@@ -58,7 +58,7 @@ func (c *Connector) patiently(ctx context.Context) (conn driver.Conn, err error)
 	}
 }
 
-// Open returns the connections there are, of one buyer.
+// Open returns the open connections of one buyer.
 func (c *Connector) Open(buyer int) (conns []*Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// A Conn is one connection. Like every driver.Conn it is used by one
-// goroutine at a time.
+// A Conn is one connection. Like every driver.Conn, it serves one goroutine at a time.
 type Conn struct {
 	driver.Conn
 	from  *Connector
@@ -23,28 +22,28 @@ type Conn struct {
 	buyer atomic.Int64 // the buyer that uses it; atomic, since database/sql may roll back after the buyer's answer
 
 	transaction
-	dead   atomic.Bool // killed: it may not be used again
+	dead   atomic.Bool // killed: it must not be used again
 	closed bool        // guarded by from.mu
 }
 
-// A transaction is what is known of the one that a connection has open, if it has.
+// A transaction is what is known of a connection's open transaction.
 type transaction struct {
-	inTx, touched atomic.Bool // one is open, and has read or written
+	inTx, touched atomic.Bool // a transaction is open; it has read or written
 	wrote         bool        // it has changed rows
 	serializable  bool
-	locking       atomic.Pointer[string] // the text of its first statement that locks or writes; nil before one
+	locking       atomic.Pointer[string] // text of its first statement that locks or writes; nil if there is none yet
 }
 
-// ID is serverstate.Conn.ID.
+// ID implements serverstate.Conn.
 func (c *Conn) ID() int64 { return c.id }
 
-// Buyer returns the buyer that uses it; 0: none yet.
+// Buyer returns the buyer that uses the connection; 0: none yet.
 func (c *Conn) Buyer() int { return int(c.buyer.Load()) }
 
-// Alive: it was not ended.
+// Alive reports whether the connection was not ended.
 func (c *Conn) Alive() bool { return !c.dead.Load() }
 
-// InTransaction: one is open.
+// InTransaction reports whether a transaction is open.
 func (t *transaction) InTransaction() bool { return t.inTx.Load() }
 
 // Holds describes the open transaction and its first statement that locks or writes; "" if none is
@@ -60,14 +59,14 @@ func (t *transaction) Holds() string {
 	return "an open transaction (" + *first + ")"
 }
 
-// Viewing: a transaction is open that has read or written, so it may have a view of
-// the database of its own.
+// Viewing reports whether an open transaction has read or written, so that it may have its own view of
+// the database.
 func (t *transaction) Viewing() bool { return t.inTx.Load() && t.touched.Load() }
 
-// Abandon is serverstate.Conn.Abandon.
+// Abandon implements serverstate.Conn.
 func (c *Conn) Abandon() { c.dead.Store(true) }
 
-// BeginTx is driver.ConnBeginTx.
+// BeginTx implements driver.ConnBeginTx.
 func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	o := c.op(ctx, "BEGIN", nil)
 	if sql.IsolationLevel(opts.Isolation) == sql.LevelSerializable {
@@ -92,7 +91,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 type sqlTx struct {
 	tx   driver.Tx
 	conn *Conn
-	ctx  context.Context // when it ends, database/sql rolls back, beside the buyer
+	ctx  context.Context // when it ends, database/sql rolls back concurrently with the buyer
 }
 
 func (t *sqlTx) Commit() error   { return t.end("COMMIT", t.tx.Commit) }
@@ -112,7 +111,7 @@ func (t *sqlTx) end(name string, end func() error) error {
 	})
 }
 
-// ExecContext is driver.ExecerContext.
+// ExecContext implements driver.ExecerContext.
 func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	o := c.op(ctx, query, args)
 	var result driver.Result
@@ -122,13 +121,13 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return o.done(err, "")
 		}
 		result = got
-		if o.Controls { // SQLite says how many rows the statement before has changed, in an earlier schedule maybe
+		if o.Controls { // SQLite returns the number of rows that the previous statement changed, possibly in an earlier schedule
 			c.after(o, false, false)
 			return o.done(nil, "")
 		}
 		n, _ := got.RowsAffected()
 		c.after(o, n > 0, n > 0)
-		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // of others it is that of an INSERT before
+		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // other statements return that of an earlier INSERT
 			o.Answer = fmt.Sprintf("%s, id %d", rowCount(n), id)
 		}
 		return o.done(nil, rowCount(n))
@@ -136,8 +135,8 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	return result, err
 }
 
-// QueryContext is driver.QueryerContext. The rows are read to their end here:
-// a cursor left open would be part of the next step.
+// QueryContext implements driver.QueryerContext. It reads all rows, since an open cursor would be part
+// of the next step.
 func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.op(ctx, query, args)
 	var kept *serverstate.Rows
@@ -159,7 +158,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return kept, nil
 }
 
-// opens notes that a transaction is open, and whether it has touched anything.
+// opens records that a transaction is open, and whether it has read or written.
 func (t *transaction) opens(touched bool) {
 	t.touched.Store(touched)
 	t.wrote = false
@@ -167,15 +166,15 @@ func (t *transaction) opens(touched bool) {
 	t.inTx.Store(true)
 }
 
-// closes notes that none is open any more.
+// closes records that no transaction is open.
 func (t *transaction) closes() {
 	t.inTx.Store(false)
 	t.touched.Store(false)
 	t.wrote, t.serializable = false, false
 }
 
-// after notes what a statement that succeeded did to the transaction.
-// changed: it has rows that it has written, if it writes.
+// after records what a successful statement did to the transaction. changed reports that a writing
+// statement has changed rows.
 func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":
@@ -203,7 +202,7 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 // statements instead of calling database/sql's methods.
 var controls = []string{"BEGIN", "START TRANSACTION", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"}
 
-// quotes of names, MySQL's and PostgreSQL's.
+// quotes removes the quotes of names, MySQL's and PostgreSQL's.
 var quotes = strings.NewReplacer("`", "", `"`, "")
 
 // op describes a statement.
@@ -219,12 +218,12 @@ func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *
 	o.Controls = slices.Contains(controls, query)
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
 	if o.Effect = known.Effect; o.Effect == schedule.Reads && c.serializable {
-		o.Effect = schedule.Writes // a SELECT locks what it reads, or counts on it
+		o.Effect = schedule.Writes // a SELECT locks the rows that it reads, or validates them later
 	}
 	return o
 }
 
-// Close is driver.Conn.Close.
+// Close implements driver.Conn.
 func (c *Conn) Close() error {
 	c.from.mu.Lock()
 	delete(c.from.conns, c)
@@ -235,13 +234,13 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	err := c.Conn.Close()
-	if c.dead.Load() { // the other end has gone
+	if c.dead.Load() { // the other end has closed
 		return nil
 	}
 	return err
 }
 
-// CheckNamedValue is driver.NamedValueChecker.
+// CheckNamedValue implements driver.NamedValueChecker.
 func (c *Conn) CheckNamedValue(v *driver.NamedValue) error {
 	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
@@ -249,7 +248,7 @@ func (c *Conn) CheckNamedValue(v *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-// ResetSession is driver.SessionResetter.
+// ResetSession implements driver.SessionResetter.
 func (c *Conn) ResetSession(ctx context.Context) error {
 	if c.dead.Load() {
 		return driver.ErrBadConn
@@ -260,7 +259,7 @@ func (c *Conn) ResetSession(ctx context.Context) error {
 	return nil
 }
 
-// IsValid is driver.Validator.
+// IsValid implements driver.Validator.
 func (c *Conn) IsValid() bool {
 	if c.dead.Load() {
 		return false

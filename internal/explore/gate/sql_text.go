@@ -16,10 +16,10 @@ func rowCount(n int64) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// placeholder is one argument: ?, or $1 in PostgreSQL, where gorm numbers them in order.
+// placeholder matches one argument: ?, or $1 in PostgreSQL, where gorm numbers them in order.
 var placeholder = regexp.MustCompile(`\?|\$[0-9]+`)
 
-// withValues puts the arguments where the placeholders are.
+// withValues replaces the placeholders by the arguments.
 func withValues(query string, args []driver.NamedValue) string {
 	var b strings.Builder
 	var columns []string

@@ -1,5 +1,5 @@
-// Package program runs a program in any language for a search of its buyers' orders, and for
-// crowds of buyers.
+// Package program runs a program in any language, for a search of its schedules and for bursts of
+// buyers.
 //
 //	app.App -> Open -> Explorer, Search -> explore.Report
 //	                -> Rush -> findings.Rush
@@ -20,14 +20,14 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// A Program runs, with gates around it.
+// A Program is a running program with its gates.
 type Program struct {
 	app     *app.App
 	servers *app.Servers
 	Runner  *target.Runner
 }
 
-// Open starts the servers and the program. Of c it reads the events and the tries.
+// Open starts the servers and the program. It reads the events and the tries of c.
 func Open(ctx context.Context, p *app.App, c explore.Config) (_ *Program, err error) {
 	o := &Program{app: p}
 	defer func() {
@@ -53,7 +53,7 @@ func (p *Program) Close() (err error) {
 	return err
 }
 
-// Explorer returns a search of the program's orders, and completes its config.
+// Explorer returns a search of the program's schedules, and completes its config.
 func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	config.Servers = p.Runner.Servers()
 	config.Progress = func(explored, violations int) {
@@ -71,7 +71,7 @@ func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (ex
 	return explore.NewReport(config, result), nil
 }
 
-// Events reads --events of a program: a watchdog of its own is not known there.
+// Events parses --events for a program, which has no event renew.
 func Events(names []string) ([]explore.Event, error) {
 	all := explore.ProgramEvents()
 	for _, name := range names {
@@ -86,7 +86,7 @@ func Events(names []string) ([]explore.Event, error) {
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// Rush sends crowds of buyers. With an error it returns the crowds so far.
+// Rush sends bursts of buyers. With an error it returns the bursts so far.
 func (p *Program) Rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
 	begun, n, broken := time.Now(), 0, 0
 	progress("%s: a rush", p.app.Name)

@@ -9,16 +9,16 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A Replay is what --replay names: a line, or a file that --save has written. Its buyers and
-// its events are those of the run, unless the flags say otherwise.
+// A Replay is the value of --replay: a replay string, or a file of --save. It sets the buyers and
+// events of the run, unless flags do.
 type Replay struct {
 	Buyers int
 	Events []explore.Event
 	Fits   func(explore.Config) error
-	Saved  *explore.Saved // nil: a line
+	Saved  *explore.Saved // nil: a replay string
 }
 
-// ReadReplay reads a replay string, or the file that text names.
+// ReadReplay reads a replay string, or the file with that name.
 func ReadReplay(text string) (*Replay, error) {
 	line, wrong := explore.ParseSchedule(text)
 	if wrong == nil {
@@ -39,7 +39,7 @@ func ReadReplay(text string) (*Replay, error) {
 	return &Replay{Buyers: saved.Buyers, Events: saved.Events, Fits: fits, Saved: saved}, nil
 }
 
-// struckIn are the events of a program that a replay line has.
+// struckIn returns the events of a program in a replay string.
 func struckIn(tokens []string) []explore.Event {
 	return slices.DeleteFunc(explore.ProgramEvents(), func(e explore.Event) bool {
 		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })

@@ -1,3 +1,3 @@
-// Package promisetest has one test: what the catalogue promises of each strategy is
-// explored. It is apart from the explorer's own tests so that the two run at once.
+// Package promisetest explores every promise of the catalogue. It is separate from the explorer's own
+// tests so that both can run at the same time.
 package promisetest

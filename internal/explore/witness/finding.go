@@ -9,13 +9,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// mostRows of a finding are shown: one is enough to see what is wrong.
+// mostRows is the number of rows of a finding that are shown.
 const mostRows = 8
 
-// Shown are the first rows.
+// Shown returns the first rows.
 func (f Finding) Shown() [][]string { return f.Rows[:min(len(f.Rows), mostRows)] }
 
-// More says how many rows are not shown; "" where all are.
+// More says how many rows are not shown; "" if all are.
 func (f Finding) More() string {
 	if n := len(f.Rows) - mostRows; n > 0 {
 		return fmt.Sprintf("and %d more", n)
@@ -23,13 +23,13 @@ func (f Finding) More() string {
 	return ""
 }
 
-// returns is what is wrong with a query that has found something. The query follows.
+// returns describes a query that has returned a row. The query follows.
 const returns = "must return no row, and does: "
 
-// Why is what is wrong where the queries have found something, in one line.
+// Why describes the findings in one line.
 func Why(findings []Finding) string { return returns + Queries(findings) }
 
-// Queries are those of the findings, in one line.
+// Queries lists the queries of the findings in one line.
 func Queries(findings []Finding) string {
 	var all []string
 	for _, f := range findings {
@@ -38,7 +38,7 @@ func Queries(findings []Finding) string {
 	return strings.Join(all, "; ")
 }
 
-// Text writes what is wrong, and the rows that the query found as a small table.
+// Text writes the description, and the rows of the query as a small table.
 func (f Finding) Text(out io.Writer) error {
 	t := newTable()
 	t.AppendHeader(cells(f.Columns))
@@ -53,7 +53,7 @@ func (f Finding) Text(out io.Writer) error {
 	return err
 }
 
-// cells are values in a row; whole numbers stand to the right.
+// cells returns the values of a row. Whole numbers are right-aligned.
 func cells(values []string) (row table.Row) {
 	for _, v := range values {
 		if n, err := strconv.ParseInt(v, 10, 64); err == nil && strconv.FormatInt(n, 10) == v {

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// A Document is what there is to say of a search, or of one schedule run again.
+// A Document describes a search, or one schedule that was run again.
 type Document struct {
-	Head    string   // one line; "" of one schedule
-	Notes   []string // lines below it
-	Title   string   // of a page
-	Extent  string   // how much was explored, in words
+	Head    string   // one line; "" for one schedule
+	Notes   []string // lines below the head
+	Title   string   // title of a page
+	Extent  string   // how much was explored
 	Summary string   // the same as a sentence
-	Buyers  int      // how many columns
-	Broken  Found    // the violation, or the schedule that was run again; its Witness is nil when there is none
-	Others  []Found  // worth seeing, and no violation
-	Data    any      // what a program reads
+	Buyers  int      // number of columns
+	Broken  Found    // the violation, or the schedule that was run again; its Witness is nil if there is none
+	Others  []Found  // witnesses that are not violations
+	Data    any      // data for programs
 }
 
-// Found is a witness, and how to see it again.
+// Found is a witness and the command that repeats it.
 type Found struct {
 	*Witness
 	Intro  string // printed before it
-	Replay string // the command that runs it again; "" where it was just given
+	Replay string // the command that runs it again; "" if the user just gave it
 }
 
 // A Format writes a document.
 type Format struct {
-	Name  string // as on the command line
+	Name  string // name on the command line
 	Write func(out io.Writer, d Document) error
 }
 
-// Formats are all, the one for people first.
+// Formats lists all formats, the one for people first.
 func Formats() []Format {
 	return []Format{
 		{"text", writeText},

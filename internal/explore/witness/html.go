@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// page needs nothing but itself: no script, no font, no network.
+// page is self-contained: no script, no font, no network.
 var page = template.Must(template.New("witness").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{.Title}}</title>
@@ -37,7 +37,7 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 </body></html>
 `))
 
-// view is what the page shows.
+// view is the content of the page.
 type view struct {
 	Title, Extent, Again string
 	Notes                []string
@@ -49,13 +49,12 @@ func (view) Number(i int) int { return i + 1 }
 
 func (view) Returns() string { return returns }
 
-// In: an event of nobody's stands in the first column.
+// In reports whether the step is in a buyer's column. An event without a buyer is in the first column.
 func (view) In(s Step, buyer int) bool { return s.Buyer == buyer || s.Buyer == 0 && buyer == 1 }
 
 func (view) Brief(s Step) string { return s.brief() }
 
-// writeHTML prints the first witness, if there is one, as one page that needs
-// nothing else.
+// writeHTML writes the first witness, if there is one, as a self-contained page.
 func writeHTML(out io.Writer, d Document) error {
 	v := view{Title: d.Title, Extent: d.Summary, Notes: d.Notes, Again: d.Broken.Replay, Witness: d.Broken.Witness}
 	for i := range d.Buyers {

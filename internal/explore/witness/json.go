@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// writeJSON prints what a program reads.
+// writeJSON prints the data for programs.
 func writeJSON(out io.Writer, d Document) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -17,8 +17,7 @@ func writeJSON(out io.Writer, d Document) error {
 // plain is a Witness without its method, which would call itself.
 type plain Witness
 
-// MarshalJSON leaves the stock and the records out of a program's steps: nobody has looked
-// for them there.
+// MarshalJSON leaves out the stock and the records of a program's steps, since they were not read.
 func (w *Witness) MarshalJSON() ([]byte, error) {
 	if w.Program == "" {
 		return unescaped((*plain)(w))
@@ -39,7 +38,7 @@ func (w *Witness) MarshalJSON() ([]byte, error) {
 	}{w.Schedule, steps, (*plain)(w)})
 }
 
-// unescaped is v with <, > and & as they are: whoever encodes the whole decides.
+// unescaped encodes v without escaping <, > and &. The outer encoder decides about that.
 func unescaped(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

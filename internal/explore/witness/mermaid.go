@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writeMermaid prints the first witness, or a comment that there is none.
+// writeMermaid writes the first witness, or a comment if there is none.
 func writeMermaid(out io.Writer, d Document) error {
 	var lines []string
 	if d.Broken.Witness == nil {
@@ -23,7 +23,7 @@ func writeMermaid(out io.Writer, d Document) error {
 	return d.Broken.Mermaid(out, d.Buyers)
 }
 
-// Mermaid prints a witness as a sequence diagram.
+// Mermaid writes a witness as a sequence diagram.
 func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
@@ -74,10 +74,10 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	return err
 }
 
-// standing is what is shown after a step, as one line.
+// standing returns the values after a step in one line.
 func (w *Witness) standing(s Step) string { return labelled(w.Columns(), w.Values(s), " ") }
 
-// labelled are the values that there are, each after its column.
+// labelled returns the existing values, each after its column.
 func labelled(columns, values []string, is string) string {
 	var all []string
 	for i, v := range values {

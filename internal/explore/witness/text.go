@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// columnWidth is of a buyer's column: two of them, the stock and the records fit a
+// columnWidth is the width of a buyer's column. Two of them, the stock and the records fit into a
 // terminal of 120.
 const columnWidth = 44
 
@@ -45,8 +45,7 @@ func (f Found) print(out io.Writer, buyers int) error {
 	return err
 }
 
-// Text prints a witness: a column a buyer, one step a row, with the stock and
-// the records after it.
+// Text prints a witness with one column per buyer and one row per step, followed by stock and records.
 func (w *Witness) Text(out io.Writer, buyers int) error {
 	t := newTable()
 	header := table.Row{"step"}
@@ -72,7 +71,7 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 		t.AppendRow(append(row, cells(w.Values(s))...))
 	}
 	why := w.Why + "\n"
-	if len(w.Findings) > 0 { // each says so, with its query
+	if len(w.Findings) > 0 { // each finding has its own line with its query
 		why = ""
 	}
 	if _, err := fmt.Fprintf(out, "%s\n%s: %s", t.Render(), w.Verdict, why); err != nil {
@@ -96,7 +95,7 @@ func newTable() table.Writer {
 	return t
 }
 
-// Line is a step in one cell of a table: the command and its answer.
+// Line returns a step in one cell of a table: the command and its answer.
 func (s Step) Line() string {
 	text := s.brief()
 	if s.Result != "" {
@@ -108,10 +107,10 @@ func (s Step) Line() string {
 	return text
 }
 
-// oneOfAKind are the servers that a command names by itself.
+// oneOfAKind are the servers that need no name next to a command.
 var oneOfAKind = map[string]bool{"": true, "sql": true, "redis": true, "mysql": true, "postgres": true}
 
-// brief is the command, and where there are several servers of a kind which one.
+// brief returns the command and, if there are several servers of a kind, its server.
 func (s Step) brief() string {
 	if oneOfAKind[s.Server] || strings.HasPrefix(s.Command, "(") && s.Result == "" {
 		return brief(s.Command)
@@ -119,7 +118,7 @@ func (s Step) brief() string {
 	return s.Server + ": " + brief(s.Command)
 }
 
-// brief leaves out of an INSERT the columns that say nothing here.
+// brief leaves out the columns of an INSERT that say nothing here.
 func brief(command string) string {
 	if strings.HasPrefix(command, "INSERT INTO purchase_history") {
 		return "INSERT INTO purchase_history ..."
@@ -127,7 +126,7 @@ func brief(command string) string {
 	return command
 }
 
-// Answers is what each buyer was told, in one line.
+// Answers returns each buyer's answer in one line.
 func (w *Witness) Answers() string {
 	var all []string
 	for _, o := range w.Outcomes {

@@ -1,7 +1,5 @@
-// Package witness has what a schedule looked like, step by step, and the formats
-// in which it is written.
-//
-// A format is one file and one line in Formats.
+// Package witness describes a schedule step by step, and writes it in several formats. Each format is
+// one file and one line in Formats.
 package witness
 
 import (
@@ -10,24 +8,24 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Step is one line of a witness. Stock and Records are of our own strategies; Token, Name
-// and Watched of programs.
+// A Step is one line of a witness. Strategies of the catalogue set Stock and Records; programs set
+// Token, Name and Watched.
 type Step struct {
-	Buyer   int    `json:"buyer"` // 0: no buyer's doing
+	Buyer   int    `json:"buyer"` // 0: no buyer
 	Command string `json:"command"`
 	Result  string `json:"result"`
-	Stock   int64  `json:"stock"`   // after it, as another connection reads it
-	Records int64  `json:"records"` // the same
+	Stock   int64  `json:"stock"`   // stock after the step, as another connection reads it
+	Records int64  `json:"records"` // number of records after the step
 
 	Server string `json:"server"`
-	Note   string `json:"note,omitempty"` // what it means beyond its answer
+	Note   string `json:"note,omitempty"` // a remark besides the answer
 
-	Token   string   `json:"token,omitempty"`   // in the replay line; "" of what was no choice
+	Token   string   `json:"token,omitempty"`   // in the replay string; "" if the step was no choice
 	Name    string   `json:"name,omitempty"`    // the command without its values, the same in every run
-	Watched []string `json:"watched,omitempty"` // after it, a value a column of Witness.Watch
+	Watched []string `json:"watched,omitempty"` // values of Witness.Watch after the step
 }
 
-// A Witness is a schedule that ends badly, or with Replay any schedule.
+// A Witness is a schedule that breaks or, with Replay, any schedule.
 type Witness struct {
 	Schedule string          `json:"schedule"`
 	Steps    []Step          `json:"steps"`
@@ -37,31 +35,31 @@ type Witness struct {
 	Outcomes []Outcome `json:"outcomes"`
 	Again    string    `json:"again,omitempty"` // with a concurrent pair: how often it ends this way
 
-	Program  string    `json:"program,omitempty"`  // that is not ours; "": a strategy of ours
-	Watch    []string  `json:"watch,omitempty"`    // the columns of its user's own query; nil: there is none
-	Findings []Finding `json:"findings,omitempty"` // what breaks it, as its user's own queries found it
+	Program  string    `json:"program,omitempty"`  // name of a program under test; "": a strategy of the catalogue
+	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil if there is none
+	Findings []Finding `json:"findings,omitempty"` // broken rules of the user
 
-	Choices []Choice `json:"-"` // that were made, of a program; nil where they are not known
+	Choices []Choice `json:"-"` // choices of a program; nil if unknown
 }
 
-// A Choice is what was chosen at one point of a program's schedule: what Saved needs to find
-// it again.
+// A Choice is what was chosen at one point of a program's schedule. Saved uses it to find the choice
+// again.
 type Choice struct {
-	Buyer  int    `json:"buyer"` // 0: nobody's
-	Token  string `json:"token"` // in the replay line
-	Name   string `json:"name"`  // what it is without its values
+	Buyer  int    `json:"buyer"` // 0: no buyer
+	Token  string `json:"token"` // in the replay string
+	Name   string `json:"name"`  // the command without its values
 	Server string `json:"server,omitempty"`
 }
 
-// A Finding is what a query has found that should find nothing.
+// A Finding is a rule of `never` that returned rows.
 type Finding struct {
 	Query   string     `json:"query"`
 	Columns []string   `json:"columns"`
-	Rows    [][]string `json:"rows"` // a value a column; NULL and bytes as whoever asked writes them
+	Rows    [][]string `json:"rows"` // one value per column; the caller formats NULL and bytes
 }
 
-// Columns are what is shown after each step: the stock and the records, or of a program
-// what its user watches.
+// Columns returns the columns that are shown after each step: stock and records, or the watch query's
+// columns.
 func (w *Witness) Columns() []string {
 	if w.Program != "" {
 		return w.Watch
@@ -69,7 +67,7 @@ func (w *Witness) Columns() []string {
 	return []string{"stock", "records"}
 }
 
-// Values are what Columns were after a step, one each; "" where nothing was seen.
+// Values returns the values of Columns after a step; "" if they were not read.
 func (w *Witness) Values(s Step) []string {
 	if w.Program == "" {
 		return []string{strconv.FormatInt(s.Stock, 10), strconv.FormatInt(s.Records, 10)}

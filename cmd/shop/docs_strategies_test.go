@@ -203,7 +203,7 @@ var familyIntros = map[string]familyIntro{
 func familyPage(t *testing.T, family string) string {
 	intro := familyIntros[family]
 	var b strings.Builder
-	fmt.Fprintf(&b, generated+"# Lock strategies: %s\n\nThis page tells a back-end developer %s. [All strategies](../strategies.md)\nare in one table.\n", family, intro.question)
+	fmt.Fprintf(&b, generated+"# Lock strategies: %s\n\nThis page tells a back-end developer %s.\n[All strategies](../strategies.md) are in one table.\n", family, intro.question)
 	for _, e := range lockstrategy.All() {
 		if e.Family == family {
 			writeStrategy(&b, e)
@@ -219,10 +219,7 @@ func familyPage(t *testing.T, family string) string {
 // writeStrategy writes one strategy's section.
 func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	fmt.Fprintf(b, "\n## %s\n\n", e.Name)
-	if text, broken := strings.CutPrefix(e.Safety(dialect.MySQL), "not safe: "); broken {
-		fmt.Fprintf(b, "**Not safe: broken by %s.** ", text)
-	}
-	fmt.Fprintf(b, "%s.", sentence(e.Summary))
+	fmt.Fprintf(b, "**%s.** %s.", sentence(strings.Replace(e.Safety(dialect.MySQL), ": ", ": broken by ", 1)), sentence(e.Summary))
 	if len(e.Needs) > 0 {
 		fmt.Fprintf(b, " Needs %s.", needs(e))
 	}

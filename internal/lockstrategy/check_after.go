@@ -25,10 +25,10 @@ import (
 //     rolls back.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"
 //   - Notes: PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot
-//     (40001), and this strategy does not start again. Buyers are then answered busy while units are left, and
-//     more often the more buyers meet. How many is chance, so the catalogue promises nothing there. A Galera
-//     cluster refuses a COMMIT that rests on a row which another node has written since (1213). There the
-//     strategy starts again.
+//     (40001), and this strategy does not start again. Some buyers are then answered busy while units are
+//     left. Their number is chance, so the catalogue promises nothing there. A Galera cluster refuses a
+//     COMMIT that rests on a row which another node has written since (1213). There the strategy starts
+//     again.
 type CheckAfter struct {
 	deps    Deps
 	retrier waiting.Retrier

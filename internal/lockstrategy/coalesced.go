@@ -21,16 +21,16 @@ const coalesced = "coalesced"
 // Coalesced sells to all waiting buyers in one transaction.
 //
 //   - Summary: buyers that wait at the same time share one transaction: amount - k, k rows, one commit
-//   - Guarantees: A group sells under the row's lock, in order of arrival and only what there is. Each buyer is
-//     answered after the group's COMMIT. The key, the amount and the cancellation belong to each buyer alone: if
-//     the database refuses one order, it sells the others of the group without it.
+//   - Guarantees: A group sells under the row's lock, in order of arrival and only what there is. Each
+//     buyer is answered after the group's COMMIT. The key, the amount and the cancellation belong to each
+//     buyer alone: if the database refuses one order, the strategy sells the other orders of the group.
 //   - Breaks when: never (single primary)
 //   - How it breaks: A lost answer to a COMMIT is lost for all buyers of the group, and each is answered
 //     unknown. A failover to a replica that lacks the last commits loses sales. No SQL statement can prevent
 //     that.
 //   - Cost: The five round trips belong to a group and not to a sale; a lone buyer pays them alone. A buyer
-//     waits for the rest of the group before its own. An order that the database refuses halves its group until
-//     that order is alone: about two more transactions for each halving.
+//     first waits for the group ahead of it. An order that the database refuses halves its group until that
+//     order is alone: about two more transactions for each halving.
 //   - Source: Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff",
 //     SPAA 2010 (the lock holder serves all waiters). MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
 //     Options and Variables" (group commit: a leader flushes for its followers). Alibaba Cloud, "Inventory Hint"

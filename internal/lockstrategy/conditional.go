@@ -24,10 +24,10 @@ import (
 //     sees and locks the newest row); PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (an UPDATE
 //     waits and checks the WHERE again)
 //   - Notes: PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot
-//     (40001), and this strategy does not start again. Buyers are then answered busy while units are left, and
-//     more often the more buyers meet. How many is chance, so the catalogue promises nothing there. A Galera
-//     cluster refuses a COMMIT that rests on a row which another node has written since (1213). There the
-//     strategy starts again.
+//     (40001), and this strategy does not start again. Some buyers are then answered busy while units are
+//     left. Their number is chance, so the catalogue promises nothing there. A Galera cluster refuses a
+//     COMMIT that rests on a row which another node has written since (1213). There the strategy starts
+//     again.
 type Conditional struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -27,8 +27,8 @@ import (
 //     number that it computed.
 //   - Cost: It costs as much as its lock.
 //   - Source: A lock inside Spring's @Transactional: spring-framework issue 23549; Redisson issue 2183
-//   - Notes: The lock is the mutex of this process. That mutex is correct in a single process, so only its place
-//     breaks here.
+//   - Notes: The lock is the mutex of this process. That mutex is correct in a single process, so the early
+//     release alone causes the break.
 type EarlyUnlock struct {
 	deps   Deps
 	locker Locker

@@ -10,7 +10,7 @@ import (
 // etcdFenced takes etcd's lock and uses the create revision of its key as a fencing token. The
 // buyer writes the token into the product's row before it reads, see purchase.Section.SellFenced.
 //
-//   - Summary: etcd, with the write guarded by the key's create revision as fencing token
+//   - Summary: the lock of etcd, with the write guarded by the key's create revision as fencing token
 //   - Guarantees: A holder that was overtaken writes nothing, however long it was paused. It gets lock_lost. The
 //     lock only spares the losers their work.
 //   - Breaks when: never; the late holder gets lock_lost

@@ -13,7 +13,7 @@ import (
 // fenced takes redisson's lock with a fencing token. The buyer writes the token into the product's
 // row before it reads, see purchase.Section.SellFenced.
 //
-//   - Summary: redisson + a token from the same script, UPDATE ... WHERE fence < ?
+//   - Summary: the lock of redisson + a token from the same script, UPDATE ... WHERE fence < ?
 //   - Guarantees: A holder that was overtaken writes nothing, however long it was paused and whatever Redis
 //     lost. It gets lock_lost. The lock only spares the losers their work.
 //   - Breaks when: never; the late holder gets lock_lost

@@ -24,12 +24,12 @@ import (
 //     trips of the buyer ahead.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level
 //     Locks"
-//   - Notes: SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the whole file.
-//     Two Galera nodes both admit a FOR UPDATE, and Galera refuses the second COMMIT (TestGalera). PostgreSQL
-//     above READ COMMITTED refuses a write to a row that has changed since the snapshot (40001), and this
-//     strategy does not start again. Buyers are then answered busy while units are left, and more often the more
-//     buyers meet. How many is chance, so the catalogue promises nothing there. A Galera cluster refuses a
-//     COMMIT that rests on a row which another node has written since (1213). There the strategy starts again.
+//   - Notes: SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the whole
+//     file. Two Galera nodes both admit a FOR UPDATE, and Galera refuses the second COMMIT (TestGalera).
+//     PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot (40001),
+//     and this strategy does not start again. Some buyers are then answered busy while units are left.
+//     Their number is chance, so the catalogue promises nothing there. A Galera cluster refuses a COMMIT
+//     that rests on a row which another node has written since (1213). There the strategy starts again.
 type ForUpdate struct {
 	deps    Deps
 	retrier waiting.Retrier

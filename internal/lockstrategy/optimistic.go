@@ -24,8 +24,8 @@ var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBus
 //   - Guarantees: A write takes effect only if no other buyer has changed the stock since it was read.
 //   - Breaks when: never; busy under contention
 //   - How it breaks: Code that ignores the number of rows written loses this guarantee.
-//   - Cost: A buyer starts again after each write that came first. The last of n simultaneous buyers needs about
-//     n rounds, so a process admits only a few buyers at a time.
+//   - Cost: A buyer starts again each time another buyer writes first. The last of n simultaneous buyers
+//     needs about n rounds, so a process admits only a few buyers at a time.
 //   - Source: Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; Brooker,
 //     "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (the pause between rounds: "full jitter")
 type Optimistic struct {

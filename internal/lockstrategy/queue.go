@@ -19,8 +19,8 @@ import (
 //   - Guarantees: The statement keeps the stock right, for any number of processes. The queue only spares
 //     the database the contention.
 //   - Breaks when: never; a crash loses only unacknowledged buyers
-//   - Cost: Each process sells one order of a product at a time. Its throughput is limited by one round trip
-//     after another.
+//   - Cost: Each process sells one order of a product at a time. The round trips follow one another, which
+//     limits the throughput.
 //   - Source: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011 (the single writer); the statement
 //     is the one of conditional
 type Queue struct {

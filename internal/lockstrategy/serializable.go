@@ -13,7 +13,7 @@ import (
 
 // Serializable retries until Settings.Wait is over.
 //
-//   - Summary: none at SERIALIZABLE, retried on error 1213 or 40001
+//   - Summary: the code of none at SERIALIZABLE, retried on error 1213 or 40001
 //   - Guarantees: The result equals that of the same sales made one after another.
 //   - Breaks when: never; busy under contention
 //   - How it breaks: Code that does not retry on 1213 or 40001 refuses buyers while units are left.

@@ -15,10 +15,10 @@ import (
 
 // watchdog renews the lock of redis while its holder runs.
 //
-//   - Summary: redis, renewed every TTL/3
-//   - Guarantees: Mutual exclusion per product, however long the section is, while its holder can renew. The
-//     section's context ends, and its transaction is rolled back, when a renewal finds that the lease is lost
-//     or is not possible before the lease expires.
+//   - Summary: the lock of redis, renewed every TTL/3
+//   - Guarantees: Mutual exclusion per product, however long the section is, while its holder can renew.
+//     The section's context ends, and its transaction is rolled back, when a renewal finds the lease lost,
+//     or when no renewal succeeds before the lease expires.
 //   - Breaks when: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder, its watchdog included, pauses for longer than the TTL and then commits. Or
 //     Redis loses the key.

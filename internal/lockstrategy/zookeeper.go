@@ -27,8 +27,8 @@ import (
 //   - Breaks when: a pause outlasts the session
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the session. The
 //     session belongs to the process, so the process loses all its leases at once.
-//   - Cost: One purchase takes two writes to ZooKeeper's log: the node and its deletion. A connection that is
-//     lost for a moment costs the sales in progress.
+//   - Cost: One purchase takes two writes to ZooKeeper's log: the node and its deletion. A short loss of
+//     the connection ends the sales in progress.
 //   - Source: ZooKeeper documentation, "ZooKeeper Recipes and Solutions", Locks; Hunt et al., "ZooKeeper:
 //     Wait-free coordination for Internet-scale systems", USENIX ATC 2010, 2.4. The client is
 //     github.com/go-zookeeper/zk. Its own Lock takes no context and leaves its node in the queue when the

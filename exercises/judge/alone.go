@@ -100,7 +100,7 @@ func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	if err := seller.Close(); err != nil {
 		return c, wrongf("Close: %v", err)
 	}
-	return Check{Why: "stock, records and receipts are what was asked for, and nothing else is changed"}, s.ended()
+	return Check{Why: "stock, records and receipts are right, and nothing else has changed"}, s.ended()
 }
 
 // within runs fn and gives up if fn takes too long.
@@ -111,7 +111,7 @@ func (c code) within(who string, fn func() error) error {
 	case err := <-done:
 		return err
 	case <-time.After(aloneWithin):
-		return wrongf("%s does not come back, and nobody else is there%s", who, c.standing())
+		return wrongf("%s does not come back, and no other buyer is there%s", who, c.standing())
 	}
 }
 

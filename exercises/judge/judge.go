@@ -126,7 +126,7 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 	}
 	checks := []check{{"one buyer after the other", s.alone}}
 	if s.exercise.Line {
-		checks = append(checks, check{"who comes first is served first", s.line})
+		checks = append(checks, check{"buyers are served in order of arrival", s.line})
 	}
 	if s.exercise.Group > 0 {
 		checks = append(checks, check{"buyers share transactions", s.group})
@@ -193,7 +193,7 @@ func (c code) lostControl(err error) string {
 	case strings.Contains(text, "two commands to one server at once"):
 		return "two commands of one buyer are under way at once, from two goroutines; here a buyer sends one after the other"
 	case strings.Contains(text, "is not described"):
-		return "a Lua script is sent that nobody has described: kit.DeleteIfMine is known; for one of your own add the method Scripts, see kata.Scripted"
+		return "the code sends an unknown Lua script: kit.DeleteIfMine is known; for your own script add the method Scripts, see kata.Scripted"
 	}
 	text = strings.TrimPrefix(text, schedule.ErrHarness.Error()+": ")
 	return "no other order can be tried, since the code did something else than before or than can be held: " + text

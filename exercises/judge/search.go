@@ -144,11 +144,11 @@ func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
 	case !q.Foreign && r.Violations > 0:
 		return broken(found, config.Buyers, fmt.Sprintf("%s: %s", found.Verdict, found.Why))
 	case r.Cut > 0:
-		return Check{Verdict: Wrong, Why: "a buyer tries again and again and comes to no end; if it waits for another, call kit.Sleep between two tries, so that it is known for waiting"}
+		return Check{Verdict: Wrong, Why: "a buyer tries again without end; if it waits for another buyer, call kit.Sleep between two tries, so that the search sees the wait"}
 	case !r.Complete:
 		return Check{Verdict: Unsure, Why: fmt.Sprintf("nothing was found, and not all orders were tried: %s", report.Extent())}
 	case len(r.Never) > 0:
-		return Check{Verdict: Unsure, Why: fmt.Sprintf("there was nothing that %s could strike: this exercise is about a lock in Redis", listed(r.Never))}
+		return Check{Verdict: Unsure, Why: fmt.Sprintf("%s had no effect: this exercise is about a lock in Redis", listed(r.Never))}
 	case r.Explored < 2 && !q.Shared:
 		return Check{Verdict: Wrong, Why: "the buyers wait for each other in memory that a second process does not have: they never meet at a server"}
 	case r.Explored < 2:

@@ -25,7 +25,7 @@ var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wa
 var bad = map[string]string{
 	"Panics":       `buyer-1: panic: assignment to entry in nil map, at HERE$`,
 	"PanicsBeside": `^the code runs: panic: assignment to entry in nil map, at HERE$`,
-	"Endless":      `buyer-1, alone, does not come back, and nobody else is there: it is at bad\.go:\d+ \((run|sleep)`,
+	"Endless":      `buyer-1, alone, does not come back, and no other buyer is there: it is at bad\.go:\d+ \((run|sleep)`,
 	"Stays":        `a goroutine that the code has begun does not end when its buyers have gone: it is at HERE \(select`,
 	"Restocks":     `more is changed than the order asks for|and then 3 are left`,
 	"Deletes":      `more is changed than the order asks for: record 1 .* is gone`,
@@ -37,7 +37,7 @@ var bad = map[string]string{
 	"Claims":       `and then 3 are left`,
 	"Hides":        `every order .*: the buyers wait for each other in memory that a second process does not have`,
 	"Fills":        `^the code runs: fatal error: runtime: (out of memory|cannot allocate memory), at HERE$`,
-	"Spins":        `tries again and again and comes to no end`,
+	"Spins":        `tries again without end`,
 }
 
 // A built program has every source of every exercise, and the bad answers.

@@ -13,9 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// BenchmarkApp explores examples as a user does: runs of a schedule a second, the time from
-// the start of the command until it has printed the first witness, and the memory of the
-// command alone, which is the gates and the search: docs/reference/benchmarks.md.
+// BenchmarkApp explores examples as a user does. It measures schedules per second, the time until
+// the first witness is printed, and the memory of the command alone, which is that of the gates and
+// the search. See docs/reference/benchmarks.md.
 func BenchmarkApp(b *testing.B) {
 	for _, c := range appCases {
 		if c.events != "" {
@@ -46,8 +46,8 @@ func BenchmarkApp(b *testing.B) {
 	}
 }
 
-// timedApp runs a search to its end. size is the most memory that the command has had
-// resident, in MB (VmHWM in proc_pid_status(5)), without that of what it has started.
+// timedApp runs a search to its end. size is the command's maximum resident memory in MB (VmHWM in
+// proc_pid_status(5)), without its child processes.
 func timedApp(b *testing.B, file string, args ...string) (r explore.Report, size float64) {
 	b.Helper()
 	cmd := plainCommand(b, append([]string{"explore", "--app", file, "--json"}, args...)...)
@@ -71,7 +71,7 @@ func timedApp(b *testing.B, file string, args ...string) (r explore.Report, size
 	}
 }
 
-// highWater is 0 where the process has ended.
+// highWater returns 0 if the process has ended.
 func highWater(status string) float64 {
 	text, _ := os.ReadFile(status)
 	_, after, _ := strings.Cut(string(text), "VmHWM:")

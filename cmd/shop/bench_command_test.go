@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sweep"
 )
 
-// TestBench: each strategy has a point for each number of clients, and has sold.
+// TestBench: each strategy has sold and has a point for each number of clients.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
@@ -22,7 +22,7 @@ func TestBench(t *testing.T) {
 	if len(r.Points) != 4 || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "unit-rows: ") {
 		t.Fatalf("%+v", r)
 	}
-	if html, err := os.ReadFile(page); err != nil || strings.Count(string(html), "<polyline") != 4 { // two strategies, two measures
+	if html, err := os.ReadFile(page); err != nil || strings.Count(string(html), "<polyline") != 4 { // two strategies with two measures each
 		t.Errorf("%v: %s", err, html)
 	}
 	for i, p := range r.Points {
@@ -32,7 +32,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchBadInput: one line, and nothing is started.
+// TestBenchBadInput: the error is one line, and nothing is started.
 func TestBenchBadInput(t *testing.T) {
 	t.Parallel()
 	wantOneLine(t, "bench", map[string]string{

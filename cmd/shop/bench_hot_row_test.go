@@ -18,16 +18,15 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
-// noOp is the route that does nothing, with all that stands around a route.
+// noOp is a route that does nothing except what every route does.
 const noOp = "/healthz"
 
-// BenchmarkHotRow is what one product sells over HTTP, strategy by strategy in turn, as a
-// ratio to the naive handler and to a route that does nothing. Targets for the fastest of
-// them: 8 times naive with 64 clients, 12 times and half of the route with 256.
+// BenchmarkHotRow measures the sales of one product over HTTP for each strategy in turn, as a ratio
+// to the naive handler and to a route that does nothing. Targets for the fastest strategy: 8 times
+// naive with 64 clients; 12 times naive and half of the route with 256 clients.
 //
-// The processor time of an answer, of shop, servers and clients, is the same whoever else
-// uses the machine, and the rates are not: others take more of a strategy that has few
-// threads under way.
+// The processor time of an answer, in shop, servers and clients, does not depend on other users of
+// the machine. The rates do: a strategy with few running threads loses more to them.
 func BenchmarkHotRow(b *testing.B) {
 	const naive = "for-update"
 	for _, clients := range []int{64, 256} {
@@ -60,7 +59,7 @@ func BenchmarkHotRow(b *testing.B) {
 	}
 }
 
-// ratio is the median of the ratios, round by round.
+// ratio returns the median of the ratios of the rounds.
 func ratio(of, to []float64) float64 {
 	all := make([]float64, len(of))
 	for i := range of {
@@ -69,7 +68,7 @@ func ratio(of, to []float64) float64 {
 	return median(all)
 }
 
-// mustBeKept fails unless what was answered is in the books: durable, and nothing sold twice.
+// mustBeKept fails unless stock and records agree with the answers and survive a crash.
 func mustBeKept(b *testing.B, e *engine.Engine, perSecond float64) {
 	b.Helper()
 	books, err := audit.Read(b.Context(), e.DB, "apple")
@@ -78,13 +77,14 @@ func mustBeKept(b *testing.B, e *engine.Engine, perSecond float64) {
 	}
 }
 
-// wrkRate and wrkRefused are lines of what wrk prints.
+// wrkRate and wrkRefused match lines of wrk's output.
 var (
 	wrkRate    = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
 	wrkRefused = regexp.MustCompile(`Non-2xx or 3xx responses: \d+|Socket errors: .*`)
 )
 
-// client is what asks: wrk, which leaves the processors to the shop, where it is installed.
+// client returns the load generator: wrk if it is installed, since it leaves the processors to the
+// shop.
 func client() string {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return "net/http"
@@ -92,8 +92,8 @@ func client() string {
 	return "wrk"
 }
 
-// answers is how many answers a second so many clients get, each of whom asks again when it
-// is answered, and the milliseconds of a processor that an answer takes. Any but 200 fails.
+// answers returns how many answers a second these clients get, each of which asks again after an
+// answer, and the processor time of an answer in milliseconds. It fails on a status other than 200.
 func answers(b *testing.B, url string, clients int) (perSecond, cost float64) {
 	b.Helper()
 	before := used(b)
@@ -107,7 +107,7 @@ func answers(b *testing.B, url string, clients int) (perSecond, cost float64) {
 	return perSecond, (used(b) - before + wrk) / (perSecond * time.Since(start).Seconds())
 }
 
-// used is the processor time of this process and its servers so far, in milliseconds.
+// used returns the processor time of this process and its servers so far, in milliseconds.
 func used(b *testing.B) float64 {
 	b.Helper()
 	cpu, err := measure.CPUTime()

@@ -15,22 +15,21 @@ import (
 
 const (
 	overloadRounds = 5
-	overloadSettle = 2 * time.Second // a burst is let in for a tenth of the wait, and is served by then
-	overloadTime   = 3 * time.Second // that counts
+	overloadSettle = 2 * time.Second // a burst is admitted for a tenth of the wait and has been served by then
+	overloadTime   = 3 * time.Second // the measured time
 )
 
-// load is what one crowd came to.
+// load is the result of one round.
 type load struct {
-	goodput, refused float64 // a second
-	p99              float64 // of those who were sold to, in ms
-	peak             float64 // resident memory of the shop at its most, in MB
+	goodput, refused float64 // per second
+	p99              float64 // of the buyers with a sale, in ms
+	peak             float64 // maximum resident memory of the shop, in MB
 }
 
-// BenchmarkOverload is what is sold a second, to 64 clients, to ten times as many, and to
-// 5,000, of one product, with the admission and without; by clients who come back when they are told
-// to, and by such as come back at once. Targets with the admission: at 640 clients 90 % of the
-// most that is sold to any number of them, at 5,000 75 %, p99 of 5,000 five times that of 64, and
-// 200 MB.
+// BenchmarkOverload measures the sales per second of one product with 64, 640 and 5,000 clients,
+// with and without the admission. Some clients obey Retry-After, and others come back at once.
+// Targets with the admission: 640 clients get 90 % of the best rate, 5,000 get 75 %. The p99 of
+// 5,000 is at most five times that of 64, and the memory at most 200 MB.
 func BenchmarkOverload(b *testing.B) {
 	clients := []int{64, 640, 5_000}
 	admissions := []string{noAdmission, adaptive}
@@ -79,26 +78,26 @@ func medianOf(loads []load, what func(l load) float64) float64 {
 	return median(values)
 }
 
-// overloadOnce has a shop of its own, whose memory no other crowd has used.
+// overloadOnce runs a shop of its own, so that earlier rounds do not affect its memory.
 func overloadOnce(b *testing.B, e *engine.Engine, binary, strategy, how string, clients int, patient bool) (l load) {
 	b.Helper()
 	benchStock(b, e)
 	addr, pid, stop := benchProgram(b, binary, append(serveArgs(e), "--"+admission, how)...)
 	defer stop()
-	restockFor(b, addr, 900_000_000) // what a strategy keeps elsewhere, too
+	restockFor(b, addr, 900_000_000) // also resets the strategy's data outside the database
 	request := []byte("GET /product/buy?purchaser=ann&lock=" + strategy + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n")
 	var (
 		mu                          sync.Mutex
 		took                        []float64
 		sold, refused, all, unknown int
-		wrong                       error // the first
+		wrong                       error // the first error
 		crowd                       sync.WaitGroup
 	)
 	from := time.Now().Add(overloadSettle)
 	until := from.Add(overloadTime)
 	for range clients {
 		crowd.Go(func() {
-			c, err := dialRaw(addr) // here, since who says nothing for five seconds is disconnected
+			c, err := dialRaw(addr) // here, since a client that is silent for five seconds is disconnected
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -118,7 +117,7 @@ func overloadOnce(b *testing.B, e *engine.Engine, binary, strategy, how string, 
 					defer mu.Unlock()
 					wrong = cmp.Or(wrong, err, fmt.Errorf("status %d", status))
 					return
-				case status == 504: // an order that redis-lua has admitted, and its buyer's wait is over
+				case status == 504: // redis-lua has admitted the order, and its buyer's wait is over
 					myUnknown++
 				case status == 200:
 					myAll++

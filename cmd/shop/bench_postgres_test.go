@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// BenchmarkPostgres compares a sale over HTTP with the same statements by pgx alone, on
-// as many connections, round by round. Target: 70 %, better 85 %.
+// BenchmarkPostgres compares a sale over HTTP with the same statements through pgx alone, on as
+// many connections, round by round. Target: 70 %, better 85 %.
 func BenchmarkPostgres(b *testing.B) {
 	read := `SELECT * FROM "product" WHERE name = $1 LIMIT 1`
 	for _, c := range []struct {

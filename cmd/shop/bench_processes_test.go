@@ -9,10 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
-// BenchmarkProcesses is what one product sells through several processes of the shop at
-// one database, as a ratio to one process. Nobody may be told anything but sold: groups of
-// two processes meet on the row, and a deadlock would be an error. Target: 8 processes do
-// not fall below 95 %.
+// BenchmarkProcesses measures the sales of one product through several processes of the shop at one
+// database, as a ratio to one process. Every answer must be sold: groups of two processes meet at
+// the row, and a deadlock would be an error. Target: 8 processes keep 95 %.
 func BenchmarkProcesses(b *testing.B) {
 	const clients = 256
 	numbers := []int{1, 2, 4, 8}

@@ -16,14 +16,14 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
-// commitDelay is what a COMMIT takes longer.
+// commitDelay is added to each COMMIT.
 const commitDelay = 5 * time.Millisecond
 
-// BenchmarkSlowCommit is what one product sells where a COMMIT takes commitDelay longer, as a
-// ratio to the same without it. In "held" the time passes before the COMMIT is sent, under the
-// transaction's locks, as with a replica that must answer first; in "disk" it passes in the
-// server's fsync, before which InnoDB has let go of the row. Targets: 80 % for bucketed and
-// coalesced; the naive handler sells one unit a commit where the row is held.
+// BenchmarkSlowCommit measures the sales of one product with commitDelay, as a ratio to the same
+// without it. In "held" the delay is before the COMMIT is sent, under the transaction's locks, as
+// with a synchronous replica. In "disk" it is in the server's fsync, before which InnoDB has
+// released the row. Target: 80 % for bucketed and coalesced. The naive handler sells one unit for
+// each commit while the row is held.
 func BenchmarkSlowCommit(b *testing.B) {
 	for _, model := range []struct {
 		name string
@@ -49,7 +49,7 @@ func compareCommits(b *testing.B, clients int, stock *engine.Engine, fast string
 	with, without := map[string][]float64{}, map[string][]float64{}
 	sold := func(e *engine.Engine, url, strategy string) float64 {
 		benchStock(b, e)
-		round, err := measure.Load{ // by buyers of different names, which bucketed divides among its rows
+		round, err := measure.Load{ // buyers have different names, which bucketed distributes among its rows
 			URLs: []string{url}, Strategy: strategy, Products: []string{"apple"}, Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
 		}.Run(b.Context())
 		if err != nil || round.FirstNo != "" {
@@ -73,7 +73,7 @@ func compareCommits(b *testing.B, clients int, stock *engine.Engine, fast string
 	b.ReportMetric(0, "ns/op")
 }
 
-// slowDiskShop is a shop whose servers' disk is slow.
+// slowDiskShop returns a shop whose servers have a slow disk.
 func slowDiskShop(b *testing.B) (*engine.Engine, string) {
 	b.Helper()
 	shim := filepath.Join(b.TempDir(), "slow_disk.so")
@@ -82,13 +82,13 @@ func slowDiskShop(b *testing.B) (*engine.Engine, string) {
 	}
 	b.Setenv("LD_PRELOAD", shim)
 	e, base := commitShop(b, 0)
-	if err := os.Unsetenv("LD_PRELOAD"); err != nil { // the servers have it
+	if err := os.Unsetenv("LD_PRELOAD"); err != nil { // the servers have it already
 		b.Fatal(err)
 	}
 	return e, base
 }
 
-// commitShop is a shop with servers of its own, each of whose commits begins so much later.
+// commitShop returns a shop with its own servers. Each commit starts after the delay.
 func commitShop(b *testing.B, delay time.Duration) (_ *engine.Engine, base string) {
 	b.Helper()
 	e, err := engine.Open(b.Context(), engine.Config{

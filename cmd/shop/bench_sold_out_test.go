@@ -21,12 +21,13 @@ import (
 
 const (
 	soldOutClients = 256 // connections
-	soldOutRounds  = 15  // short ones in turn, since a machine's speed changes within seconds
+	soldOutRounds  = 15  // short and in turn, since a machine's speed changes within seconds
 	soldOutTime    = 500 * time.Millisecond
 )
 
-// BenchmarkSoldOut is refusals a second at an empty shelf, with the check and without, and
-// answers a second of a route that does nothing, round by round. Target: 80 % of the latter.
+// BenchmarkSoldOut measures the refusals per second of a sold-out product, with and without the
+// check, and the answers per second of a route that does nothing, round by round. Target: 80 % of
+// that route.
 func BenchmarkSoldOut(b *testing.B) {
 	e := benchEngine(b)
 	with, without := benchShop(b, e, true), benchShop(b, e, false)
@@ -54,8 +55,8 @@ func BenchmarkSoldOut(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle is the resident memory of the shop with 10,000 connections that hold still
-// after a request, and how long one more waits for its answer.
+// BenchmarkIdle measures the resident memory of the shop with 10,000 connections that are idle
+// after a request, and the latency of another one.
 func BenchmarkIdle(b *testing.B) {
 	addr, pid, stop := benchProgram(b, builtForBench(b))
 	defer stop()
@@ -80,12 +81,12 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkLateCrowd is how long 20,000 buyers of 100 units take until all are answered,
-// with the check and without. Target: 5 times faster.
+// BenchmarkLateCrowd measures how long it takes to answer 20,000 buyers of 100 units, with and
+// without the check. Target: 5 times faster.
 func BenchmarkLateCrowd(b *testing.B) {
 	const (
 		buyers = 20_000
-		rounds = 3 // without the check one takes ten seconds
+		rounds = 3 // a round without the check takes ten seconds
 	)
 	e := benchEngine(b)
 	with, without := benchShop(b, e, true), benchShop(b, e, false)
@@ -117,7 +118,7 @@ func BenchmarkLateCrowd(b *testing.B) {
 	}
 }
 
-// benchShop is the built program on the engine's servers.
+// benchShop starts the built program on the engine's servers.
 func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
 	b.Helper()
 	addr, _, stop := benchProgram(b, builtForBench(b), append(serveArgs(e), "--"+soldOutCheck+"="+strconv.FormatBool(check), "--"+admission, noAdmission)...)
@@ -125,7 +126,7 @@ func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
 	return addr
 }
 
-// benchProgram serves until stop.
+// benchProgram starts a program that serves until stop is called.
 func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid int, stop func()) {
 	b.Helper()
 	serve := exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "warn"}, args...)...)
@@ -156,7 +157,7 @@ func restockFor(b *testing.B, addr string, units int) {
 	}
 }
 
-// answered is how many requests a second are answered with a status.
+// answered returns how many requests per second get this status.
 func answered(b *testing.B, addr, path string, status int, during time.Duration) float64 {
 	b.Helper()
 	var n atomic.Int64
@@ -170,7 +171,7 @@ func answered(b *testing.B, addr, path string, status int, during time.Duration)
 	return float64(n.Load()) / time.Since(start).Seconds()
 }
 
-// crowdOf sends so many orders and returns how many were sold, and told busy.
+// crowdOf sends orders and returns how many were answered sold and busy.
 func crowdOf(b *testing.B, addr, path string, orders int) (sold, busy int64) {
 	b.Helper()
 	var sent, ok, turned atomic.Int64
@@ -188,7 +189,7 @@ func crowdOf(b *testing.B, addr, path string, orders int) (sold, busy int64) {
 	return ok.Load(), turned.Load()
 }
 
-// eachClient sends one request after the other on each connection, as long as more says.
+// eachClient sends one request after the other on each connection while more returns true.
 func eachClient(b *testing.B, addr, path string, more func() bool, got func(status int)) {
 	b.Helper()
 	request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n")
@@ -210,12 +211,12 @@ func eachClient(b *testing.B, addr, path string, more func() bool, got func(stat
 	all.Wait()
 }
 
-// raw is a client that costs less than what it measures: it reads a status and as many
-// bytes as are announced.
+// raw is a client that costs less than what it measures: it reads a status and the announced number
+// of bytes.
 type raw struct {
 	conn       net.Conn
 	read       *bufio.Reader
-	retryAfter time.Duration // of the last answer; 0 where it has none
+	retryAfter time.Duration // of the last answer; 0 without the header
 }
 
 func mustDial(b *testing.B, addr string) *raw {

@@ -35,9 +35,9 @@ import (
 )
 
 const (
-	benchBuyers = 64 // goroutines, HTTP clients, and connections to the database
+	benchBuyers = 64 // number of goroutines, HTTP clients, and database connections
 	benchRounds = 5
-	benchTime   = 2 * time.Second // of one round
+	benchTime   = 2 * time.Second // duration of a round
 )
 
 // benchEngine starts real servers for one benchmark.
@@ -63,8 +63,8 @@ func benchStock(b *testing.B, e *engine.Engine) {
 	}
 }
 
-// rate runs once again and again on benchBuyers goroutines for benchTime and
-// returns how often a second it succeeded.
+// rate calls once repeatedly on benchBuyers goroutines for benchTime and returns the successful
+// calls per second.
 func rate(b *testing.B, once func(n int64) error) float64 {
 	b.Helper()
 	var (
@@ -93,8 +93,8 @@ func median(values []float64) float64 {
 	return quantile.Of(values, 0.5)
 }
 
-// BenchmarkOverHTTP compares a sale over HTTP with the same SQL in a bare
-// database/sql loop on the same pool, round by round. Target: 70 %.
+// BenchmarkOverHTTP compares a sale over HTTP with the same SQL in a plain database/sql loop on the
+// same pool, round by round. Target: 70 %.
 func BenchmarkOverHTTP(b *testing.B) {
 	for name, bare := range map[string]func(context.Context, *sql.Tx) error{"conditional": bareConditional, "for-update": bareForUpdate} {
 		b.Run(name, func(b *testing.B) {
@@ -197,8 +197,8 @@ func scanProduct(row *sql.Row) (id, amount int64, err error) {
 	return id, amount, err
 }
 
-// BenchmarkStrategy is the sales a second of each strategy, called directly, 64
-// buyers of one product on real servers.
+// BenchmarkStrategy measures the sales per second of each strategy, called directly by 64 buyers of
+// one product on real servers.
 func BenchmarkStrategy(b *testing.B) {
 	e := benchEngine(b)
 	for _, entry := range lockstrategy.All() {
@@ -224,9 +224,8 @@ func BenchmarkStrategy(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is what the wait policy of the polled locks is worth: 64
-// waiters of one lock in Redis with an empty section, by the shop's line and by
-// bsm/redislock's own back-off.
+// BenchmarkHandOver compares two wait policies of a polled lock: 64 waiters of one lock in Redis
+// with an empty section, with the shop's queue and with bsm/redislock's back-off.
 func BenchmarkHandOver(b *testing.B) {
 	e := benchEngine(b)
 	for _, backOff := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
@@ -280,15 +279,15 @@ func reportHandOvers(b *testing.B, lock func(context.Context) (func(context.Cont
 // builtForBench builds the program without the race detector.
 func builtForBench(b *testing.B) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), filepath.Base(os.Args[0])) // by which sizing/measure knows a shop
+	path := filepath.Join(b.TempDir(), filepath.Base(os.Args[0])) // sizing/measure recognizes a shop by this name
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
 	return path
 }
 
-// BenchmarkRushAll is the first command of the README, once built. Target: 10 s. On a
-// private PostgreSQL, with the start of all servers: 30 s.
+// BenchmarkRushAll measures the first command of the README, once built. Target: 10 s. On a private
+// PostgreSQL, including the start of all servers: 30 s.
 func BenchmarkRushAll(b *testing.B) {
 	shop := builtForBench(b)
 	for _, flags := range [][]string{nil, {"--engine", "local", "--local-db", dialect.Postgres}} {
@@ -307,8 +306,8 @@ func BenchmarkRushAll(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is the resident memory of the shop with 1,000 buyers in
-// flight, all of them held up by a row that is locked meanwhile. Target: 150 MB.
+// BenchmarkMemory measures the resident memory of the shop with 1,000 buyers in flight that wait
+// for a locked row. Target: 150 MB.
 func BenchmarkMemory(b *testing.B) {
 	shop := builtForBench(b)
 	for _, strategy := range []string{"for-update", "redis"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// restsOnLease is a strategy of Redis that a pause breaks, and nothing else does.
+// restsOnLease returns a strategy with a lease in Redis that only a pause breaks.
 func restsOnLease(t *testing.T) string {
 	t.Helper()
 	for _, e := range lockstrategy.All() {
@@ -34,15 +34,15 @@ func restsOnLease(t *testing.T) string {
 	return ""
 }
 
-// TestStruckByHand: what the button strikes at a moment of somebody's choice is compared with
-// no promise, and voids nothing; the command beside it strikes as well.
+// TestStruckByHand: a fault injected at a moment of the leader's choice is compared with no promise
+// and does not make the run inconclusive. The command on the page injects it, too.
 func TestStruckByHand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two bursts of which a holder stands still for a lease; make test has it")
 	}
 	t.Parallel()
-	// The dead holder's lease runs out well within this wait, however slow the machine is: else
-	// everybody may have given up after a few sales, and nobody could tell slow from stuck.
+	// The lease of the dead holder expires well within this wait, even on a slow machine. Otherwise
+	// all buyers might give up after a few sales, and slow could not be distinguished from stuck.
 	base, name := serveStage(t, "--wait", "30s"), restsOnLease(t)
 	for _, f := range []promise.Condition{promise.Crash, promise.Pause} {
 		t.Run(string(f), func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestStruckByHand(t *testing.T) {
 	}
 }
 
-// sendAndStrike sends a crowd, and has a fault strike it by hand.
+// sendAndStrike sends a crowd and injects a fault by hand.
 func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) runs.Run {
 	t.Helper()
 	r := webtest.Call(t, http.MethodPost, base+"/live/runs", fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800}`, strategy), asJSON)
@@ -76,7 +76,7 @@ func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) run
 	return ended(t, base, id)
 }
 
-// TestRushStrike: the command beside a struck run is one that does the same.
+// TestRushStrike: the command of a run with a fault injects the same fault.
 func TestRushStrike(t *testing.T) {
 	t.Parallel()
 	name := restsOnLease(t)
@@ -90,8 +90,8 @@ func TestRushStrike(t *testing.T) {
 	}
 }
 
-// TestRushStrikes: on private servers each fault strikes, and each strategy of leases comes to
-// what is promised of it there. make soak has them all.
+// TestRushStrikes: on private servers each fault takes effect, and each strategy with a lease keeps
+// its promise. make soak runs all of them.
 func TestRushStrikes(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -125,10 +125,10 @@ func TestRushStrikes(t *testing.T) {
 	}
 }
 
-// TestRushStrikeBadInput: what cannot be struck is refused in one line, with the reason.
+// TestRushStrikeBadInput: a fault that cannot be injected is refused in one line with the reason.
 func TestRushStrikeBadInput(t *testing.T) {
 	t.Parallel()
-	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // of SQL alone
+	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // uses SQL alone
 	for _, c := range []struct{ name, says string }{
 		{"nosuch", `unknown fault "nosuch"; list them with: shop help faults`},
 		{string(promise.DBFailover), "--strike cannot inject db-failover: "},
@@ -143,7 +143,7 @@ func TestRushStrikeBadInput(t *testing.T) {
 	}
 }
 
-// TestStageCommand: flags of the shop that a crowd meets are in the command.
+// TestStageCommand: the command contains the shop's flags that affect a crowd.
 func TestStageCommand(t *testing.T) {
 	t.Parallel()
 	base := serveStage(t, "--wait", "3s", "--poll", "5ms", "--db-conns", "7")

@@ -103,7 +103,7 @@ func plainText(out string) string {
 	return b.String()
 }
 
-// TestTranscripts: a page that says something else than is printed is found.
+// TestTranscripts: a page that differs from the output is detected.
 func TestTranscripts(t *testing.T) {
 	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready ... now\n^C\n```\n$ none\n```sh\n$ neither\n```\n"
 	all := transcripts(page)

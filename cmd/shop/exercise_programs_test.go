@@ -16,14 +16,14 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// withOwnServers are judged on servers that the check starts, as a learner has it: one that passes,
-// one that does not, one of each language.
+// withOwnServers use servers that the check starts, as for a learner: one passes and one fails, in
+// different languages.
 var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node/start"}
 
-// TestExercisePrograms: the exercises for other languages, as a learner has them. All but two are
-// judged on servers that are there already: two pairs, each for one check after the other. With
-// servers of its own a check takes 5 s more. The wrong answers make the same mistakes in each language:
-// make test judges those of the first language, and make soak all.
+// TestExercisePrograms runs the exercises for other languages as a learner does. All except two use
+// one of two existing pairs of servers, since starting servers takes 5 s more. The wrong answers
+// have the same mistakes in each language: make test judges those of the first language, and make
+// soak all.
 func TestExercisePrograms(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -82,7 +82,7 @@ func programServers(t *testing.T) *app.Servers {
 	return servers
 }
 
-// onServers has a started exercise use servers that run already, in place of its own.
+// onServers makes a started exercise use servers that already run.
 func onServers(t *testing.T, dir string, servers *app.Servers) {
 	t.Helper()
 	file := filepath.Join(dir, exercise.AppFile)
@@ -106,14 +106,14 @@ func onServers(t *testing.T, dir string, servers *app.Servers) {
 	write(t, file, changed)
 }
 
-// startedProgram starts an exercise, and puts a source in place of the learner's file.
+// startedProgram starts an exercise and replaces the learner's file by a source.
 func startedProgram(t *testing.T, e exercises.Exercise, language, what string) (l learner, dir string) {
 	t.Helper()
 	l, dir = newLearner(t), filepath.Join(t.TempDir(), "program")
 	switch language {
 	case "node":
 		appCase{needs: []string{"node", "npm"}}.need(t)
-	case "python": // Debian's has Debian's modules; another one that comes before it may not
+	case "python": // only Debian's python3 is sure to have Debian's modules
 		lacksLibrary(t, "/usr/bin/python3", "-c", "import pymysql, redis")
 		l.env = []string{"PATH=/usr/bin:" + os.Getenv("PATH")}
 	}
@@ -122,10 +122,10 @@ func startedProgram(t *testing.T, e exercises.Exercise, language, what string) (
 	return l, dir
 }
 
-// besideReference is what a program that passes costs.
+// besideReference matches the cost of a program that passes.
 var besideReference = regexp.MustCompile(`round trips of one buyer, alone +(\S+) +(\S+)\n`)
 
-// judgeProgram checks a folder; words are what is to be said, "" where it passes.
+// judgeProgram checks a folder. words are expected in the finding; "" means that it passes.
 func judgeProgram(t *testing.T, l learner, dir, words string) {
 	t.Helper()
 	exit, out, errs := l.exercise("check", dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// learner runs `shop exercise` as a process of its own, with settings of its own.
+// learner runs `shop exercise` in a separate process with its own settings.
 type learner struct {
 	t      *testing.T
 	config string
@@ -30,7 +30,7 @@ func (l learner) exercise(args ...string) (code int, stdout, stderr string) {
 	return exitOfCommand(l.t, cmd)
 }
 
-// passes is exercise, which must exit with 0.
+// passes runs exercise, which must exit with 0.
 func (l learner) passes(args ...string) string {
 	l.t.Helper()
 	code, out, errs := l.exercise(args...)
@@ -40,10 +40,10 @@ func (l learner) passes(args ...string) string {
 	return out
 }
 
-// TestExercise is a learner's way through an exercise: start, a check that says what is wrong, a
-// slip, a hint, the solution, a check that passes.
+// TestExercise follows a learner through an exercise: start, a check with a finding, a compiler
+// error, a hint, the solution, a check that passes.
 func TestExercise(t *testing.T) {
-	localservertest.SkipShort(t) // it compiles
+	localservertest.SkipShort(t) // it compiles code
 	t.Parallel()
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "first")
 	l.passes("start", "1", dir)
@@ -98,7 +98,7 @@ func TestExercise(t *testing.T) {
 	}
 	half := string(sums[:len(sums)/2])
 	half = half[:strings.LastIndex(half, "\n")+1]
-	write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, and not in the learner's folder
+	write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, but not in the learner's folder
 	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of one buyer, alone +5\.0 +5\.0\n`, "sales a second", `faults: .* --engine local .* rush, two-processes, crash\n`)
 	if after, err := os.ReadFile(filepath.Join(dir, "go.sum")); err != nil || string(after) != half {
 		t.Errorf("a check has written go.sum: %v", err)
@@ -116,7 +116,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// TestExerciseBadInput: one line that says what to do.
+// TestExerciseBadInput: the error is one line that says what to do.
 func TestExerciseBadInput(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestExerciseBadInput(t *testing.T) {
 	write(t, filepath.Join(odd, "exercise.txt"), "99\n")
 	bare := filepath.Join(t.TempDir(), "bare")
 	l.passes("start", "1", bare, "--language", "node")
-	if err := os.RemoveAll(filepath.Join(bare, "node_modules")); err != nil { // the link, where make workshop was called
+	if err := os.RemoveAll(filepath.Join(bare, "node_modules")); err != nil { // the link exists where make workshop was run
 		t.Fatal(err)
 	}
 	gone, moved, goneToo := filepath.Join(t.TempDir(), "gone"), filepath.Join(t.TempDir(), "moved"), filepath.Join(t.TempDir(), "gone-too")
@@ -195,7 +195,7 @@ func TestExerciseBadInput(t *testing.T) {
 	}
 }
 
-// TestExerciseFaults: under real faults on private servers, as shop verify strikes them.
+// TestExerciseFaults runs with real faults on private servers, as shop verify injects them.
 func TestExerciseFaults(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -207,7 +207,7 @@ func TestExerciseFaults(t *testing.T) {
 	}
 }
 
-// exerciseFaults checks the reference of an exercise, which must stand the faults.
+// exerciseFaults checks the reference of an exercise, which must pass under the faults.
 func exerciseFaults(t *testing.T, number string, faults []string) {
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
 	e, err := exercises.Find(number)
@@ -226,7 +226,7 @@ func exerciseFaults(t *testing.T, number string, faults []string) {
 			t.Errorf("%s did not strike, or was not stood: exit %d: %s%s", fault, exit, out, errs)
 		}
 	}
-	// A crowd of 200 may be slow, not stuck, on a machine that has more to do. That is no fault.
+	// On a busy machine a rush of 200 may be slow without being stuck. That is no error.
 	if exit != 0 && !(exit == exitInconclusive && strings.Contains(out, "slow, not stuck")) {
 		t.Errorf("exit %d: %s%s", exit, out, errs)
 	}

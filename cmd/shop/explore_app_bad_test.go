@@ -7,36 +7,36 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/go-sql-driver/mysql" // to look at the tables
-	_ "github.com/jackc/pgx/v5/stdlib" // to make a user
+	_ "github.com/go-sql-driver/mysql" // to read the tables
+	_ "github.com/jackc/pgx/v5/stdlib" // to create a user
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// A badCase is a file, or flags, with one mistake in it.
+// A badCase is a file, or flags, with one mistake.
 type badCase struct {
 	name    string
-	old, by string   // what stands in the place of what in the file of ownServers
-	file    string   // what takes the place of the whole file
-	args    []string // beside --app FILE
+	old, by string   // a text in the file of ownServers, and its replacement
+	file    string   // replaces the whole file
+	args    []string // in addition to --app FILE
 	under   string   // a line for sh that runs the shop as "$@"
-	noPath  bool     // PATH has no program
-	says    []string // all of them stand in the line
-	soak    bool     // not in make test
+	noPath  bool     // PATH contains no program
+	says    []string // the error line must contain all of them
+	soak    bool     // only in make soak
 }
 
-// ownServers are a user's own, which all cases share.
+// ownServers are a user's own servers, which all cases share.
 type ownServers struct {
 	mysql    *localserver.MySQL
 	postgres *localserver.Postgres
 	redis    *localserver.Redis
-	tables   *sql.DB // of a shop, in mysql
+	tables   *sql.DB // a shop's tables in mysql
 	shop     string  // the path of examples/python/shop.py
 }
 
-// startOwnServers starts them: with a shop's tables, and a password on Redis.
+// startOwnServers starts them, with a shop's tables and a password on Redis.
 func startOwnServers(t *testing.T) ownServers {
 	t.Helper()
 	s := ownServers{mysql: localservertest.MySQL(t), postgres: localservertest.Postgres(t), redis: localservertest.Redis(t)}
@@ -80,7 +80,7 @@ func startOwnServers(t *testing.T) ownServers {
 	return s
 }
 
-// file describes a shop that nothing is wrong with.
+// file describes a valid shop.
 func (s ownServers) file() string {
 	return `name: bad
 run: python3 ` + s.shop + ` naive
@@ -97,10 +97,10 @@ never:
 `
 }
 
-// port is that of an address.
+// port returns the port of an address.
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// untouched: the tables have what they had at first.
+// untouched fails the test if the tables have changed.
 func (s ownServers) untouched(t *testing.T) {
 	t.Helper()
 	var stock, orders int
@@ -109,7 +109,7 @@ func (s ownServers) untouched(t *testing.T) {
 	}
 }
 
-// TestAppOwnServers: with servers that were there before.
+// TestAppOwnServers uses servers that existed before the explorer.
 func TestAppOwnServers(t *testing.T) {
 	t.Parallel()
 	appCases[0].need(t)
@@ -119,9 +119,8 @@ func TestAppOwnServers(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { killedOnOwnServers(t, s) })
 }
 
-// badInput: each mistake ends the command with 2 and one line that says what is
-// wrong, and nothing of it stays. What is found before a run has begun leaves the tables
-// alone.
+// badInput: each mistake ends the command with 2 and one line that says what is wrong, and leaves
+// nothing behind. A mistake that is found before the first run leaves the tables unchanged.
 func badInput(t *testing.T, s ownServers) {
 	t.Helper()
 	t.Run("before a run", func(t *testing.T) {
@@ -138,7 +137,7 @@ func badInput(t *testing.T, s ownServers) {
 	}
 }
 
-// check runs the shop, and looks at how it ends.
+// check runs the shop and checks its exit.
 func (c badCase) check(t *testing.T, s ownServers) {
 	t.Helper()
 	if c.soak {
@@ -187,7 +186,7 @@ func (c badCase) check(t *testing.T, s ownServers) {
 	t.Log(line)
 }
 
-// badFiles have a mistake that is seen when they are read.
+// badFiles have a mistake that is found when the file is read.
 func (s ownServers) badFiles() []badCase {
 	const see = "--app-example prints a file to begin with"
 	return []badCase{
@@ -210,7 +209,7 @@ func (s ownServers) badFiles() []badCase {
 	}
 }
 
-// badFlags come with a file that nothing is wrong with.
+// badFlags have a valid file.
 func (s ownServers) badFlags() []badCase {
 	return []badCase{
 		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock cannot be combined with --app"}},
@@ -238,7 +237,7 @@ func (s ownServers) badFlags() []badCase {
 	}
 }
 
-// badPrograms do not serve, or cannot be gated.
+// badPrograms do not serve, or their connections cannot be gated.
 func (s ownServers) badPrograms() []badCase {
 	shop := "run: python3 "
 	attach := func(pid, gate string) string {
@@ -273,7 +272,7 @@ never: [ "SELECT 1 WHERE false" ]
 	}
 }
 
-// badHosts are servers that are not there, or not to be touched.
+// badHosts name servers that do not exist, or that must not be touched.
 func (s ownServers) badHosts() []badCase {
 	mysql, postgres := "mysql: "+s.mysql.URL(), strings.Replace(s.postgres.URL(), "shop:", "shop:not", 1)
 	elsewhere := "mysql: mysql://shop:secret@192.0.2.77:3306/shop"
@@ -298,7 +297,7 @@ func (s ownServers) badHosts() []badCase {
 	}
 }
 
-// badRuns have reset the tables when the mistake is seen.
+// badRuns have a mistake that is found only after the tables were reset.
 func (s ownServers) badRuns() []badCase {
 	never := "SELECT * FROM items WHERE stock < 0"
 	return []badCase{
@@ -316,8 +315,8 @@ func (s ownServers) badRuns() []badCase {
 	}
 }
 
-// nobodyBuys: where no buyer alone is told of a sale a search proves nothing, and is refused; what
-// --app-check has seen is printed nevertheless. One of two who is refused is no reason.
+// nobodyBuys: if no buyer alone is told of a sale, a search proves nothing and is refused. The
+// result of --app-check is still printed. One refused buyer of two is no reason.
 func nobodyBuys(t *testing.T, s ownServers) {
 	t.Helper()
 	const (
@@ -327,7 +326,7 @@ func nobodyBuys(t *testing.T, s ownServers) {
 	for _, c := range []struct {
 		name, old, by string
 		command       []string
-		answer        string // that both are told; "": one of them is sold something
+		answer        string // the answer to both; "": one of them is sold a unit
 		prints        string
 	}{
 		{"a sale by another answer", "sold: 200\nnever:\n  - SELECT * FROM items WHERE stock < 0\n  - SELECT 1 FROM orders HAVING count(*) <> :sold\n", "sold: 303\nnever: [ SELECT * FROM items WHERE stock < 0 ]\n", []string{"explore"}, "200 bought", ""},
@@ -358,14 +357,15 @@ func nobodyBuys(t *testing.T, s ownServers) {
 	}
 }
 
-// othersPort begins a line for sh: another has the program's port, and has answered that it
-// is ready, when the program comes. One that ended before would be told so instead.
+// othersPort is the beginning of a line for sh: another process has the program's port, and has
+// answered that it is ready, before the program starts. The program must run until then, or its end
+// would be reported instead.
 const othersPort = `>
   log=$(mktemp -p .); python3 -m http.server 8080 --bind 127.0.0.1 2>$log &
   until grep -q GET $log; do sleep 0.05; done;
   exec `
 
-// insistsOnTLS is a client of MySQL that asks for TLS whether or not it is offered
+// insistsOnTLS is a MySQL client that requests TLS even if it is not offered
 // (Protocol::SSLRequest), as some do.
 const insistsOnTLS = `import os, socket, struct
 s = socket.create_connection(("127.0.0.1", int(os.environ["MYSQL_PORT"])))
@@ -375,7 +375,7 @@ print(s.recv(4096))
 raise SystemExit(1)
 `
 
-// answers500 never gets ready.
+// answers500 never becomes ready.
 const answers500 = `from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
@@ -389,6 +389,6 @@ print("started", flush=True)
 server.serve_forever()
 `
 
-// savedElsewhere is what --save has written of another program.
+// savedElsewhere was written by --save for another program.
 const savedElsewhere = `{"version":1,"program":"other","buyers":2,"events":[],"verdict":"broken","why":"","schedule":"v1:other:b2:s1:1.2",
 "steps":[{"buyer":1,"token":"1","name":"SELECT 1","server":"mysql"},{"buyer":2,"token":"2","name":"SELECT 1","server":"mysql"}]}`

@@ -14,9 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// killedOnOwnServers: when the explorer is killed in the middle of a run, no process and no
-// connection of it stays, the user's own servers have the settings that they had, and no lease
-// is held for long.
+// killedOnOwnServers: when the explorer is killed during a run, its processes and connections end.
+// The user's own servers have their earlier settings, and no lease is kept for long.
 func killedOnOwnServers(t *testing.T, s ownServers) {
 	t.Helper()
 	ctx := t.Context()
@@ -59,7 +58,7 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 	}
 }
 
-// serverSettings are those of the servers and of the tables.
+// serverSettings returns the settings of the servers and of the tables.
 func serverSettings(t *testing.T, db *sql.DB, client *redis.Client) map[string]string {
 	t.Helper()
 	all, err := client.ConfigGet(t.Context(), "*").Result()
@@ -77,7 +76,7 @@ func serverSettings(t *testing.T, db *sql.DB, client *redis.Client) map[string]s
 	return all
 }
 
-// pairs adds the rows of a query of two columns.
+// pairs adds the rows of a query with two columns.
 func pairs(ctx context.Context, db *sql.DB, query string, to map[string]string) error {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// soakOnly skips what takes longer than make test has.
+// soakOnly skips a test that is too long for make test.
 func soakOnly(t testing.TB) {
 	t.Helper()
 	if os.Getenv("OVERSELL_SOAK") == "" {
@@ -21,7 +21,7 @@ func soakOnly(t testing.TB) {
 	}
 }
 
-// TestAppRepeats: the same again and again.
+// TestAppRepeats: repeated searches have the same results.
 func TestAppRepeats(t *testing.T) {
 	soakOnly(t)
 	for _, c := range appCases {
@@ -33,7 +33,7 @@ func TestAppRepeats(t *testing.T) {
 	}
 }
 
-// TestAppReduction: every order, and the reduced search, come to the same verdicts.
+// TestAppReduction: the full search and the reduced one have the same verdicts.
 func TestAppReduction(t *testing.T) {
 	soakOnly(t)
 	for _, c := range appCases {
@@ -50,7 +50,7 @@ func TestAppReduction(t *testing.T) {
 	}
 }
 
-// TestAppSound: a thousand runs of each example that is sound, three buyers, and no alarm.
+// TestAppSound: a thousand runs of each correct example with three buyers give no alarm.
 func TestAppSound(t *testing.T) {
 	soakOnly(t)
 	for _, c := range appCases {
@@ -67,8 +67,8 @@ func TestAppSound(t *testing.T) {
 	}
 }
 
-// TestAppHeldBack: with a tenth of a processor for the explorer, the program and the servers
-// together, each example comes to what it comes to else, or runs are void: never to another verdict.
+// TestAppHeldBack: the explorer, the program and the servers share a tenth of a processor. Each
+// example has its usual result, or its runs are discarded, but it never has another verdict.
 func TestAppHeldBack(t *testing.T) {
 	soakOnly(t)
 	for _, c := range appCases {
@@ -98,8 +98,8 @@ func TestAppHeldBack(t *testing.T) {
 	}
 }
 
-// heldBack has the command, and all that it starts, get a tenth of a processor: 10 ms of each
-// 100 ms (control group v2's cpu.max, v1's cpu.cfs_quota_us). It skips where this may not be set.
+// heldBack limits the command and its children to a tenth of a processor: 10 ms in each 100 ms
+// (control group v2's cpu.max, v1's cpu.cfs_quota_us). It skips the test if this is not permitted.
 func heldBack(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	name := fmt.Sprintf("oversell-test-%d", os.Getpid())
@@ -126,7 +126,7 @@ func heldBack(t *testing.T, cmd *exec.Cmd) {
 	cmd.Path = "/bin/sh"
 }
 
-// limit makes a control group.
+// limit creates a control group.
 func limit(group string, limits map[string]string) error {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return err

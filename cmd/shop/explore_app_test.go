@@ -17,17 +17,17 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// An appCase is one of examples/, and what its search finds.
+// An appCase is one of examples/ and the expected result of its search.
 type appCase struct {
 	file              string // in examples/
 	events            string
 	orders, violating int
 	needs             []string // programs
-	quick             bool     // in make test; the others in make soak
+	quick             bool     // in make test; the others only in make soak
 }
 
-// appCases are the examples, and what is found in each: 10 orders, 6 of which break, where two
-// buyers read, write and insert, and so on.
+// appCases are the examples with their results. For two buyers that read, write and insert, there
+// are 10 schedules, of which 6 break.
 var appCases = []appCase{
 	{file: "python/naive.yaml", orders: 10, violating: 6, needs: []string{"python3"}, quick: true},
 	{file: "python/for-update.yaml", orders: 8, needs: []string{"python3"}, quick: true},
@@ -55,7 +55,7 @@ var appCases = []appCase{
 	{file: "saleor/mended.yaml", orders: 8, needs: []string{"python3"}},
 }
 
-// name is the case's, for a test.
+// name returns the name of the subtest.
 func (c appCase) name() string {
 	name := strings.TrimSuffix(c.file, ".yaml")
 	if c.events != "" {
@@ -64,8 +64,8 @@ func (c appCase) name() string {
 	return name
 }
 
-// need skips where a case's runtime, or one of its libraries, is missing, and where
-// nothing can be gated. It returns the file.
+// need returns the file. It skips the test if the case's runtime or one of its libraries is
+// missing, or if gates are not supported.
 func (c appCase) need(t testing.TB) string {
 	t.Helper()
 	localservertest.SkipShort(t)
@@ -102,7 +102,7 @@ func (c appCase) need(t testing.TB) string {
 	return filepath.Join(dir, c.file)
 }
 
-// lacksLibrary skips where a runtime has not what its shop is written with: the command fails.
+// lacksLibrary skips the test if the command fails, since the runtime lacks a library of the shop.
 func lacksLibrary(t testing.TB, command ...string) {
 	t.Helper()
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -120,8 +120,8 @@ var goShop = sync.OnceValue(func() error {
 	return nil
 })
 
-// nodeModules installs what examples/node uses, unless npm has done so since its lock file
-// was written: npm ci begins by a removal, under the feet of another test's shop.
+// nodeModules installs the packages of examples/node, unless npm has done so since its lock file
+// was written: npm ci first removes them, while another test's shop may use them.
 var nodeModules = sync.OnceValue(func() error {
 	const dir = "../../examples/node"
 	wanted, err := os.Stat(filepath.Join(dir, "package-lock.json"))
@@ -139,13 +139,13 @@ var nodeModules = sync.OnceValue(func() error {
 	return nil
 })
 
-// exploreApp runs `shop explore --app` as a process of its own, as a user does.
+// exploreApp runs `shop explore --app` in a separate process, as a user does.
 func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return exitOfCommand(t, plainCommand(t, append([]string{"explore", "--app", file}, args...)...))
 }
 
-// searchApp is what a search finds, as --json has it.
+// searchApp returns the result of a search from --json.
 func searchApp(t testing.TB, c appCase, args ...string) explore.Report {
 	t.Helper()
 	args = append(args, "--json", "--budget", "10m")
@@ -163,7 +163,7 @@ func searchApp(t testing.TB, c appCase, args ...string) explore.Report {
 	return r
 }
 
-// found checks a search against what the table has.
+// found compares a search with the table.
 func (c appCase) found(t testing.TB, r explore.Report) {
 	t.Helper()
 	if r.Void > 0 || !r.Complete || r.Explored != c.orders || r.Violations != c.violating {
@@ -171,7 +171,7 @@ func (c appCase) found(t testing.TB, r explore.Report) {
 	}
 }
 
-// TestApp: each example has as many orders as ever, and as many of them break.
+// TestApp: each example has the known number of schedules and of violations.
 func TestApp(t *testing.T) {
 	t.Parallel()
 	for _, c := range appCases {
@@ -184,7 +184,7 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// TestAppKilled: when the explorer dies, nothing of it stays.
+// TestAppKilled: when the explorer dies, nothing of it remains.
 func TestAppKilled(t *testing.T) {
 	t.Parallel()
 	c := appCases[0]
@@ -201,7 +201,7 @@ func TestAppKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		await(t, "the program and its servers run", func() bool { return len(marked(t, mark)) > 5 })
-		time.Sleep(time.Second) // in the middle of the search
+		time.Sleep(time.Second) // during the search
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestAppKilled(t *testing.T) {
 	}
 }
 
-// marked are the processes that have a variable, which all that descend from one have.
+// marked returns the processes that have inherited an environment variable.
 func marked(t *testing.T, variable string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")

@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// An attached is a program that runs by itself, with its server, and is told where a gate will be.
+// An attached is a program that already runs with its server and knows the gate's future address.
 type attached struct {
 	program *exec.Cmd
 	url     string // of the server
@@ -28,7 +28,7 @@ type attached struct {
 	port    string // of the program
 }
 
-// startAttached starts testdata/shared/shop.py, before there is a gate.
+// startAttached starts testdata/shared/shop.py before there is a gate.
 func startAttached(t *testing.T, mode string, pool int) *attached {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
@@ -77,7 +77,7 @@ func startAttached(t *testing.T, mode string, pool int) *attached {
 	return a
 }
 
-// unused is a loopback address that nobody listens at.
+// unused returns an unused loopback address.
 func unused(t *testing.T) string {
 	t.Helper()
 	var plain net.ListenConfig
@@ -89,7 +89,7 @@ func unused(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// file describes it.
+// file returns the file that describes it.
 func (a *attached) file(t *testing.T, pid int, gates, more string) string {
 	t.Helper()
 	head := fmt.Sprintf("name: attached\nattach: { pid: %d, gates: { %s } }\nmysql: %s\n%s", pid, gates, a.url, more)
@@ -98,7 +98,7 @@ func (a *attached) file(t *testing.T, pid int, gates, more string) string {
 
 func (a *attached) mysql() string { return fmt.Sprintf("mysql: %q", a.gate) }
 
-// serves: the program runs, and answers.
+// serves fails the test unless the program runs and answers.
 func (a *attached) serves(t *testing.T) {
 	t.Helper()
 	resp, err := http.Get("http://127.0.0.1:" + a.port + "/")
@@ -114,8 +114,8 @@ func (a *attached) serves(t *testing.T) {
 	}
 }
 
-// TestAttach: a program that runs already is checked and searched, again and again, and is
-// left running. Its pool has connections of the time before, which are broken.
+// TestAttach: a running program is checked and searched several times and keeps running. Its pool
+// contains broken connections from before.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	for _, c := range []sharedCase{
@@ -143,7 +143,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachRefused: what cannot be is said in one line.
+// TestAttachRefused: an impossible request is refused in one line.
 func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	a := startAttached(t, "naive", 2)
@@ -193,7 +193,7 @@ func TestAttachRefused(t *testing.T) {
 	a.serves(t)
 }
 
-// TestAttachForeignUser: another user's program may not be looked at, but by root.
+// TestAttachForeignUser: only root may inspect another user's program.
 func TestAttachForeignUser(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {

@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A sharedCase is a program of testdata/shared, and what its search finds when all buyers
-// share one instance.
+// A sharedCase is a program of testdata/shared, and the expected result if all buyers share one
+// instance.
 type sharedCase struct {
 	mode              string
-	node              bool // else Python, with a thread a request
-	pool              int  // connections; 0: one a request
+	node              bool // otherwise Python, with a thread for each request
+	pool              int  // connections; 0: one for each request
 	requests          []string
 	orders, violating int
 	quick             bool // in make test
@@ -31,8 +31,9 @@ func (c sharedCase) name() string {
 	return fmt.Sprintf("%s/%s,pool=%d", language, c.mode, c.pool)
 }
 
-// sharedCases: one who guards the sale by a mutex is sound. Requests are steps here, so there
-// are more orders than where each buyer has an instance.
+// sharedCases has programs that share one instance. A program that guards the sale with a mutex is
+// correct there. Requests are steps, so there are more schedules than with an instance for each
+// buyer.
 var sharedCases = []sharedCase{
 	{mode: "naive", orders: 96, violating: 60},
 	{mode: "naive", pool: 4, orders: 96, violating: 60},
@@ -43,7 +44,7 @@ var sharedCases = []sharedCase{
 	{mode: "early", orders: 21, violating: 10},
 	{mode: "early", pool: 4, orders: 21, violating: 10},
 	{mode: "trying", orders: 12, violating: 6},
-	// Two who wait for each other: each run in which they do ends an instance.
+	// Two buyers deadlock: each run with a deadlock ends an instance.
 	{mode: "basket", requests: []string{"A,B", "B,A"}, orders: 12, violating: 4},
 	{mode: "naive", node: true, pool: 4, orders: 96, violating: 60},
 	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1},
@@ -86,7 +87,7 @@ schema: %s/schema.sql
 `, c.mode, way, line, c.mode, c.pool, modules, dir), buyers)
 }
 
-// writeApp adds what is the same for all: what is on sale, and what must never be.
+// writeApp adds the common part: the stock, and the rule.
 func writeApp(t *testing.T, head, buyers string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "oversell.yaml")
@@ -105,7 +106,7 @@ never:
 	return file
 }
 
-// searchFile is what a search finds, and its exit code.
+// searchFile returns the result of a search and its exit code.
 func searchFile(t *testing.T, file string, args ...string) (code int, r explore.Report, stderr string) {
 	t.Helper()
 	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m")...)
@@ -132,7 +133,7 @@ func (c sharedCase) found(t *testing.T) explore.Report {
 	return r
 }
 
-// TestShared: a mutex in the process counts where all buyers share one instance.
+// TestShared: a mutex in the process is effective if all buyers share one instance.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	for _, c := range sharedCases {
@@ -154,7 +155,7 @@ func TestShared(t *testing.T) {
 }
 
 // TestPauses: another buyer moves while one pauses in the program. The pool may lend it the
-// connection that has the lock. A program that keeps its connection is sound.
+// connection that has the lock. A program that keeps its connection is correct.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared")
@@ -181,8 +182,8 @@ func TestPausesFound(t *testing.T) {
 	}
 }
 
-// columnsOfEarly: who is freed by a mutex is another than who frees it, so each buyer has one
-// transaction.
+// columnsOfEarly: a mutex may wake another buyer than the one that unlocked it, so each buyer has
+// one transaction.
 func columnsOfEarly(t *testing.T, r explore.Report) {
 	t.Helper()
 	begun := map[int]int{}
@@ -196,7 +197,7 @@ func columnsOfEarly(t *testing.T, r explore.Report) {
 	}
 }
 
-// TestSharedMutexIsNotTheServers: the program that is sound in one process is broken in two.
+// TestSharedMutexIsNotTheServers: the program that is correct in one process breaks in two.
 func TestSharedMutexIsNotTheServers(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -211,7 +212,7 @@ func TestSharedMutexIsNotTheServers(t *testing.T) {
 	}
 }
 
-// TestSharedRepeats: the same again and again.
+// TestSharedRepeats: repeated searches have the same results.
 func TestSharedRepeats(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -224,7 +225,7 @@ func TestSharedRepeats(t *testing.T) {
 	}
 }
 
-// TestSharedNotKnown: who waits for the mutex would send what its holder sends next.
+// TestSharedNotKnown: a buyer that waits for the mutex would send the same command as its holder.
 func TestSharedNotKnown(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -239,7 +240,7 @@ func TestSharedNotKnown(t *testing.T) {
 	}
 }
 
-// TestSharedOneAtATime: a program without concurrency shows nothing.
+// TestSharedOneAtATime: a program without concurrency proves nothing.
 func TestSharedOneAtATime(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := searchFile(t, sharedCase{mode: "single"}.file(t, "shared"))

@@ -11,17 +11,17 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestTraps: programs about which an explorer is easily wrong, see testdata/traps. Orders that
-// were left out would hide the mistakes of the first two. The others are sound, but
-// for tables-twice: a wait that was not seen, or was taken for one that never ends, would be a
-// false alarm, or void.
+// TestTraps has programs that an explorer easily misjudges, see testdata/traps. Skipped schedules
+// would hide the mistakes of the first two. The others are correct, except tables-twice. A wait
+// that was not noticed, or that was mistaken for an endless one, would cause a false alarm or a
+// discarded run.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mode   string
 		args   []string
 		broken bool
-		orders int // 0: as many as there are in the time
+		orders int // 0: as many as fit in the time
 		quick  bool
 	}{
 		{mode: "asks-twice", broken: true, quick: true},
@@ -50,8 +50,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestAppCompound: a sale within a stored procedure is one step, which hides its mistake. The
-// result says so, in each form.
+// TestAppCompound: a sale inside a stored procedure is one step, which hides its mistake. Each form
+// of the result says so.
 func TestAppCompound(t *testing.T) {
 	t.Parallel()
 	file := trap(t, "calls")
@@ -88,8 +88,8 @@ func TestLeakedLock(t *testing.T) {
 	}
 }
 
-// TestWaitRunsOut: where nobody else can move a limited wait runs out, and the witness says so;
-// one without a limit is stalled.
+// TestWaitRunsOut: if no other buyer can move, a limited wait expires, and the witness says so. A
+// wait without a limit is stalled.
 func TestWaitRunsOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -109,7 +109,8 @@ func TestWaitRunsOut(t *testing.T) {
 	}
 }
 
-// TestWatchLocked: what the program has locked is shown as such, and keeps nobody from going on.
+// TestWatchLocked: rows that the program has locked are shown as locked, and do not block the
+// search.
 func TestWatchLocked(t *testing.T) {
 	t.Parallel()
 	for mode, steps := range map[string]string{"table": "1*6.2*4", "tables": "1*5.2*3"} {
@@ -120,7 +121,7 @@ func TestWatchLocked(t *testing.T) {
 	}
 }
 
-// trap writes the description of one.
+// trap writes the description of a program.
 func trap(t *testing.T, mode string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)

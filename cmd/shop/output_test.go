@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// resultCommands are the commands that have a result, at their quickest.
+// resultCommands are the commands with a result, in their fastest form.
 func resultCommands(t *testing.T) map[string][]string {
 	return map[string][]string{
 		"rush":       {"rush", "--strategy", "mutex"},
@@ -25,12 +25,12 @@ func resultCommands(t *testing.T) map[string][]string {
 	}
 }
 
-// TestReports: every command with a result prints it as JSON, and writes it in
-// every format, several at once, beside what it prints.
+// TestReports: every command with a result prints it as JSON and writes it in every format, also in
+// several at once.
 func TestReports(t *testing.T) {
 	for name, args := range resultCommands(t) {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir() // one after the other: the explorer takes one processor, and looks at every goroutine
+			folder := t.TempDir() // one after the other: the explorer uses one processor and inspects every goroutine
 			for _, f := range report.Formats() {
 				args = append(args, "--report", filepath.Join(folder, "result"+f.Ending))
 			}
@@ -54,8 +54,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestBadReport: a report that cannot be written is one line and exit 2, before
-// anything runs.
+// TestBadReport: a report that cannot be written causes one line and exit 2 before the run.
 func TestBadReport(t *testing.T) {
 	for name, args := range resultCommands(t) {
 		for path, want := range map[string]string{
@@ -77,12 +76,12 @@ func TestBadReport(t *testing.T) {
 	}
 }
 
-// TestVerifyJSON: --json is a switch, and takes a file in every way in which it
-// did when it was none.
+// TestVerifyJSON: --json is a switch, and still accepts a file in every form that it accepted
+// before.
 func TestVerifyJSON(t *testing.T) {
 	for name, c := range map[string]struct {
-		args  string // FILE is one in a folder of its own
-		print bool   // JSON on standard output, and no file
+		args  string // FILE stands for a file in a folder of its own
+		print bool   // prints JSON and writes no file
 	}{
 		"alone":                {"verify --strategy mutex --fault rush --json", true},
 		"before another flag":  {"verify --json --strategy mutex --fault rush", true},
@@ -97,7 +96,7 @@ func TestVerifyJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "r") // whatever its ending
+			file := filepath.Join(t.TempDir(), "r") // with any ending
 			args := strings.Fields(strings.ReplaceAll(c.args, "FILE", file))
 			var stdout, stderr bytes.Buffer
 			if code := run(t.Context(), args, &stdout, &stderr); code != 0 {
@@ -115,7 +114,7 @@ func TestVerifyJSON(t *testing.T) {
 	}
 }
 
-// TestStrayArguments: each is one line that says what to do, and exit 2.
+// TestStrayArguments: each causes one line that says what to do, and exit 2.
 func TestStrayArguments(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -135,7 +134,7 @@ func TestStrayArguments(t *testing.T) {
 	}
 }
 
-// TestOldOutputFlags: they are left out of the help, and work.
+// TestOldOutputFlags: they are hidden in the help, and still work.
 func TestOldOutputFlags(t *testing.T) {
 	for command, flags := range map[string][]string{"verify": {"junit", "markdown", "html"}} {
 		var help, stderr bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// dropping does not record the Idempotency-Key of a sale. It may remember it, in the
-// memory of one process.
+// dropping does not record the Idempotency-Key of a sale. It may keep the key in the memory of one
+// process.
 type dropping struct {
 	purchase.Strategy
 	remembers bool

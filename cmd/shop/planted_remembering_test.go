@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// remembering spares the database the buyers who come too late: what was sold out is
-// sold out. The bug: a restock does not end that.
+// remembering keeps late buyers away from the database: it remembers that a product was sold out.
+// The bug: it still does so after a restock.
 type remembering struct {
 	purchase.Strategy
 	soldOut sync.Map // by product

@@ -12,12 +12,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// revocable is a lock in etcd whose section ends when the lease was revoked, or does
-// not look.
+// revocable is a lock in etcd whose section ends when the lease is revoked, unless it has the bug.
 type revocable struct {
 	lockstrategy.Deps
 	name string
-	deaf bool // the section does not hear that the lease is gone
+	deaf bool // the section does not notice the loss of the lease
 }
 
 func (s *revocable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -34,7 +33,7 @@ func (s *revocable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	}
 	defer func() {
 		session.Orphan()
-		_, _ = s.Etcd.Revoke(kept, clientv3.LeaseID(grant.ID)) // it may be gone already
+		_, _ = s.Etcd.Revoke(kept, clientv3.LeaseID(grant.ID)) // it may have ended already
 	}()
 	if err := concurrency.NewMutex(session, "planted/"+s.name+"/"+o.Product).Lock(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -52,7 +51,7 @@ func (s *revocable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	}()
 	section, end := context.WithCancelCause(ctx)
 	defer end(context.Canceled)
-	if !s.deaf { // else: the bug
+	if !s.deaf { // otherwise: the bug
 		go func() {
 			select {
 			case <-session.Done():

@@ -20,15 +20,14 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// leased is a lock with a TTL whose section ends with the lease, and with bugs to choose
-// from.
+// leased is a lock with a TTL whose section ends with the lease. Its fields select bugs.
 type leased struct {
 	lockstrategy.Deps
 	name       string
-	checkToken bool // false: the release frees the lock of any holder
-	oneForAll  bool // all products have the same lock
-	leak       bool // the release gives up with the buyer, and the renewal does not
-	keep       bool // a section that fails, or finds it sold out, does not release
+	checkToken bool // false: it releases the lock of any holder
+	oneForAll  bool // all products share one lock
+	leak       bool // the release stops when the buyer hangs up, but the renewal does not
+	keep       bool // no release after a failed section or a sold-out product
 }
 
 func (s *leased) Buy(ctx context.Context, o purchase.Order) (_ purchase.Receipt, err error) {
@@ -98,8 +97,7 @@ func (s *leased) renew(key, token string, released <-chan struct{}) {
 	}
 }
 
-// roomy is a lock in memory with room for so many at once, above a statement that would
-// need none.
+// roomy is an in-memory lock that admits several holders, around a statement that needs no lock.
 type roomy struct {
 	lockstrategy.Deps
 	purchase.Strategy
@@ -126,7 +124,7 @@ func (s *roomy) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	return s.Strategy.Buy(ctx, o)
 }
 
-// neverRenewed is what a watchdog is built from whose timer never fires.
+// neverRenewed returns dependencies for a watchdog whose timer never fires.
 func neverRenewed(d lockstrategy.Deps) lockstrategy.Deps {
 	d.Renewal = func(context.Context, time.Duration, func(context.Context)) rlock.Timer {
 		return time.AfterFunc(time.Hour, func() {})
@@ -134,8 +132,8 @@ func neverRenewed(d lockstrategy.Deps) lockstrategy.Deps {
 	return d
 }
 
-// notifying is a lock in memory whose release tells one waiter, of each hundred the first
-// few. It stands still while most of a crowd has its wait before it, however slow they are.
+// notifying is an in-memory lock whose release wakes a waiter only the first few times of each
+// hundred. It stalls while most buyers of a burst still have most of their wait, even slow ones.
 type notifying struct {
 	lockstrategy.Deps
 	mu       sync.Mutex
@@ -178,15 +176,15 @@ func (s *notifying) free() {
 	}
 }
 
-// versioned is optimistic, and may ignore whether its update has hit a row, or read once
-// for all its rounds.
+// versioned is an optimistic strategy. It may ignore whether its update has changed a row, or read
+// only once for all rounds.
 type versioned struct {
 	lockstrategy.Deps
 	name      string
 	checkRows bool
 	stale     bool
-	once      bool          // a round that was lost is the last
-	rounds    chan struct{} // as many as may be under way at once
+	once      bool          // a lost round is the last one
+	rounds    chan struct{} // maximum number of concurrent rounds
 }
 
 func newVersioned(d lockstrategy.Deps, name string, checkRows, stale bool) *versioned {
@@ -198,7 +196,7 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	defer cancel()
 	var p product.Product
 	for first := true; ctx.Err() == nil; first = false {
-		if first || !s.stale { // the bug: a round that was lost is tried again with what was read before
+		if first || !s.stale { // the bug: after a lost round it tries again with the old read
 			var err error
 			if p, err = product.ByName(s.DB.WithContext(ctx), o.Product); err != nil {
 				return purchase.Receipt{}, err
@@ -231,12 +229,12 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	return purchase.Receipt{}, context.Cause(ctx)
 }
 
-// quorate is one key on several nodes; the holder has a quorum of them.
+// quorate is a key on several nodes. The holder has a quorum of them.
 type quorate struct {
 	lockstrategy.Deps
 	name   string
 	quorum int
-	line   chan struct{} // one buyer of a process asks at a time
+	line   chan struct{} // one buyer of a process tries at a time
 }
 
 func newQuorate(d lockstrategy.Deps, name string, quorum int) *quorate {
@@ -263,7 +261,7 @@ func (s *quorate) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return purchase.Section{DB: s.DB, Strategy: s.name, Now: time.Now}.Sell(section, o, 0)
 }
 
-// obtain asks all nodes at once, again and again, until enough of them agree.
+// obtain asks all nodes at once and repeats that until enough of them agree.
 func (s *quorate) obtain(ctx context.Context, key, token string) (until time.Time, _ error) {
 	select {
 	case s.line <- struct{}{}:
@@ -280,7 +278,7 @@ func (s *quorate) obtain(ctx context.Context, key, token string) (until time.Tim
 			return until, nil
 		}
 		s.free(key, token)
-		time.Sleep(time.Duration(1+mathrand.IntN(10)) * time.Millisecond) // split votes are not split again
+		time.Sleep(time.Duration(1+mathrand.IntN(10)) * time.Millisecond) // a random pause, so that votes are not split again
 	}
 	return time.Time{}, context.Cause(ctx)
 }
@@ -292,9 +290,9 @@ func (s *quorate) free(key, token string) {
 	})
 }
 
-// ask counts the nodes that said yes.
+// ask counts the nodes that agreed.
 func (s *quorate) ask(question func(context.Context, redis.UniversalClient) bool) int {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a buyer that hangs up leaves no key behind
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a buyer that hangs up must leave no key behind
 	defer cancel()
 	answers := make(chan bool, len(s.Redlock))
 	for _, node := range s.Redlock {
@@ -309,14 +307,13 @@ func (s *quorate) ask(question func(context.Context, redis.UniversalClient) bool
 	return yes
 }
 
-// answering sells by a guarded statement, and may answer its buyer before the
-// COMMIT.
+// answering sells by a guarded statement. It may answer its buyer before the COMMIT.
 type answering struct {
 	lockstrategy.Deps
 	name  string
 	early bool
-	mixed bool // the units are taken from every product whose name begins like this one's
-	byOne bool // an order is one unit to the stock, whatever it asks for
+	mixed bool // it takes the units from every product with the same prefix
+	byOne bool // each order takes one unit from the stock, whatever its size
 }
 
 func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -360,7 +357,7 @@ func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	return a.receipt, a.err
 }
 
-// noLoad turns away the buyers that would be a load.
+// noLoad refuses buyers that would increase the load.
 type noLoad struct{ purchase.Strategy }
 
 func (s *noLoad) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -370,7 +367,7 @@ func (s *noLoad) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return s.Strategy.Buy(ctx, o)
 }
 
-// exiting sells well, but for the product of a fault: there it takes its shop with it.
+// exiting sells correctly, except for the product of a fault, where it ends its shop's process.
 type exiting struct {
 	purchase.Strategy
 	at []promise.Condition
@@ -385,10 +382,10 @@ func (s *exiting) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return s.Strategy.Buy(ctx, o)
 }
 
-// lazyLog sells well on a database that acknowledges a COMMIT and writes it later
-// (MySQL 8.0 Reference Manual, 17.14, innodb_flush_log_at_trx_commit and _timeout): by
-// default within the second, here within the half hour, so that no write comes between
-// the last sale and the kill. The product was put there before, and is not lost.
+// lazyLog sells on a database that acknowledges a COMMIT before it writes it (MySQL 8.0 Reference
+// Manual, 17.14, innodb_flush_log_at_trx_commit and _timeout). The default delay is a second; here
+// it is half an hour, so that nothing is written between the last sale and the kill. The product
+// was created before and is not lost.
 type lazyLog struct {
 	purchase.Strategy
 	db    *gorm.DB
@@ -406,8 +403,8 @@ func (s *lazyLog) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return s.Strategy.Buy(ctx, o)
 }
 
-// askingAgain does not wait long for an answer, and asks again: under a key that
-// makes both one sale, or without.
+// askingAgain waits only briefly for an answer and asks again, with a key that makes both one sale,
+// or without.
 type askingAgain struct {
 	*purchase.Idempotent
 	keyed bool
@@ -418,7 +415,7 @@ func (s *askingAgain) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 		receipt purchase.Receipt
 		err     error
 	}
-	if s.keyed { // without it: the bug
+	if s.keyed { // without a key: the bug
 		o.IdempotencyKey = rand.Text()
 	}
 	answers := make(chan answer, 2)

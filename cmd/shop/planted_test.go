@@ -34,13 +34,13 @@ import (
 // plantedShop makes this test program a shop with the planted strategies.
 const plantedShop = "SHOP_TEST_PLANTED"
 
-// TestPlantedBugs: a sound strategy with one bug planted turns a cell red, and
-// the same strategy without the bug does not. Where this machine has so little time to
-// spare that nobody can tell stuck from slow, a cell that turns on that is skipped.
+// TestPlantedBugs: a correct strategy with a planted bug turns a cell red, and the same strategy
+// without the bug does not. If the machine is too slow to distinguish stuck from slow, a cell that
+// depends on this is skipped.
 func TestPlantedBugs(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
-	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // of the same fault, on the same servers
+	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // with the same fault, on the same servers
 		promise.SlowSection: {
 			"leased":             verdict.Holds,
 			"no-token-check":     verdict.Oversold,
@@ -130,9 +130,9 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// TestFaultsThatMiss: a cell where nobody was stopped while it held, or where
-// nothing was sold before the kill, has shown nothing, though its crowd bought all
-// there was, and its stock and records agree.
+// TestFaultsThatMiss: a cell proves nothing if no buyer was stopped while it held, or if nothing
+// was sold before the kill. This holds even if its burst bought everything, and stock and records
+// agree.
 func TestFaultsThatMiss(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -159,8 +159,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	}
 }
 
-// TestHarnessErrorsInARow: cells that could not be judged, as many as there are, leave
-// the next ones on servers that nothing was left on.
+// TestHarnessErrorsInARow: after any number of failed cells, the next ones have clean servers.
 func TestHarnessErrorsInARow(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -178,7 +177,7 @@ func TestHarnessErrorsInARow(t *testing.T) {
 	}
 }
 
-// exitsAt are the faults under which the strategy "exits" does.
+// exitsAt returns the faults under which the strategy "exits" ends its process.
 func exitsAt() []promise.Condition {
 	return []promise.Condition{promise.Crash, promise.Pause, promise.SlowSection}
 }
@@ -217,8 +216,8 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 	return report, err
 }
 
-// plantedNeeds returns Redis and the Redlock nodes, because a restock resets the locks of all
-// planted strategies, and etcd where a fault needs it.
+// plantedNeeds returns Redis and the Redlock nodes, since a restock resets the locks of all planted
+// strategies, and etcd if a fault needs it.
 func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
 	needs := []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}
 	if slices.Contains(faults, promise.LeaseRevoked) {
@@ -227,7 +226,7 @@ func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
 	return needs
 }
 
-// servePlanted is `shop serve --failpoints` with the planted strategies.
+// servePlanted runs `shop serve --failpoints` with the planted strategies.
 func servePlanted() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -251,7 +250,7 @@ func servePlanted() int {
 		return 1
 	}
 	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, defaultConns, flags.Failpoints.Connector
-	if strings.HasPrefix(config.DB, "sqlite:") { // has no failpoints, and no fault strikes there
+	if strings.HasPrefix(config.DB, "sqlite:") { // without failpoints, and no fault is injected there
 		flags.Failpoints, config.WrapDB, flags.Gather = nil, nil, verify.FirstUseBuyers
 	}
 	e, err := engine.Open(ctx, config)
@@ -288,7 +287,7 @@ func servePlanted() int {
 		"early-answer":       &answering{Deps: deps, name: "early-answer", early: true},
 		"exits":              &exiting{lockstrategy.NewConditional(deps), exitsAt()},
 		"lazy-log":           &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
-		"unstoppable":        lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
+		"unstoppable":        lockstrategy.NewConditional(unstopped), // sells without passing a failpoint
 		"no-load":            &noLoad{lockstrategy.NewConditional(deps)},
 		"asks-again":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
 		"by-one":             &answering{Deps: deps, name: "by-one", byOne: true},

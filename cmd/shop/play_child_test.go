@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/child"
 )
 
-// TestPlayChildPrints: what a strategy prints goes to stderr, and its game's answers to stdout alone.
+// TestPlayChildPrints: output of a strategy goes to stderr; stdout has only the game's answers.
 func TestPlayChildPrints(t *testing.T) {
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()
@@ -22,7 +22,7 @@ func TestPlayChildPrints(t *testing.T) {
 	os.Stdout = in
 	c := playChildCommand()
 	c.SetArgs(nil)
-	c.SetIn(strings.NewReader(`{"op":"undo"}`)) // before open: it is answered
+	c.SetIn(strings.NewReader(`{"op":"undo"}`)) // an invalid request before open still gets an answer
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
 	}

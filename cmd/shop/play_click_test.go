@@ -16,14 +16,14 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/host"
 )
 
-// clicked is a game as a page has it.
+// clicked is a game as a page sees it.
 type clicked struct {
 	ID       string        `json:"id"`
 	Position play.Position `json:"position"`
 }
 
-// BenchmarkPlayClick is a click in one of thirty games of the built program, all of which are
-// clicked in at once. The first click in each is not counted.
+// BenchmarkPlayClick measures a click in one of thirty games of the built program, with concurrent
+// clicks in all of them. It does not count the first click of each.
 func BenchmarkPlayClick(b *testing.B) {
 	serve := plainCommand(b, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
 	base := served(b, serve)
@@ -76,7 +76,7 @@ func BenchmarkPlayClick(b *testing.B) {
 	}
 }
 
-// click has the first buyer who can go next, or begins the game again.
+// click sends the command of the first buyer that can go next, or restarts the game.
 func (g *clicked) click(base string) error {
 	at := base + "/play/games/" + g.ID
 	if g.Position.End != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestServedGame: the program that is served plays in a child of its own, what is played is run
-// again by shop explore, and no child is left when the shop has ended.
+// TestServedGame: the served program plays in a child process. shop explore runs the played
+// schedule again, and no child is left when the shop has ended.
 func TestServedGame(t *testing.T) {
 	t.Parallel()
 	serve := shopCommand(t, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
@@ -64,7 +64,7 @@ func TestServedGame(t *testing.T) {
 	}
 }
 
-// childrenOf are the games that a process has begun.
+// childrenOf returns the game processes of a parent.
 func childrenOf(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -74,7 +74,7 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 	for _, file := range files {
 		command, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(command, []byte("\x00"+playChild+"\x00")) {
-			continue // it has ended, or is something else
+			continue // it has ended, or is another process
 		}
 		stat, err := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
 		_, fields, named := strings.Cut(string(stat), ") ")

@@ -56,7 +56,7 @@ func TestPlayLevel(t *testing.T) {
 	}
 }
 
-// TestPlayFree: without a level there is nothing to win, and the line at the end runs again.
+// TestPlayFree: without a level there is nothing to win, and the replay string at the end works.
 func TestPlayFree(t *testing.T) {
 	code, out, stderr := played(t, "-", "1 2 crash1", "setnx", "--events", "crash")
 	_, line, found := strings.Cut(out, "again: shop explore setnx --replay ")
@@ -70,7 +70,7 @@ func TestPlayFree(t *testing.T) {
 	}
 }
 
-// TestPlayDamaged: a damaged progress file is one line, before the game, and stays as it is.
+// TestPlayDamaged: a damaged progress file causes one line before the game, and stays unchanged.
 func TestPlayDamaged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "progress.json")
 	const text = `{"version":1,"levels":{"sell-tw`
@@ -88,7 +88,7 @@ func TestPlayDamaged(t *testing.T) {
 	}
 }
 
-// TestPlayBad: what cannot be played is one line that says what can.
+// TestPlayBad: an invalid request causes one line that says what is possible.
 func TestPlayBad(t *testing.T) {
 	wantOneLine(t, "play", map[string]string{
 		"":                             "play needs one strategy",

@@ -13,9 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestRushGalera: two processes at two nodes of a cluster. What the database decides holds,
-// and who was refused in favour of the other node's buyer has been tried again; a plain
-// transaction sells too much.
+// TestRushGalera has two processes at two nodes of a cluster. Strategies that rely on the database
+// hold, and they retry orders that the other node has rejected. A plain transaction oversells.
 func TestRushGalera(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -34,7 +33,7 @@ func TestRushGalera(t *testing.T) {
 	}
 }
 
-// TestRushGaleraNamedLock: what a cluster lacks is refused, with the reason.
+// TestRushGaleraNamedLock: a strategy that a cluster does not support is refused with the reason.
 func TestRushGaleraNamedLock(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -44,8 +43,8 @@ func TestRushGaleraNamedLock(t *testing.T) {
 	}
 }
 
-// TestVerifyGalera: every fault of a node strikes, and a lease that ends inside a COMMIT is
-// seen to sell twice where the database's own decision does not.
+// TestVerifyGalera: every fault of a node takes effect. A lease that ends inside a COMMIT sells
+// twice, while the database's own decision does not.
 func TestVerifyGalera(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -71,7 +70,7 @@ func TestVerifyGalera(t *testing.T) {
 	}
 }
 
-// TestExploreGalera: what cannot be explored is refused before a server is started.
+// TestExploreGalera: an unsupported exploration is refused before a server is started.
 func TestExploreGalera(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := exitCode(t, "explore", "transaction", "--engine", "local", "--local-db", dialect.Galera)

@@ -42,7 +42,7 @@ func TestRushPostgres(t *testing.T) {
 	}
 }
 
-// rowOf is the line of a table that begins with that word.
+// rowOf returns the line of a table that begins with a word.
 func rowOf(table, word string) string {
 	for line := range strings.Lines(table) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {

@@ -26,7 +26,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// exitCode runs the built program and returns what it printed.
+// exitCode runs the built program and returns its exit code and output.
 func exitCode(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return exitOfCommand(t, shopCommand(t, args...))
@@ -44,11 +44,11 @@ func exitOfCommand(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) 
 	return c.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// TestRush is the main job, as a user runs it: each strategy keeps its
-// promise, with one process and with two, on both engines.
+// TestRush runs the main command as a user does: each strategy keeps its promise, with one process
+// and with two, on both engines.
 //
-// The crowd of two processes on real servers is raced; the embedded engine is
-// raced by TestContract, whose buyers come beside restocks.
+// The rush of two processes on real servers runs with the race detector. TestContract covers the
+// embedded engine with it.
 func TestRush(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"embedded", "local"} {
@@ -66,7 +66,7 @@ func TestRush(t *testing.T) {
 					command = shopCommand
 				}
 				code, stdout, stderr := exitOfCommand(t, command(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
-					"--wait", "1m", "--lease", "2m")) // the race detector is slow, and so may the machine be
+					"--wait", "1m", "--lease", "2m")) // the race detector is slow, and the machine may be, too
 				if code != 0 {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
 				}
@@ -91,7 +91,7 @@ func TestRush(t *testing.T) {
 	}
 }
 
-// onEmbedded: the embedded engine has SQLite and Redis.
+// onEmbedded reports whether the embedded engine, SQLite and Redis, supports the strategy.
 func onEmbedded(strategy string) bool {
 	entry, _ := lockstrategy.ByName(strategy)
 	return !slices.ContainsFunc(entry.Needs, func(n lockstrategy.Need) bool {
@@ -105,7 +105,7 @@ func checkResult(t *testing.T, r rush.Result) {
 		t.Errorf("%s: %d buyers inside at once", r.Strategy, r.MaxOverlap)
 	}
 	buyers := int64(200)
-	if strings.HasPrefix(r.Reason, "after a restock of ") { // the smaller crowd broke, without a promise
+	if strings.HasPrefix(r.Reason, "after a restock of ") { // the smaller burst after a restock broke, which has no promise
 		buyers = 30
 	}
 	if r.Sold != r.Records || r.Lost != 0 || r.Untold != 0 || r.Sold+r.SoldOut+r.Busy != buyers {
@@ -144,8 +144,7 @@ func TestRushTable(t *testing.T) {
 	}
 }
 
-// TestRushExits: each exit code is seen, and wrong flags are one line that
-// says what to do.
+// TestRushExits covers each exit code. Wrong flags cause one line that says what to do.
 func TestRushExits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -216,15 +215,15 @@ func TestRushExits(t *testing.T) {
 	}
 }
 
-// TestRushBrokenPromise: a shop that sells twice under the name of a strategy
-// that promises to hold turns --expect red; without --expect it only shows it.
+// TestRushBrokenPromise: a shop that oversells under the name of a strategy that promises to hold
+// fails with --expect. Without --expect the result only shows it.
 func TestRushBrokenPromise(t *testing.T) {
 	t.Parallel()
 	base := startServe(t)
 	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/product/buy" {
 			q := r.URL.Query()
-			q.Set("lock", "none") // whatever was asked for
+			q.Set("lock", "none") // ignores the requested strategy
 			r.URL.RawQuery = q.Encode()
 		}
 		forward(w, r, base)
@@ -240,8 +239,8 @@ func TestRushBrokenPromise(t *testing.T) {
 	}
 }
 
-// TestRushLost: an acknowledged sale without a record is seen, whether the
-// target shows its history or not.
+// TestRushLost: an acknowledged sale without a record is detected, whether or not the target shows
+// its history.
 func TestRushLost(t *testing.T) {
 	t.Parallel()
 	for _, history := range []bool{true, false} {
@@ -268,8 +267,8 @@ func TestRushLost(t *testing.T) {
 	}
 }
 
-// TestRushForeign: a service in any language stands behind --target with three
-// routes; one that is sound is told from those that are not, whatever they say.
+// TestRushForeign: --target needs three routes of a service in any language. A correct service is
+// distinguished from incorrect ones, whatever they answer.
 func TestRushForeign(t *testing.T) {
 	t.Parallel()
 	const expect = "--expect"
@@ -303,16 +302,16 @@ func TestRushForeign(t *testing.T) {
 	}
 }
 
-// notOurs is a service with the three routes that a rush needs, and its faults.
+// notOurs is a service with the three routes of a rush. Its fields select its errors.
 type notOurs struct {
-	oversell   bool   // it never says no
-	audit      string // members of /audit that it gets wrong; null: left out
-	stockMore  int64  // than PUT asked for
-	untold     bool   // of two buyers it tells one that it is sold out, and records the sale
+	oversell   bool   // it never refuses
+	audit      string // wrong members of /audit; null omits a member
+	stockMore  int64  // more units than the PUT has requested
+	untold     bool   // it tells one of two buyers that it is sold out, and records the sale
 	noHistory  bool
-	pageLimit  int // records a page at most
+	pageLimit  int // records in a page
 	stuckPages bool
-	units      int64 // a sale takes so many; 0: 1
+	units      int64 // units of a sale; 0: 1
 
 	mu      sync.Mutex
 	stocked int64
@@ -370,8 +369,8 @@ func (f *notOurs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRushOneAtATime: a shop that takes one buyer at a time has shown nothing
-// about its locks, though all buyers were sent at once.
+// TestRushOneAtATime: a shop that handles one buyer at a time proves nothing about its locks,
+// although all buyers were sent at once.
 func TestRushOneAtATime(t *testing.T) {
 	t.Parallel()
 	base := startServe(t)
@@ -390,7 +389,7 @@ func TestRushOneAtATime(t *testing.T) {
 	}
 }
 
-// TestRushUntold: a record whose buyer was told "busy" is seen.
+// TestRushUntold: a record of a buyer that was answered "busy" is detected.
 func TestRushUntold(t *testing.T) {
 	t.Parallel()
 	base := startServe(t)
@@ -409,7 +408,7 @@ func TestRushUntold(t *testing.T) {
 	}
 }
 
-// TestRushTargetPromise: --expect takes a target at its own word.
+// TestRushTargetPromise: with --expect, a target's own promise counts.
 func TestRushTargetPromise(t *testing.T) {
 	t.Parallel()
 	base := startServe(t)
@@ -427,7 +426,7 @@ func TestRushTargetPromise(t *testing.T) {
 	}
 }
 
-// forward hands a request on to the real shop.
+// forward passes a request on to the real shop.
 func forward(w http.ResponseWriter, r *http.Request, base string) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, base+r.URL.RequestURI(), r.Body)
 	if err != nil {
@@ -447,14 +446,14 @@ func forward(w http.ResponseWriter, r *http.Request, base string) {
 	_, _ = io.Copy(w, answer.Body)
 }
 
-// TestNothingLeftBehind: servers and folders are gone after Ctrl-C, and after a
-// SIGKILL that lets the shop do nothing about it, whenever it comes.
+// TestNothingLeftBehind: servers and folders are gone after Ctrl-C, and after a SIGKILL at any
+// time, although the shop itself cannot clean up then.
 func TestNothingLeftBehind(t *testing.T) {
 	t.Parallel()
 	const serves = " serve --addr"
 	for _, c := range []struct {
 		name, engine string
-		moment       string // the signal is sent when such a command line is seen
+		moment       string // the signal is sent when this command line appears
 		signal       syscall.Signal
 		code         int
 	}{
@@ -468,7 +467,7 @@ func TestNothingLeftBehind(t *testing.T) {
 		{"kill embedded with the folder", "embedded", "/oversell-", syscall.SIGKILL, -1},
 		{"kill embedded", "embedded", serves, syscall.SIGKILL, -1},
 	} {
-		tmp := t.TempDir() // of the outer test: MariaDB's socket has 107 bytes for its path
+		tmp := t.TempDir() // not the outer test's folder: the path of MariaDB's socket is limited to 107 bytes
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.engine == "local" {
@@ -479,7 +478,7 @@ func TestNothingLeftBehind(t *testing.T) {
 			if err := rush.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// A slow machine may miss a moment; then a later one has to do.
+			// A slow machine may miss a moment; then a later one counts.
 			moment := regexp.MustCompile(c.moment + "|" + serves)
 			for deadline := time.Now().Add(patience); !slices.ContainsFunc(commandsIn(t, tmp), moment.MatchString); {
 				if time.Now().After(deadline) {
@@ -494,7 +493,8 @@ func TestNothingLeftBehind(t *testing.T) {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
 			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
-			// The janitors are among those, so that nobody is left to remove anything.
+			// This includes the janitors: if they have ended, no process could remove a file any
+			// more.
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
 			}
@@ -502,8 +502,8 @@ func TestNothingLeftBehind(t *testing.T) {
 	}
 }
 
-// commandsIn lists the command lines of the processes that were started with
-// TMPDIR=dir and have not ended: the rush, servers, shop children and janitors.
+// commandsIn lists the command lines of the live processes that were started with TMPDIR=dir: the
+// rush, servers, shop children and janitors.
 func commandsIn(t *testing.T, dir string) (commands []string) {
 	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -515,7 +515,7 @@ func commandsIn(t *testing.T, dir string) (commands []string) {
 		if err != nil || !bytes.Contains(text, []byte("TMPDIR="+dir+"\x00")) {
 			continue
 		}
-		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // empty when it has just ended
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // empty if it has just ended
 		commands = append(commands, string(bytes.ReplaceAll(command, []byte{0}, []byte(" "))))
 	}
 	return commands

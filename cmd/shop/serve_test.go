@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestGracefulShutdown: on SIGTERM the built program accepts nobody any more,
-// lets the buy in flight finish, and exits with 0.
+// TestGracefulShutdown: after SIGTERM the built program accepts no new clients, lets the buy in
+// flight finish, and exits with 0.
 func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)
@@ -73,7 +73,7 @@ func TestBadLimits(t *testing.T) {
 		{"--allowed-host", "*.example"},
 		{"--allowed-host", ""},
 		{"--max-conns", "0"},
-		{"--max-conns", "1000000"}, // more than there are files
+		{"--max-conns", "1000000"}, // more than the number of files
 	} {
 		code, _, stderr := exitCode(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 		if code != exitHarness || !strings.Contains(stderr, args[0]) || strings.Count(stderr, "\n") != 1 {

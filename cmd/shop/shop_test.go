@@ -21,12 +21,12 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// The answer type is shared with the tests of internal/web.
+// response is shared with the tests of internal/web.
 type response = webtest.Response
 
 const patience = webtest.Patience
 
-// serveArgs make a shop stand on the engine's servers.
+// serveArgs returns the flags of a shop on the engine's servers.
 func serveArgs(e *engine.Engine) []string {
 	return []string{
 		"--db", e.URLs.DB, "--redis", e.URLs.Redis, "--redlock", strings.Join(e.URLs.Redlock, ","),
@@ -34,8 +34,8 @@ func serveArgs(e *engine.Engine) []string {
 	}
 }
 
-// startServe runs `shop serve` in this process on a free port until the test
-// ends, and checks that it then exits with 0.
+// startServe runs `shop serve` in this process on a free port until the test ends, and checks that
+// it exits with 0.
 func startServe(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -78,16 +78,16 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// binaryDir is where TestMain has room for the program.
+// binaryDir is TestMain's folder for the program.
 var binaryDir string
 
-// asShop makes this test program the shop: what -short runs in place of a built one,
-// since it is the same code, linked already.
+// asShop makes this test program act as the shop. With -short it replaces a built program, since it
+// has the same code.
 const asShop = "SHOP_TEST_AS_SHOP"
 
-// raced and plain are the program that users run: with the race detector, and as it is
-// released. Long searches and crowds that are raced elsewhere take the plain one. Each is
-// built once in a test binary, unless a variable names one that is built already.
+// raced and plain are the user's program, with and without the race detector. Long searches and
+// rushes that are raced elsewhere use the plain one. Each is built once for a test binary, unless a
+// variable names an existing one.
 var (
 	raced = sync.OnceValues(func() (string, error) {
 		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", matrix.RaceFlags()...)
@@ -116,7 +116,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(plantedShop) != "" {
 		os.Exit(servePlanted())
 	}
-	if err := os.Setenv(asShop, "1"); err != nil { // for the children of shops that tests serve
+	if err := os.Setenv(asShop, "1"); err != nil { // for child processes of shops in this process
 		panic(err)
 	}
 	var err error
@@ -128,7 +128,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shopCommand is the program with the race detector and arguments.
+// shopCommand returns a command with the race detector.
 func shopCommand(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return commandOf(t, raced, args...)
@@ -149,14 +149,14 @@ func commandOf(t testing.TB, binary func() (string, error), args ...string) *exe
 		}
 	}
 	c := exec.CommandContext(t.Context(), path, args...)
-	if slices.Contains(args, "--app") { // Debian's python3 has Debian's modules; another may not
+	if slices.Contains(args, "--app") { // only Debian's python3 is sure to have Debian's modules
 		c.Env = append(os.Environ(), "PATH=/usr/bin:"+os.Getenv("PATH"))
 	}
 	return c
 }
 
-// wantOneLine: with each of these flags the command says what is wrong in one line, with
-// exit 2, and prints nothing.
+// wantOneLine: with each of these flags the command prints one line that says what is wrong, and
+// exits with 2.
 func wantOneLine(t *testing.T, command string, wrong map[string]string) {
 	t.Helper()
 	for args, want := range wrong {
@@ -168,7 +168,7 @@ func wantOneLine(t *testing.T, command string, wrong map[string]string) {
 	}
 }
 
-// served starts a built program that serves, and returns where.
+// served starts a built program that serves, and returns its address.
 func served(t testing.TB, serve *exec.Cmd) (base string) {
 	t.Helper()
 	out, err := serve.StdoutPipe()

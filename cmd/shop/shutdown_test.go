@@ -20,14 +20,14 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// fates are what buyers heard, by Idempotency-Key.
+// fates are the buyers' answers by Idempotency-Key.
 type fates struct {
 	mu                        sync.Mutex
 	sold, refused, unanswered []string
 }
 
-// buyUntilRefused buys over a connection, and over a new one whenever that ends, until no
-// connection is to be had.
+// buyUntilRefused buys over a connection, and over a new one whenever it ends, until no connection
+// can be opened.
 func (f *fates) buyUntilRefused(t *testing.T, addr, path, name string, sold *atomic.Int64) {
 	var conn net.Conn
 	var answers *bufio.Reader
@@ -67,9 +67,8 @@ func (f *fates) buyUntilRefused(t *testing.T, addr, path, name string, sold *ato
 	}
 }
 
-// buyRaw sends an order once: http.Client would send it again where the answer does not come. Its
-// request's id is the key. io.EOF, ECONNRESET or EPIPE where the connection ended before any
-// answer began.
+// buyRaw sends an order once; http.Client would repeat it without an answer. The request's id is
+// the key. The error is io.EOF, ECONNRESET or EPIPE if the connection ended before an answer began.
 func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int, last bool, _ error) {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := fmt.Fprintf(conn, "POST %[1]s HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: %[2]s\r\n%[3]s: %[2]s\r\nContent-Length: 0\r\n\r\n", path, key, problem.RequestIDHeader); err != nil {
@@ -84,17 +83,17 @@ func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int,
 		_ = answer.Body.Close()
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("in the middle of an answer: %v", err) // not as one that has not begun
+		return 0, false, fmt.Errorf("in the middle of an answer: %v", err) // must not look like an answer that has not begun
 	}
 	return answer.StatusCode, answer.Close, nil
 }
 
-// TestShutdownUnderLoad: 200 clients buy while the shop is told to stop. Who is sold to has one
-// record, and who is not told so has none: an order that comes too late for an answer is not
-// begun. Every order that the shop has read, by its own log, is answered, and by that answer:
-// unanswered may be one that is sent while the shop closes its connection, or before it has
-// accepted it; no server of HTTP/1.1 can prevent that (RFC 9112, section 9.5). The shop ends by
-// itself, with 0.
+// TestShutdownUnderLoad: 200 clients buy while the shop is told to stop. An answered sale has one
+// record, and any other order has none: an order that comes too late for an answer is not started.
+//
+// The shop answers every order in its own log, with the logged status. An order may get no answer
+// only if it is sent while the shop closes the connection, or before the shop has accepted it. No
+// HTTP/1.1 server can prevent that (RFC 9112, section 9.5). The shop exits with 0 by itself.
 func TestShutdownUnderLoad(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/forecast"
 )
 
-// within is how far a prediction may be from what was measured, as a share of it.
+// within is the maximum relative error of a prediction.
 const within = 0.25
 
-// excused are points that the laws do not meet, with what they leave out.
+// excused are points that the laws miss, with the effect that the laws ignore.
 var excused = []struct {
 	names  string // of strategies
 	when   func(sizing.Point) bool
@@ -33,7 +33,7 @@ func delayed(p sizing.Point) bool        { return p.DelayMS > 0 && p.Products ==
 func severalWriters(p sizing.Point) bool { return p.Processes > 1 && p.Writers > 1 }
 func oneWriter(p sizing.Point) bool      { return p.Processes > 1 && p.Nodes > 1 && p.Writers == 1 }
 
-// excuse is why a point may be missed; "" where it may not.
+// excuse returns why a point may be missed, or "".
 func excuse(p sizing.Point) string {
 	for _, e := range excused {
 		if slices.Contains(strings.Fields(e.names), p.Strategy) && e.when(p) {
@@ -43,27 +43,28 @@ func excuse(p sizing.Point) string {
 	return ""
 }
 
-// A prediction stands beside its measurement.
+// A prediction is a prediction next to its measurement.
 type prediction struct {
 	sizing.Point
 	predicted  sizing.Estimate
-	calibrates bool    // the point is one of those that the prediction rests on
-	low, high  float64 // the slowest and the fastest round of those, to their medians
+	calibrates bool    // whether the prediction is calibrated with this point
+	low, high  float64 // ratios of the slowest and the fastest round to the median
 }
 
-// off is how far the prediction is from the measurement: 0.25 is a quarter above it.
+// off returns the relative error: 0.25 is a quarter above the measurement.
 func (p prediction) off() float64 { return p.predicted.PerSecond/p.PerSecond - 1 }
 
-// met: no further away than a quarter.
+// met reports whether the error is at most a quarter.
 func (p prediction) met() bool { return math.Abs(p.off()) <= within }
 
-// among: no further away than the rounds of the measurements are from each other, of the
-// point itself and of the two that the prediction rests on.
+// among reports whether the error is within the spread of the measured rounds: those of the point
+// itself and of the two that calibrate the prediction.
 func (p prediction) among() bool {
 	return slices.Min(p.Rounds) <= p.predicted.PerSecond*p.high && p.predicted.PerSecond*p.low <= slices.Max(p.Rounds)
 }
 
-// predictions are those of every point of the reference. why it proves nothing, if it does not.
+// predictions predicts every point of the reference. why is the reason if the predictions prove
+// nothing.
 func predictions(t *testing.T) (all []prediction, c sizing.Calibration, why string) {
 	t.Helper()
 	m, err := sizing.Reference()
@@ -93,9 +94,9 @@ func predictions(t *testing.T) (all []prediction, c sizing.Calibration, why stri
 	return all, c, m.Provisional
 }
 
-// TestPredictions prints each prediction beside its measurement, and fails where they are
-// further apart than a quarter, unless the rounds that were measured are, too. Those that it
-// rests on are not counted.
+// TestPredictions prints each prediction next to its measurement. It fails if they differ by more
+// than a quarter, unless the measured rounds differ as much. Points that calibrate the prediction
+// do not count.
 func TestPredictions(t *testing.T) {
 	t.Parallel()
 	all, c, why := predictions(t)
@@ -136,8 +137,8 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
-// TestPredictionsMissed: a model that is wrong is seen. Without its laws of the row, of lost
-// rounds, or of the processors, points are missed that are met with them.
+// TestPredictionsMissed: a wrong model is detected. Without its laws of the row, of lost rounds, or
+// of the processors, it misses points that it meets with them.
 func TestPredictionsMissed(t *testing.T) {
 	t.Parallel()
 	all, c, _ := predictions(t)

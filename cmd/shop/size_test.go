@@ -42,7 +42,7 @@ func size(t *testing.T, args ...string) (r struct {
 
 var measureNew = flag.String("measure", "", "the strategy whose points are added to internal/load/sizing/reference.csv")
 
-// TestSizeReference measures a strategy that is new, with -measure.
+// TestSizeReference measures a new strategy, with -measure.
 func TestSizeReference(t *testing.T) {
 	if *measureNew == "" {
 		t.Skip("make generate STRATEGY=NAME measures")
@@ -94,8 +94,7 @@ func unmeasured(t *testing.T) (left []string) {
 	return left
 }
 
-// TestSize: every strategy has a prediction, the fastest first, and each flag changes what
-// it is for.
+// TestSize: every strategy has a prediction, the fastest first, and each flag has its effect.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	plain := size(t)
@@ -132,8 +131,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestSizeLeavesOut: what cannot run on several nodes is not predicted, and the reader is
-// told why.
+// TestSizeLeavesOut: a strategy that cannot run on several nodes has no prediction, and the output
+// says why.
 func TestSizeLeavesOut(t *testing.T) {
 	t.Parallel()
 	if got := size(t, "--nodes", "3", "--strategy", "named-lock,conditional"); len(got.Results) != 1 || got.Results[0].Strategy != "conditional" ||
@@ -180,12 +179,12 @@ func TestSizeBadInput(t *testing.T) {
 	})
 }
 
-// TestSizeCalibrate: what this machine's servers do is measured, and predicted from.
+// TestSizeCalibrate measures this machine's servers and uses the result for predictions.
 func TestSizeCalibrate(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
 	file := filepath.Join(t.TempDir(), "mine.json")
-	// The shops are children of a shop, so this test needs the program.
+	// The shops are child processes of a shop, so this test needs the program.
 	out, err := plainCommand(t, "size", "--calibrate", file, "--engine", engine.Local, "--strategy", "mutex,for-update,redis", "--round", "1s").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/load/soak"
 )
 
-// TestSoak: the waves of a seed hold under a kill, and the table, JSON and the page show it.
-// The processes live and die as they do for a user, so -short has no time for it.
+// TestSoak: the waves of a seed hold under a kill, and the table, JSON and the page show it. Its
+// processes run as they do for a user, which takes too long for -short.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -51,7 +51,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// TestSoakSees: a strategy that oversells is seen, said at once, and exit 1.
+// TestSoakSees: a strategy that oversells is reported at once, with exit 1.
 func TestSoakSees(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -69,7 +69,7 @@ func TestSoakSees(t *testing.T) {
 	}
 }
 
-// TestSoakBadInput: one line, and nothing is started.
+// TestSoakBadInput: the error is one line, and nothing is started.
 func TestSoakBadInput(t *testing.T) {
 	t.Parallel()
 	wantOneLine(t, "soak", map[string]string{

@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestSoldOutRestocks: each strategy keeps its promise behind the check, whose crowds it
-// meets in use: sold out, restocked, and sold out again at each of two processes.
+// TestSoldOutRestocks: each strategy keeps its promise behind the check. The rushes find the check
+// in use: the product is sold out, restocked, and sold out again at each of two processes.
 func TestSoldOutRestocks(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--engine", "embedded"}, {"--engine", "local", "--processes", "2"}} {
@@ -41,8 +41,8 @@ func TestSoldOutRestocks(t *testing.T) {
 	}
 }
 
-// TestSoldOutUnderFaults: behind the check the promises under faults are kept, too. A cell
-// that holds ends with a restock and a crowd at each shop.
+// TestSoldOutUnderFaults: behind the check the promises under faults are kept, too. A cell that
+// holds ends with a restock and a burst at each shop.
 func TestSoldOutUnderFaults(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -73,8 +73,8 @@ func TestSoldOutUnderFaults(t *testing.T) {
 	}
 }
 
-// TestUncheckable: on a database that cannot read so there is no check; who asks for it
-// is told why in one line.
+// TestUncheckable: there is no check on a database that does not support its read. A user that
+// requests it is told why in one line.
 func TestUncheckable(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)
@@ -93,7 +93,7 @@ func TestUncheckable(t *testing.T) {
 			t.Errorf("%v: exit %d, %q %q; want %d and one line", command, code, stdout, stderr, exitHarness)
 		}
 	}
-	base := startServe(t, args...) // by itself it is off
+	base := startServe(t, args...) // the default is off
 	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}

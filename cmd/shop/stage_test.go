@@ -19,16 +19,16 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// asJSON is what the leader's routes ask for.
+// asJSON is the header that the leader's routes require.
 var asJSON = http.Header{"Content-Type": {"application/json"}}
 
-// serveStage is `shop serve` whose children are this test program, as the shop.
+// serveStage runs `shop serve` with this test program as its child processes.
 func serveStage(t *testing.T, args ...string) (base string) {
 	t.Helper()
 	return startServe(t, args...)
 }
 
-// sendCrowd starts a run of the page's and returns it when it has ended.
+// sendCrowd starts a run of the page and returns it when it has ended.
 func sendCrowd(t *testing.T, base, request string) runs.Run {
 	t.Helper()
 	r := webtest.Call(t, http.MethodPost, base+"/live/runs", request, asJSON)
@@ -47,7 +47,8 @@ func ended(t *testing.T, base, id string) (run runs.Run) {
 	return run
 }
 
-// withPromise are the strategies that run on the embedded engine and have this promise under the condition.
+// withPromise returns the strategies that run on the embedded engine and have this promise under
+// the condition.
 func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
 	for _, e := range lockstrategy.All() {
 		if len(e.Needs) == 0 && e.Promised(c, "sqlite") == v {
@@ -57,11 +58,11 @@ func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
 	return names
 }
 
-// TestStage: the page's crowd is the command's, with its verdicts, and what the page draws
-// agrees with them.
+// TestStage: the page sends the same rush as the command, with the same verdicts, and draws a
+// picture that agrees with them.
 func TestStage(t *testing.T) {
 	t.Parallel()
-	base := serveStage(t, "--wait", "45s") // the race detector makes buyers slow, and this is about verdicts
+	base := serveStage(t, "--wait", "45s") // the race detector makes buyers slow, and this test is about verdicts
 	names := slices.Concat(withPromise(promise.TwoProcesses, verdict.Oversold)[:1], withPromise(promise.TwoProcesses, verdict.Holds)[:3])
 	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":["%s"],"processes":2,"stock":40,"buyers":120}`, strings.Join(names, `","`)))
 	if run.State != runs.Done || len(run.Report.Results) != len(names) || len(run.Lanes) != len(names) || len(run.Events) == 0 {
@@ -119,8 +120,8 @@ func firstState(t *testing.T, base string) (s struct {
 	}
 }
 
-// TestStageShelves: no strategy that keeps buyers apart is drawn as if it had sold a unit
-// twice, whatever its receipts say is left.
+// TestStageShelves: a strategy that keeps buyers apart is never drawn as if it had sold a unit
+// twice, whatever its receipts say.
 func TestStageShelves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a burst for each strategy; make test has it")
@@ -141,13 +142,13 @@ func TestStageShelves(t *testing.T) {
 	}
 }
 
-// TestStageFaults: each fault of the engine strikes and proves it, and a strategy that it
-// breaks, if it breaks one, is seen to break.
+// TestStageFaults: each fault of the engine takes effect and proves it. If a strategy breaks under
+// it, the page shows the violation.
 func TestStageFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a burst for each fault; make test has it")
 	}
-	// Not parallel: under the load of the other tests a fault can come too late.
+	// Not parallel: under the load of other tests a fault may come too late.
 	base := serveStage(t)
 	faults := webtest.Decode[struct {
 		Faults []runs.Fault `json:"faults"`
@@ -175,8 +176,8 @@ func TestStageFaults(t *testing.T) {
 	}
 }
 
-// leasedUnder is a strategy that keeps buyers of two processes apart by a lease alone, is struck by
-// the fault, and has this promise under it; "" where there is none.
+// leasedUnder returns a strategy that relies on a lease alone between two processes, is affected by
+// the fault, and has this promise under it; "" if there is none.
 func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string {
 	for _, e := range lockstrategy.All() {
 		if e.Leased && e.Promised(promise.TwoProcesses, database) == verdict.Holds && lockstrategy.Affects(c, e.Needs) && e.Promised(c, database) == v {
@@ -186,8 +187,8 @@ func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string
 	return ""
 }
 
-// TestStageSpared: what uses nothing that a fault strikes is left out, with the reason, and is
-// not shown as if it had held.
+// TestStageSpared: a strategy that a fault does not affect is skipped with the reason, and not
+// shown as holding.
 func TestStageSpared(t *testing.T) {
 	t.Parallel()
 	base := serveStage(t)
@@ -214,7 +215,7 @@ func TestStageSpared(t *testing.T) {
 	}
 }
 
-// TestStageBadInput: said in one line, and nothing begins.
+// TestStageBadInput: the error is one line, and no run begins.
 func TestStageBadInput(t *testing.T) {
 	t.Parallel()
 	base := serveStage(t)
@@ -256,8 +257,8 @@ func TestStageBadInput(t *testing.T) {
 	}
 }
 
-// TestStageToken: on another address than loopback the leader's controls need the token, and
-// what everybody may see does not.
+// TestStageToken: on an address other than loopback the leader's controls need the token. Public
+// content does not.
 func TestStageToken(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "secret")
 	base := serveStage(t, "--addr", "0.0.0.0:0")
@@ -288,8 +289,8 @@ func TestStageToken(t *testing.T) {
 	}
 }
 
-// TestStageEnds: a rush that is under way ends with the shop, which exits with 0 and leaves
-// nothing behind; startServe checks that.
+// TestStageEnds: a rush under way ends with the shop, which exits with 0 and leaves nothing behind;
+// startServe checks that.
 func TestStageEnds(t *testing.T) {
 	t.Parallel()
 	base := serveStage(t)
@@ -304,7 +305,7 @@ func TestStageEnds(t *testing.T) {
 	})
 }
 
-// TestStageBooks: the shop itself serves on while the page's crowd buys.
+// TestStageBooks: the shop itself continues to serve while the page's crowd buys.
 func TestStageBooks(t *testing.T) {
 	t.Parallel()
 	base := serveStage(t)

@@ -15,13 +15,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// verifyAppOf runs `shop verify --app` as a process of its own, as a user does.
+// verifyAppOf runs `shop verify --app` in a separate process, as a user does.
 func verifyAppOf(t *testing.T, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return exitOfCommand(t, plainCommand(t, append([]string{"verify", "--app", file}, args...)...))
 }
 
-// verifiedApp is what --json has, of a file in testdata/rush or in examples.
+// verifiedApp returns the --json result for a file in testdata/rush or in examples.
 func verifiedApp(t *testing.T, name string, args ...string) (code int, r findings.Program, stderr string) {
 	t.Helper()
 	example := appCase{file: name, needs: []string{"python3"}}.need(t)
@@ -40,7 +40,7 @@ func verifiedApp(t *testing.T, name string, args ...string) (code int, r finding
 	return code, r, stderr
 }
 
-// roundsOf fails the test unless the rush has so many.
+// roundsOf fails the test unless the rush has that many rounds.
 func roundsOf(t *testing.T, r *findings.Rush, want int) []target.Crowd {
 	t.Helper()
 	if len(r.Rounds) != want {
@@ -49,7 +49,7 @@ func roundsOf(t *testing.T, r *findings.Rush, want int) []target.Crowd {
 	return r.Rounds
 }
 
-// TestVerifyAppBreaks: the search shows it for sure; whether the rush does, too, is luck.
+// TestVerifyAppBreaks: the search certainly shows the violation; the rush may miss it.
 func TestVerifyAppBreaks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 	}
 }
 
-// TestVerifyAppRushBreaks: a shop that two buyers do not break, and a crowd does.
+// TestVerifyAppRushBreaks: two buyers do not break this shop, but a rush does.
 func TestVerifyAppRushBreaks(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -108,7 +108,8 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 	}
 }
 
-// TestVerifyAppHolds: a sound shop, of whose one unit fifty buyers want one, as people read it.
+// TestVerifyAppHolds: fifty buyers want the only unit of a correct shop. The test checks the text
+// for people.
 func TestVerifyAppHolds(t *testing.T) {
 	t.Parallel()
 	file := appCase{file: "python/for-update.yaml", needs: []string{"python3"}}.need(t)
@@ -119,7 +120,7 @@ func TestVerifyAppHolds(t *testing.T) {
 	}
 }
 
-// TestVerifyAppSerial: a crowd whose commands never met is no proof.
+// TestVerifyAppSerial: a rush whose commands never overlapped proves nothing.
 func TestVerifyAppSerial(t *testing.T) {
 	t.Parallel()
 	code, r, stderr := verifiedApp(t, "serial.yaml", "--repeat", "1")
@@ -151,7 +152,7 @@ func TestVerifyAppCut(t *testing.T) {
 	}
 }
 
-// TestVerifyAppEnds: a shop that dies fails its buyers, and no round follows.
+// TestVerifyAppEnds: a shop that dies fails its buyers, and no further round follows.
 func TestVerifyAppEnds(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -162,7 +163,8 @@ func TestVerifyAppEnds(t *testing.T) {
 	}
 }
 
-// TestVerifyAppLate: the books are read when all is done, not when all are answered.
+// TestVerifyAppLate: stock and records are read when all work is done and not when all buyers are
+// answered.
 func TestVerifyAppLate(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -174,7 +176,7 @@ func TestVerifyAppLate(t *testing.T) {
 	}
 }
 
-// TestVerifyAppDeadlock: in a rush nobody but the server ends one, after its own time.
+// TestVerifyAppDeadlock: in a rush only the server ends a deadlock, after its own time-out.
 func TestVerifyAppDeadlock(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -184,7 +186,7 @@ func TestVerifyAppDeadlock(t *testing.T) {
 	}
 }
 
-// TestVerifyAppAttached: a program that runs already is not started anew, and runs on.
+// TestVerifyAppAttached: a running program is not started again and keeps running.
 func TestVerifyAppAttached(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
@@ -196,7 +198,7 @@ func TestVerifyAppAttached(t *testing.T) {
 	a.serves(t)
 }
 
-// TestVerifyAppBadInput: one line each.
+// TestVerifyAppBadInput: each mistake causes one line.
 func TestVerifyAppBadInput(t *testing.T) {
 	file, err := filepath.Abs("testdata/rush/serial.yaml")
 	if err != nil {

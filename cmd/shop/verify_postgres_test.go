@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestVerifyPostgres: what only PostgreSQL is struck by. A replica that each COMMIT has
-// waited for has every acknowledged sale, and one that lacks the last commits does not:
-// so the first of these cells would have shown a loss.
+// TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every
+// acknowledged sale, and a replica without the last commits does not. The latter shows that the
+// first cell would have detected a loss.
 func TestVerifyPostgres(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestVerifyPostgres(t *testing.T) {
 	}
 }
 
-// TestVerifyOtherDatabase: what is not struck on this database is left out, and said.
+// TestVerifyOtherDatabase: a fault of another database is skipped, and the output says so.
 func TestVerifyOtherDatabase(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()

@@ -24,8 +24,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestVerifyRace: what CI runs. The command builds the shop with the race detector, and
-// the strategies that keep something in memory hold in it.
+// TestVerifyRace runs the same as CI. The command builds the shop with the race detector, and the
+// strategies that keep something in memory hold in it.
 func TestVerifyRace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short builds no shop: run make test")
@@ -44,9 +44,9 @@ func TestVerifyRace(t *testing.T) {
 	}
 }
 
-// TestVerifyRacePlanted: a map without its lock is a race in a rush as at its first use. A
-// lock that is looked up in one step and created in another is none to the detector,
-// sells well once it is there, and breaks at first use. With both mended all is well.
+// TestVerifyRacePlanted: a map without its lock is a race, in a rush and at its first use. A lock
+// that is looked up in one step and created in another is no race for the detector, works once it
+// exists, and breaks at its first use. With both bugs fixed, everything holds.
 func TestVerifyRacePlanted(t *testing.T) {
 	build, ok := debug.ReadBuildInfo()
 	if !ok || !slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
@@ -80,7 +80,7 @@ func TestVerifyRacePlanted(t *testing.T) {
 	}
 }
 
-// raceCell runs `shop verify --race` with this program as the raced shop.
+// raceCell runs `shop verify --race` with this program as the shop with the race detector.
 func raceCell(t *testing.T, strategy string, f promise.Condition) (verify.Cell, error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -102,8 +102,8 @@ func raceCell(t *testing.T, strategy string, f promise.Condition) (verify.Cell, 
 	return report.Cells[0], err
 }
 
-// TestVerifyRaceBadInput: without what it takes to build, one line that says what that
-// is, and exit 2.
+// TestVerifyRaceBadInput: if the build's requirements are missing, one line says which, with exit
+// 2.
 func TestVerifyRaceBadInput(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -130,11 +130,11 @@ func TestVerifyRaceBadInput(t *testing.T) {
 	}
 }
 
-// mapped sells under a mutex a product out of a map of its own.
+// mapped sells under a mutex that it keeps in a map for each product.
 type mapped struct {
 	purchase.Strategy               // the naive section
 	guard             *sync.RWMutex // of the map; nil: the bug
-	lookAgain         bool          // before it creates; false: the bug
+	lookAgain         bool          // before it creates a mutex; false: the bug
 	locks             map[string]*sync.Mutex
 	lookups           int // number of reads of the map
 }
@@ -148,7 +148,7 @@ func (s *mapped) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 
 func (s *mapped) lock(product string) *sync.Mutex {
 	if s.guard == nil {
-		// Every lookup writes. If only the first write raced, it would be over on a slow machine
+		// Every lookup writes. If only the first one did, the race might be over on a slow machine
 		// before a second buyer comes, and the detector could not report it.
 		s.lookups++
 		if s.locks[product] == nil {
@@ -162,7 +162,7 @@ func (s *mapped) lock(product string) *sync.Mutex {
 	if lock != nil {
 		return lock
 	}
-	time.Sleep(time.Millisecond) // stands for a connection that is opened for it
+	time.Sleep(time.Millisecond) // stands for opening a connection
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	if s.locks[product] == nil || !s.lookAgain {

@@ -16,9 +16,9 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// TestVerifyRedis: behind sentinels and on a cluster a plain lease breaks by their own
-// failover, a grant that replicas must have does not, and a fence holds. A primary that is
-// cut off with its holder breaks that lease, too.
+// TestVerifyRedis: behind sentinels and on a cluster, their own failover breaks a plain lease. It
+// does not break a lock that replicas confirm, and a fence holds. Cutting off a primary together
+// with the holder breaks the confirmed lock, too.
 func TestVerifyRedis(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -53,8 +53,7 @@ func TestVerifyRedis(t *testing.T) {
 	}
 }
 
-// verifies runs shop verify under these conditions, compares each verdict, and returns what
-// was seen.
+// verifies runs shop verify under these conditions, compares each verdict, and returns the cells.
 func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Verdict) []verify.Cell {
 	t.Helper()
 	var faults []string
@@ -86,7 +85,7 @@ func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Ver
 	return report.Cells
 }
 
-// TestRedisFlags: what cannot be meant is refused in one line before anything is started.
+// TestRedisFlags: contradictory flags are refused in one line before anything is started.
 func TestRedisFlags(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{
@@ -108,7 +107,8 @@ func TestRedisFlags(t *testing.T) {
 	}
 }
 
-// TestVerifyElsewhere: what a Redis of one server is not struck by is left out, and said.
+// TestVerifyElsewhere: faults of other topologies are skipped for a single Redis, and the output
+// says so.
 func TestVerifyElsewhere(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -118,10 +118,10 @@ func TestVerifyElsewhere(t *testing.T) {
 	}
 }
 
-// TestWarnOfReplicas: who waits for more replicas than there are is told so.
+// TestWarnOfReplicas: a lock that waits for more replicas than there are causes a warning.
 func TestWarnOfReplicas(t *testing.T) {
 	t.Parallel()
-	e := enginetest.Redis(t, topology.Sentinel) // a primary and two
+	e := enginetest.Redis(t, topology.Sentinel) // a primary and two replicas
 	for wait, want := range map[int]string{0: "", 2: "", 3: "a primary of Redis has 2 replicas now; until it has 3, buyers of redis, "} {
 		if got := strings.Join(web.Warnings(t.Context(), e, wait), "; "); got != want && (want == "" || !strings.Contains(got, want)) {
 			t.Errorf("--redis-wait %d: %q, want %q", wait, got, want)

@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestReportSurvives: a run that has no cell to show, whatever the reason, leaves
-// a report of an earlier run as it was, and nothing beside it.
+// TestReportSurvives: a run without a cell leaves the report of an earlier run unchanged, and no
+// other file.
 func TestReportSurvives(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
@@ -61,8 +61,8 @@ func TestReportSurvives(t *testing.T) {
 	}
 }
 
-// TestReportReplaces: a report takes the place of an older one whole, with its
-// mode and behind its link; what is no file is written to as it is.
+// TestReportReplaces: a report replaces an older one atomically, keeps its mode, and follows its
+// link. A path that is not a regular file is written to directly.
 func TestReportReplaces(t *testing.T) {
 	folder := t.TempDir()
 	file, link, pipe := filepath.Join(folder, "old.json"), filepath.Join(folder, "link.json"), filepath.Join(folder, "pipe")
@@ -103,8 +103,8 @@ func TestReportReplaces(t *testing.T) {
 	}
 }
 
-// TestReportThatFails: what the other reports and the table have to show is not
-// lost with it.
+// TestReportThatFails: if one report cannot be written, the other reports and the table still
+// appear.
 func TestReportThatFails(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	file := filepath.Join(t.TempDir(), "report.md")
@@ -117,9 +117,8 @@ func TestReportThatFails(t *testing.T) {
 	}
 }
 
-// TestReportOnFullDisk: a report that cannot be written whole leaves the old one
-// as it was, and nothing beside it. A limit on the size of a file stands for the
-// full disk: both end a write halfway.
+// TestReportOnFullDisk: if a report cannot be written completely, the old one stays unchanged, and
+// no other file is left. A limit on file sizes stands for the full disk: both stop a write halfway.
 func TestReportOnFullDisk(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -142,8 +141,7 @@ func TestReportOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestReportUnfinished: what was played before Ctrl-C is shown, and is no green
-// report.
+// TestReportUnfinished: the cells before Ctrl-C are shown, and the report is not green.
 func TestReportUnfinished(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	shop := &service{}
@@ -168,8 +166,8 @@ func TestReportUnfinished(t *testing.T) {
 	}
 }
 
-// TestReportOfAKilledRun: a run that is ended by a signal, also by one that nobody can
-// catch, leaves a whole report in each format, which says that it is not of a whole run.
+// TestReportOfAKilledRun: a run that is ended by any signal, including SIGKILL, leaves a complete
+// file in each format. The file says that the run is incomplete.
 func TestReportOfAKilledRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

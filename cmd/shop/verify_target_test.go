@@ -31,8 +31,8 @@ func verifyAt(t *testing.T, url string, args ...string) (code int, report verify
 	return code, report, errs.String()
 }
 
-// TestVerifyTarget: the shop itself, from outside. What breaks in a rush breaks,
-// what holds holds under all four.
+// TestVerifyTarget judges the shop itself from outside. A strategy that breaks in a rush breaks
+// here, and one that holds holds under all four conditions.
 func TestVerifyTarget(t *testing.T) {
 	code, report, stderr := verifyAt(t, startServe(t), "--strategy", "none,conditional,redis")
 	if code != 0 || len(report.Cells) != 3*len(promise.OfTarget()) {
@@ -51,9 +51,8 @@ func TestVerifyTarget(t *testing.T) {
 	}
 }
 
-// TestVerifyTargetService: a service that shares no code with the shop, sound and
-// with one fault each. Each fault of it is caught in its column, and the others
-// hold.
+// TestVerifyTargetService has a service without the shop's code, correct or with one error. Each
+// error is detected in its column, and the other columns hold.
 func TestVerifyTargetService(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -78,7 +77,7 @@ func TestVerifyTargetService(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewUnstartedServer(c.service)
-			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of an answer that was begun too early
+			server.Config.ErrorLog = log.New(io.Discard, "", 0) // about an answer that was started too early
 			server.Start()
 			defer server.Close()
 			args := []string{"--strategy", "my-lock"}
@@ -99,8 +98,8 @@ func TestVerifyTargetService(t *testing.T) {
 	}
 }
 
-// TestVerifyTargetInterrupted: Ctrl-C while the crowd hangs ends the run under
-// every fault, as an interrupted one and with no answer judged.
+// TestVerifyTargetInterrupted: Ctrl-C during a rush without answers ends the run under every fault.
+// The run counts as interrupted, and no answer is judged.
 func TestVerifyTargetInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, f := range []promise.Condition{promise.ClientGone, promise.Latency, promise.Duplicates} {
@@ -111,7 +110,7 @@ func TestVerifyTargetInterrupted(t *testing.T) {
 			shop := &service{}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/product/buy" {
-					_, _ = io.Copy(io.Discard, r.Body) // only then a hang-up is seen
+					_, _ = io.Copy(io.Discard, r.Body) // a hang-up is noticed only after that
 					interrupt()
 					<-r.Context().Done()
 					return
@@ -174,26 +173,26 @@ func TestVerifyTargetBadInput(t *testing.T) {
 	}
 }
 
-// service is a shop in a map, with the routes that docs/guides/test-your-shop.md asks for.
-// Each flag is a fault of its own.
+// service is a shop in a map, with the routes in docs/guides/test-your-shop.md. Each flag is an
+// error of its own.
 type service struct {
 	forgets    int64 // units that vanish with the first sale
 	ignoresKey bool
-	refusesKey bool // a key that has bought gets 409
-	busyKey    bool // a key that has bought and asked again gets 503
-	dates      bool // no two receipts are the same, byte for byte
-	dropsGone  bool // a buyer who has gone gets no record, and the unit is taken
+	refusesKey bool // a used key gets 409
+	busyKey    bool // a repeated used key gets 503
+	dates      bool // no two receipts are equal byte for byte
+	dropsGone  bool // a buyer that has gone gets no record, but its unit is taken
 	loses      bool // the last sale is acknowledged and not recorded
 	getOnly    bool
-	remembers  bool // sold out once is sold out after a restock, too
-	hasty      bool // the answer's first bytes are out before anything is known
+	remembers  bool // it stays sold out after a restock
+	hasty      bool // it sends the first bytes of an answer before it knows the outcome
 
 	mu            sync.Mutex
 	wasSoldOut    bool
 	stocked, left int64
 	sales         []sale
 	byKey         map[string]sale
-	asked         map[string]bool // by key: it has asked again
+	asked         map[string]bool // by key: whether it was repeated
 }
 
 type sale struct {
@@ -248,7 +247,7 @@ func (s *service) buy(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	time.Sleep(time.Millisecond) // its work, under the lock
+	time.Sleep(time.Millisecond) // work under the lock
 	if s.left == 0 || s.remembers && s.wasSoldOut {
 		s.wasSoldOut = true
 		answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
@@ -281,8 +280,8 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// TestVerifyTargetWithoutKeys: a service that ignores Idempotency-Keys and says so is not
-// failed for it, and the report says what was not played.
+// TestVerifyTargetWithoutKeys: a service that reports that it ignores Idempotency-Keys does not
+// fail for it, and the report says what was not played.
 func TestVerifyTargetWithoutKeys(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(&service{ignoresKey: true})

@@ -25,10 +25,9 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestVerifyQuick: what every push runs, as a CI job does: built without the race
-// detector. Each strategy that the embedded engine has is explored and stormed,
-// all cells are as promised, each break has its witness in the reports that show evidence,
-// and the Markdown page names the break.
+// TestVerifyQuick runs the same as a CI job on every push, without the race detector. Each strategy
+// on the embedded engine is explored and tested with a rush. All cells are as promised, and each
+// violation has its witness in every report.
 func TestVerifyQuick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short has no search of the whole catalogue: run make test")

@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// wallClock are the files of what serves that may make a number of a time, or a time of a
-// number, and why. Everything else compares values of time.Now, which go on when the
-// machine's clock is set: a wait, a lease, or a pause by the wall clock would end at once,
-// or not for an hour.
+// wallClock lists the files of the serving code that may convert between numbers and times, with
+// the reason. All other code compares values of time.Now, which are monotonic. Otherwise, a wait, a
+// lease or a pause could end at once, or an hour too late, when the machine's clock is set.
 var wallClock = map[string]string{
 	"internal/lockstrategy/getset.go":            "the expiry by the client's clock is what the strategy is about",
 	"internal/lockstrategy/redis_lua.go":         "when the buyer called, for waited_ms of a process that may be another one; nothing waits by it",
@@ -24,7 +23,7 @@ var wallClock = map[string]string{
 	"internal/teach/live/runs/page.go":           "when a run began, which is a date for people",
 }
 
-// TestWaitsAreMonotonic looks for arithmetic with the wall clock in what serves.
+// TestWaitsAreMonotonic searches for arithmetic with the wall clock in the serving code.
 func TestWaitsAreMonotonic(t *testing.T) {
 	byWall := []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "UTC", "Local", "In"}
 	unused := map[string]bool{}
@@ -57,7 +56,7 @@ func TestWaitsAreMonotonic(t *testing.T) {
 	}
 }
 
-// goFiles reads the files below dir that are not of tests, by their paths in the module.
+// goFiles reads the non-test files below dir, by their paths in the module.
 func goFiles(t *testing.T, dir string, see func(path string, file *ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,6 +1,50 @@
 package verdict
 
-import "testing"
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestVerdictsPage: both tables of docs/reference/verdicts.md list exactly the verdicts, in their
+// order.
+func TestVerdictsPage(t *testing.T) {
+	source, err := parser.ParseFile(token.NewFileSet(), "verdict.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	ast.Inspect(source, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			if kind, ok := v.Type.(*ast.Ident); ok && kind.Name == "Verdict" {
+				want = append(want, strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`))
+			}
+		}
+		return true
+	})
+	page, err := os.ReadFile("../../../docs/reference/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meanings, commands, ok := strings.Cut(string(page), "\n## See one\n")
+	if !ok || len(want) < 10 {
+		t.Fatalf("no section with commands, or too few verdicts: %q", want)
+	}
+	for name, part := range map[string]string{"meanings": meanings, "commands": commands} {
+		var got []string
+		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(part, -1) {
+			got = append(got, row[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the table of %s lists\n%q, want\n%q", name, got, want)
+		}
+	}
+}
 
 func TestKeeps(t *testing.T) {
 	for _, c := range []struct {

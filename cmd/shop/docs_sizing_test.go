@@ -236,16 +236,16 @@ func markedName(e lockstrategy.Entry) string {
 	return "`" + e.Name + "`"
 }
 
-// pathsTable has the commands of a sale, and the law of its strategy. Equal strategies share a row.
+// pathsTable has the law of each strategy. Equal strategies share a row.
 func pathsTable() string {
 	rows := []string{
-		"| strategy | statements | with the row locked | lock round trips | others wait | maximum for one product |",
-		"|---|---:|---:|---:|---|---|",
+		"| strategy | others wait | maximum for one product |",
+		"|---|---|---|",
 	}
 	names := map[string]string{}
 	for _, e := range lockstrategy.All() {
 		p := e.Path
-		row := fmt.Sprintf("%d | %d | %d | %s | %s |", p.SQL, p.RowSQL, p.Lock, []string{"at the row", "in its process", "all"}[p.Keeps], sizing.Law(p))
+		row := []string{"at the row", "in its process", "all"}[p.Keeps] + " | " + sizing.Law(p) + " |"
 		if names[row] == "" {
 			rows = append(rows, row)
 		} else {

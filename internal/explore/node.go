@@ -44,7 +44,7 @@ func below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// after returns the buyer of the last step, after c follows a step of last.
+// after returns the buyer of the last move once c was chosen: c's buyer or, if c moves no buyer, last.
 func after(last int, c *schedule.Choice) int {
 	if c.Moves() {
 		return c.Buyer
@@ -61,9 +61,9 @@ func (n *node) path() (path []*node) {
 	return path
 }
 
-// price is the cost of a choice after a step of the buyer last: 1 for a preemption, when that buyer
-// could have continued; 1 for a command that overtakes the same buyer's command at an earlier Redlock
-// node; 1 for a concurrent pair.
+// price returns the cost of a choice after a step of the buyer last. Each of these costs 1: a
+// preemption, when that buyer could have continued; a command that overtakes the same buyer's command
+// at an earlier Redlock node; a concurrent pair.
 func (n *node) price(last int, c *schedule.Choice) int {
 	switch {
 	case c.Pair:

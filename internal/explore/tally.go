@@ -51,7 +51,7 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// A suffix is the rest of a schedule, as cheap as the candidate's comparison wants it.
+// A suffix is the rest of a schedule. Its cost is what the comparison of candidates uses.
 type suffix struct {
 	cost  [3]int
 	token string
@@ -64,7 +64,7 @@ type ends struct {
 	best   map[place]*suffix
 }
 
-// of is the best suffix; nil: there is none.
+// of returns the best suffix, or nil if there is none.
 func (all ends) of(p place) *suffix {
 	if w, known := all.best[p]; known {
 		return w
@@ -94,7 +94,7 @@ func (all ends) of(p place) *suffix {
 	return best
 }
 
-// before: it is the better one.
+// before reports whether a suffix is better than another.
 func (w *suffix) before(other *suffix) bool {
 	return cmp.Or(slices.Compare(w.cost[:], other.cost[:]), slices.Compare(w.tokens(), other.tokens())) < 0
 }
@@ -106,9 +106,9 @@ func (w *suffix) tokens() (tokens []string) {
 	return tokens
 }
 
-// count fills the result in: a schedule is a way through the graph, and most of them
-// were never run. The graph has no circle, since each step adds to what somebody has
-// heard. So how many ways there are, how they end, and which is the best, are sums.
+// count fills in the result. A schedule is a path through the graph, and most of these paths were never
+// run. The graph has no cycle, since each step adds to what a process has heard. So the number of
+// paths, their ends and the best one are sums.
 func (g *graph) count() {
 	r := &g.result
 	r.States = len(g.states)
@@ -135,7 +135,7 @@ func (g *graph) count() {
 	}
 }
 
-// shortest is the best schedule whose end is wanted.
+// shortest returns the best schedule with a wanted end.
 func (g *graph) shortest(wanted func(*schedule.Ended) bool) *candidate {
 	w := ends{wanted, map[place]*suffix{}}.of(g.start(g.x.config.Bound))
 	if w == nil {

@@ -8,29 +8,29 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A walk makes the choices of one branch of a tree: those of its path again, then the
-// branch's, then the first ones that there are.
+// A walk makes the choices of one branch of a tree: those of its path, then the branch's choice, then
+// the first available ones.
 type walk struct {
 	*tree
 	branch
-	cost       int // of the branch
+	cost       int // cost of the branch
 	path       []*node
-	now        *node // where it is
+	now        *node // the current node
 	by         *schedule.Choice
-	concurrent bool // a concurrent pair is behind it
+	concurrent bool // the path contains a concurrent pair
 	strayed    bool // the server took another course than before
 
-	kids  []*node // below a concurrent pair, that are new
+	kids  []*node // new nodes below a concurrent pair
 	found []found
 }
 
-// found is a branch that a run has come by, and what it costs.
+// found is a branch that a run has discovered, with its cost.
 type found struct {
 	branch
 	cost int
 }
 
-// choose is schedule.Chooser.
+// choose implements schedule.Chooser.
 func (w *walk) choose(p *schedule.Point) (string, error) {
 	n := w.below(w.now, w.by)
 	n.seen, n.mixed = p.Seen, p.Mixed
@@ -49,7 +49,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	case w.strayed || p.Depth >= len(w.path):
 		w.now, w.by = n, w.open(n)
 		if w.by == nil && len(n.choices) > 0 {
-			return "", nil // only what sleeps is left
+			return "", nil // only sleeping choices are left
 		}
 	case !n.same(w.path[p.Depth]):
 		if !w.concurrent {
@@ -57,7 +57,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 		}
 		w.strayed = true
 		if slices.ContainsFunc(w.now.kids, n.same) {
-			return "", nil // what follows there is explored on its own
+			return "", nil // this course is explored as a branch of its own
 		}
 		w.now, w.by = n, w.open(n)
 	case p.Depth == len(w.path)-1:
@@ -72,7 +72,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// where says where each buyer is.
+// where describes the position of each buyer.
 func where(p *schedule.Point) string {
 	if p.Where == nil {
 		return fmt.Sprintf("step %d", p.Depth+1)
@@ -88,7 +88,7 @@ func list(choices []*schedule.Choice) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// below is the node that by leads to from n.
+// below returns the node to which by leads from n.
 func (w *walk) below(n *node, by *schedule.Choice) *node {
 	kid := below(n, by)
 	if n != nil && w.x.config.reduced() {
@@ -97,8 +97,8 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// open adds a new node: its first choice is made now, the others are branches. It is
-// nil at the end, and where only what sleeps is left.
+// open adds a new node. Its first choice is made now, and the others become branches. It returns nil at
+// the end, and if only sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)

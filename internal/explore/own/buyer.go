@@ -46,7 +46,7 @@ type buyer struct {
 	steps   int    // number of its steps so far
 	ends    int    // number of other buyers' transactions that have ended
 
-	views map[*gate.Conn]view // what its open transactions see of the database
+	views map[*gate.Conn]view // the database as its open transactions see it
 }
 
 // runnable reports whether a command at the gate may be released.

@@ -118,7 +118,8 @@ func (s *resting) mayWait() bool {
 }
 
 // standing reports whether no buyer moves. If a buyer may have several commands on the way,
-// standstill.Goroutines decides. What they did until then may already be at the gates.
+// standstill.Goroutines decides. Commands that the buyer has sent until then may already be at the
+// gates.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():

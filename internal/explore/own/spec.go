@@ -6,7 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Nodes is the number of Redlock nodes in an exploration: the smallest with a majority that is not all.
+// Nodes is the number of Redlock nodes in an exploration: the smallest number of which not all are
+// needed for a majority.
 const Nodes = 3
 
 // A Spec describes what the schedules have in common.

@@ -145,8 +145,9 @@ func switchesIn(status []byte) (sum uint64, err error) {
 
 // blocked reports whether the thread waits, and records in which call. The kernel answers only if the
 // thread is off its processor and off the run queue, and has not run meanwhile (task_current_syscall in
-// lib/syscall.c). The state alone also says "sleeping" for a thread that is about to check again
-// whether it must sleep. But another processor may be about to wake the thread, which its state shows.
+// lib/syscall.c). The state alone is not enough: it also says "sleeping" for a thread that is about to
+// check again whether it must sleep. Another processor may still be about to wake the thread; resting
+// detects that.
 func (t *thread) blocked() (bool, error) {
 	b, err := t.syscall.read(t.call[:])
 	if err != nil {

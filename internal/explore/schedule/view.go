@@ -23,7 +23,7 @@ type Standing struct {
 	Buyer   int
 	Gate    []Command // commands that it is about to send
 	Read    string    // result of its last SELECT or GET; "" before the first
-	Waits   string    // what it waits for; "" if it does not wait
+	Waits   string    // reason for its wait; "" if it does not wait
 	For     []int     // buyers that it waits for, if known
 	Open    bool      // it has a transaction open
 	Memory  bool      // it holds a lock in memory

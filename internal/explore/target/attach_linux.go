@@ -26,10 +26,10 @@ func (i *instance) serving() error {
 		}
 		serves, err := i.program.Serves(address)
 		if err != nil {
-			return fmt.Errorf("%s: %w", i.what(), err)
+			return fmt.Errorf("%s: %w", i.label(), err)
 		}
 		if !serves {
-			return fmt.Errorf("%s: it is not what listens at %s; give the pid of the program that does, or of one that has started it", i.what(), address)
+			return fmt.Errorf("%s: it is not what listens at %s; give the pid of the program that does, or of one that has started it", i.label(), address)
 		}
 	}
 	return nil

@@ -31,15 +31,15 @@ type backend interface {
 	// granted reports whether the command, which asks for a named lock, no longer waits: it has the
 	// lock, or the lock is free.
 	granted(ctx context.Context, o *op) (bool, error)
-	// gone reports whether a connection that its program has closed has ended, and its transaction is
-	// rolled back.
+	// gone reports whether the server has ended a connection that its program closed, and has rolled
+	// back its transaction.
 	gone(ctx context.Context, id int64) (bool, error)
 	// end waits until the connection has ended and its transaction is rolled back.
 	end(ctx context.Context, id int64) error
 	// interrupt ends the wait of a connection's command, as its time-out would.
 	interrupt(ctx context.Context, id int64) error
-	// answered turns the answer to a wait that was ended into the one of the time-out, or
-	// of the deadlock.
+	// answered replaces the answer to an interrupted wait by the answer of the time-out, or of the
+	// deadlock.
 	answered(ctx context.Context, o *op) error
 	// held describes the locks and the transaction of each connection, see
 	// serverstate.Connections.Held.
@@ -74,7 +74,7 @@ type sqlServer struct {
 	names map[string]bool // the named locks that the programs asked for
 }
 
-// A connection is a connection, identified by the database's number for it.
+// A connection names a connection by the database's number for it.
 type connection int64
 
 func (c connection) ID() int64    { return int64(c) }

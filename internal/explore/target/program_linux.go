@@ -103,7 +103,7 @@ func (i *instance) start() (err error) {
 		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: i.app.Dir, Env: i.env(), Log: i.log})
 	}
 	if err != nil && i.line == "" {
-		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.what(), err)
+		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.label(), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", i.line, err)
@@ -111,8 +111,8 @@ func (i *instance) start() (err error) {
 	return nil
 }
 
-// what names the program, for an error.
-func (i *instance) what() string {
+// label names the program in an error.
+func (i *instance) label() string {
 	if i.line == "" {
 		return fmt.Sprintf("attach: process %d", i.app.Attach.PID)
 	}
@@ -143,7 +143,7 @@ func (i *instance) early() error {
 	case "exit status 126", "exit status 127": // exit codes of the shell
 		hint = "; `run:` is a line for sh in " + i.app.Dir + ": is the program installed, and its path right?"
 	}
-	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(), how, i.log.last(), hint)
+	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.label(), how, i.log.last(), hint)
 }
 
 func (i *instance) env() []string {
@@ -178,7 +178,7 @@ func (i *instance) ready(ctx context.Context) error {
 			return i.program.Refresh()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(), target, i.app.ReadyWithin, last, i.log.last())
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.label(), target, i.app.ReadyWithin, last, i.log.last())
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
 				return err
 			}
 		case i.line == "":
-			return x.floor.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction, so the rehearsal cannot continue", i.what()))
+			return x.floor.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction, so the rehearsal cannot continue", i.label()))
 		default:
 			x.cold = x.jams || !x.shared
 			x.jams = true
@@ -69,8 +69,8 @@ func (x *rehearsal) clean(ctx context.Context) error {
 	}
 }
 
-// reconnect ends connections of a program that cannot be restarted, and sends requests until its pool
-// has replaced them: the next request on each fails.
+// reconnect ends the connections of a program that cannot be restarted. The next request on each
+// connection fails, so reconnect sends requests until the program's pool has replaced all of them.
 func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	for _, c := range conns {
 		c.Cut()
@@ -195,7 +195,7 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.what(), x.patience, i.said())
+			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.label(), x.patience, i.said())
 		}
 	}
 	for _, i := range programs {

@@ -26,8 +26,8 @@ import (
 )
 
 // TestVerifyQuick runs the same as a CI job on every push, without the race detector. Each strategy
-// on the embedded engine is explored and tested with a rush. All cells are as promised, and each
-// violation has its witness in every report.
+// on the embedded engine is explored and tested with a rush, and all cells are as promised. Each
+// violation has its witness in the reports that show evidence, and the Markdown page names it.
 func TestVerifyQuick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short has no search of the whole catalogue: run make test")
@@ -105,7 +105,7 @@ func TestVerifyBadInput(t *testing.T) {
 		{[]string{"--quick", "--junit", t.TempDir()}, "is a directory"},
 		{[]string{"--quick", "--json", "-", "--markdown", "-"}, "--json and --markdown"},
 		{[]string{"--quick", "--json", "/tmp/x", "--markdown", "/tmp/../tmp/x"}, "--json and --markdown"},
-		{[]string{"--strategy", "none", "--fault", "explore", "--markdown", "/dev/full"}, "/dev/full"}, // when all is over
+		{[]string{"--strategy", "none", "--fault", "explore", "--markdown", "/dev/full"}, "/dev/full"}, // after the run
 		{[]string{"--engine", "local", "--history", "/dev/null/x", "--strategy", "queue"}, "/dev/null"},
 		{[]string{"--engine", "local", "--history", "/proc", "--strategy", "queue"}, "/proc"},
 		{[]string{"--engine", "local", "--history", "/tmp/x", "--json", "/tmp/./x"}, "--history and --json"},
@@ -119,8 +119,8 @@ func TestVerifyBadInput(t *testing.T) {
 	}
 }
 
-// TestVerifyMissingServer: a server program that is not there is named with how
-// to get it, and nothing is left running.
+// TestVerifyMissingServer: the error names a missing server program and how to install it, and
+// nothing is left running.
 func TestVerifyMissingServer(t *testing.T) {
 	localservertest.SkipShort(t)
 	tmp := t.TempDir()
@@ -142,8 +142,8 @@ func TestVerifyMissingServer(t *testing.T) {
 	webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
 }
 
-// TestVerifyInterrupted: Ctrl-C ends the explorer too, whose engine leaves nothing
-// behind, and a run at a target.
+// TestVerifyInterrupted: Ctrl-C ends the explorer, whose engine leaves nothing behind, and also a
+// run at a target.
 func TestVerifyInterrupted(t *testing.T) {
 	var once sync.Once
 	bought, leave := make(chan struct{}), make(chan struct{})
@@ -221,7 +221,7 @@ func TestHarnessErrorIsRed(t *testing.T) {
 	}
 }
 
-// TestVerifyNothingLeftBehind: also while a shop stands still under SIGSTOP.
+// TestVerifyNothingLeftBehind also covers a shop that is stopped by SIGSTOP.
 func TestVerifyNothingLeftBehind(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()

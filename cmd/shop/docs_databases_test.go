@@ -37,7 +37,8 @@ This page tells a back-end developer on which databases a lock strategy keeps th
 | no promise | chance decides whether a run breaks it, or no fault was injected here and one breaks it elsewhere |
 | not available | the database or the engine lacks what the strategy needs |
 
-MariaDB's column also applies to MySQL. CockroachDB, YugabyteDB, TiDB, Vitess and MySQL Group Replication were not tested.
+The first two tables list only the strategies that are safe on one database and not on another. All others are the same
+everywhere: see [all strategies](strategies.md). MariaDB's column also applies to MySQL. CockroachDB, YugabyteDB, TiDB, Vitess and MySQL Group Replication were not tested.
 
 ## One database server
 
@@ -45,7 +46,7 @@ The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` 
 
 `)
 	above := []string{dialect.PostgresRepeatableRead, dialect.PostgresSerializable}
-	writeDatabases(&b, embedded, lockstrategy.All(), []databaseColumn{
+	writeDatabases(&b, embedded, []databaseColumn{
 		{"SQLite", []string{dialect.SQLite}},
 		{"MariaDB", []string{dialect.MySQL}},
 		{"PostgreSQL, READ COMMITTED", []string{dialect.Postgres}},
@@ -55,7 +56,7 @@ The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` 
 **Stale writes.** SQLite, and PostgreSQL above READ COMMITTED, refuse to write a row that has changed since the transaction read it.
 SQLite answers SQLITE_BUSY_SNAPSHOT and PostgreSQL 40001. ` + "`transaction`" + ` starts again after this error, so it is safe there, although
 the same code oversells on MariaDB. ` + "`queue`, `for-update`, `conditional`, `check-after` and `redis-decr`" + ` do not start again: they
-answer some buyers "busy" while units are left. How many is chance, hence "no promise".
+answer some buyers "busy" while units are left. The number of such buyers is chance, hence "no promise".
 
 The explorer shows that on SQLite no interleaving of two buyers breaks ` + "`transaction`" + `. The same interleavings
 [side by side](witnesses/by-database/transaction.md) show the break on MariaDB.
@@ -64,14 +65,10 @@ The explorer shows that on SQLite no interleaving of two buyers breaks ` + "`tra
 ## Galera
 
 A Galera cluster has three MariaDB nodes. With three writers, each process of the shop uses another node. With one writer, all
-processes use the same node. The table lists the strategies for which this differs from a single MariaDB server.
+processes use the same node.
 
 `)
-	differs := slices.DeleteFunc(lockstrategy.All(), func(e lockstrategy.Entry) bool {
-		single := databaseCell(e, dialect.MySQL, embedded)
-		return databaseCell(e, dialect.Galera, embedded) == single && databaseCell(e, dialect.GaleraOneWriter, embedded) == single
-	})
-	writeDatabases(&b, embedded, differs, []databaseColumn{
+	writeDatabases(&b, embedded, []databaseColumn{
 		{"three writers", []string{dialect.Galera}},
 		{"one writer", []string{dialect.GaleraOneWriter}},
 	})
@@ -103,8 +100,9 @@ type databaseColumn struct {
 	levels []string // of dialect.Levels
 }
 
-// writeDatabases writes a table of strategies, with a column for each database.
-func writeDatabases(b *strings.Builder, embedded lockstrategy.Deps, rows []lockstrategy.Entry, columns []databaseColumn) {
+// writeDatabases writes a table with a column for each database. Its rows are the strategies that are
+// safe on one of these databases, or on MariaDB, and not on another.
+func writeDatabases(b *strings.Builder, embedded lockstrategy.Deps, columns []databaseColumn) {
 	b.WriteString("| strategy |")
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", c.title)
@@ -118,17 +116,27 @@ func writeDatabases(b *strings.Builder, embedded lockstrategy.Deps, rows []locks
 		fmt.Fprintf(b, " %s |", strings.Join(flags, " or "))
 	}
 	b.WriteString("\n")
-	for _, e := range rows {
-		fmt.Fprintf(b, "| %s |", strategyLink("strategies/", e))
+	for _, e := range lockstrategy.All() {
+		row, differs := "", false
 		for _, c := range columns {
 			var cells []string
 			for _, l := range c.levels {
-				cells = append(cells, databaseCell(e, l, embedded))
+				cell := databaseCell(e, l, embedded)
+				differs = differs || firstWords(cell) != firstWords(databaseCell(e, dialect.MySQL, embedded))
+				cells = append(cells, cell)
 			}
-			fmt.Fprintf(b, " %s |", strings.Join(slices.Compact(cells), " / "))
+			row += fmt.Sprintf(" %s |", strings.Join(slices.Compact(cells), " / "))
 		}
-		b.WriteString("\n")
+		if differs {
+			fmt.Fprintf(b, "| %s |%s\n", strategyLink("strategies/", e), row)
+		}
 	}
+}
+
+// firstWords returns a cell without the condition that breaks the strategy.
+func firstWords(cell string) string {
+	words, _, _ := strings.Cut(cell, ":")
+	return words
 }
 
 // databaseCell says whether a strategy is safe on a database.
@@ -163,7 +171,7 @@ func writeTopologies(b *strings.Builder) {
 	b.WriteString(`## Redis by topology
 
 This table lists the conditions that break each strategy on MariaDB, for each topology of Redis. "+" marks a condition that a topology
-adds, "-" one that it removes. With ` + "`--redis-wait 1`" + `, a lock counts as granted only after a replica has it.
+adds, "-" one that it removes. Strategies that no topology changes are left out. With ` + "`--redis-wait 1`" + `, a lock counts as granted only after a replica has it.
 
 | strategy | single server | Sentinel | Sentinel, wait | Cluster | Cluster, wait |
 |---|---|---|---|---|---|
@@ -174,15 +182,19 @@ adds, "-" one that it removes. With ` + "`--redis-wait 1`" + `, a lock counts as
 			continue
 		}
 		single := e.OnRedis(topology.Single).Breaks(dialect.MySQL)
-		fmt.Fprintf(b, "| %s | %s |", strategyLink("strategies/", e), orSafe(joined("", single)))
+		row, differs := "", false
 		for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 			confirmed := "cannot wait"
 			if e.Confirms {
 				confirmed = difference(single, e.Confirmed().OnRedis(kind).Breaks(dialect.MySQL))
 			}
-			fmt.Fprintf(b, " %s | %s |", difference(single, e.OnRedis(kind).Breaks(dialect.MySQL)), confirmed)
+			plain := difference(single, e.OnRedis(kind).Breaks(dialect.MySQL))
+			row += fmt.Sprintf(" %s | %s |", plain, confirmed)
+			differs = differs || plain != same
 		}
-		b.WriteString("\n")
+		if differs {
+			fmt.Fprintf(b, "| %s | %s |%s\n", strategyLink("strategies/", e), orSafe(joined("", single)), row)
+		}
 	}
 }
 
@@ -203,6 +215,9 @@ func joined(sign string, conditions []promise.Condition) string {
 	return strings.Join(texts, ", ")
 }
 
+// same is the cell of a topology on which the same conditions break a strategy.
+const same = "same"
+
 // difference lists the conditions that only one of two topologies has.
 func difference(single, other []promise.Condition) string {
 	only := func(in, out []promise.Condition) []promise.Condition {
@@ -211,7 +226,7 @@ func difference(single, other []promise.Condition) string {
 	added, removed := joined("+", only(other, single)), joined("-", only(single, other))
 	switch {
 	case added+removed == "":
-		return "same"
+		return same
 	case added == "" || removed == "":
 		return added + removed
 	}

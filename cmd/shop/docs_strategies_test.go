@@ -91,7 +91,8 @@ To pick one for your shop, read [choose a strategy](../guides/choose-a-strategy.
 
 The column "safe?" is the catalogue's promise on MariaDB with a single Redis server. A strategy is **not safe** if at least
 one [condition](glossary.md#condition) breaks it: a rush of buyers (`+"`rush`"+`), a second process of the shop
-(`+"`two-processes`"+`), or a [fault](faults.md). The mark names the first such condition. [Databases](databases.md) has the promise on
+(`+"`two-processes`"+`), or a [fault](faults.md). The mark names the first such condition. A failover to
+a database replica that lacks the last commits breaks every strategy. [Databases](databases.md) has the promise on
 other databases and on other kinds of Redis. The matrix has the verdict of every run: [MariaDB](matrix/mariadb.md),
 [PostgreSQL](matrix/postgres.md), [Galera](matrix/galera.md), [Sentinel](matrix/sentinel.md), [Redis Cluster](matrix/cluster.md).
 

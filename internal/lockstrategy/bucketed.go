@@ -27,9 +27,8 @@ import (
 //     takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then all
 //     others, takes the amount and divides the rest evenly. Each sale is one transaction with its record.
 //   - Breaks when: never (single primary)
-//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain a stock that is rolled back, and
-//     sold out may be answered too early. A failover to a replica that lacks the last commits loses sales. No
-//     SQL statement can prevent that.
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain a stock that is rolled
+//     back, and sold out may be answered too early.
 //   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.
 //     Towards the end of the stock, most buyers find their row empty and need two transactions. A sweep blocks
 //     all buyers of the product. The answer's stock may omit sales in progress in other rows.

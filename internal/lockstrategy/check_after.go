@@ -24,11 +24,9 @@ import (
 //   - Cost: It costs the same as conditional. Every buyer after the last unit also writes, locks the row and
 //     rolls back.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"
-//   - Notes: PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot
-//     (40001), and this strategy does not start again. Some buyers are then answered busy while units are
-//     left. Their number is chance, so the catalogue promises nothing there. A Galera cluster refuses a
-//     COMMIT that rests on a row which another node has written since (1213). There the strategy starts
-//     again.
+//   - Notes: PostgreSQL above READ COMMITTED refuses a stale write (40001). This strategy does not start
+//     again then, so the catalogue promises nothing there. It does start again when a Galera cluster
+//     refuses a COMMIT (1213).
 type CheckAfter struct {
 	deps    Deps
 	retrier waiting.Retrier

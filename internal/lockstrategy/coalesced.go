@@ -26,8 +26,7 @@ const coalesced = "coalesced"
 //     buyer alone: if the database refuses one order, the strategy sells the other orders of the group.
 //   - Breaks when: never (single primary)
 //   - How it breaks: A lost answer to a COMMIT is lost for all buyers of the group, and each is answered
-//     unknown. A failover to a replica that lacks the last commits loses sales. No SQL statement can prevent
-//     that.
+//     unknown.
 //   - Cost: The five round trips belong to a group and not to a sale; a lone buyer pays them alone. A buyer
 //     first waits for the group ahead of it. An order that the database refuses halves its group until that
 //     order is alone: about two more transactions for each halving.

@@ -23,11 +23,9 @@ import (
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE
 //     sees and locks the newest row); PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (an UPDATE
 //     waits and checks the WHERE again)
-//   - Notes: PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot
-//     (40001), and this strategy does not start again. Some buyers are then answered busy while units are
-//     left. Their number is chance, so the catalogue promises nothing there. A Galera cluster refuses a
-//     COMMIT that rests on a row which another node has written since (1213). There the strategy starts
-//     again.
+//   - Notes: PostgreSQL above READ COMMITTED refuses a stale write (40001). This strategy does not start
+//     again then, so the catalogue promises nothing there. It does start again when a Galera cluster
+//     refuses a COMMIT (1213).
 type Conditional struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -18,18 +18,14 @@ import (
 //   - Guarantees: Mutual exclusion per product on one primary, for any number of processes. The lock ends
 //     with the transaction, so a crash releases it.
 //   - Breaks when: never (single primary)
-//   - How it breaks: A failover to a replica that lacks the last commits loses sales. No SQL statement can
-//     prevent that.
 //   - Cost: Buyers queue inside the database, each on a connection of the pool. Each waits for the four round
 //     trips of the buyer ahead.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level
 //     Locks"
 //   - Notes: SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the whole
-//     file. Two Galera nodes both admit a FOR UPDATE, and Galera refuses the second COMMIT (TestGalera).
-//     PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot (40001),
-//     and this strategy does not start again. Some buyers are then answered busy while units are left.
-//     Their number is chance, so the catalogue promises nothing there. A Galera cluster refuses a COMMIT
-//     that rests on a row which another node has written since (1213). There the strategy starts again.
+//     file. PostgreSQL above READ COMMITTED refuses a stale write (40001). This strategy does not start
+//     again then, so the catalogue promises nothing there. It does start again when a Galera cluster
+//     refuses a COMMIT (1213).
 type ForUpdate struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -33,9 +33,8 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //     out only if the stock is too small. Otherwise it locks the product's row, takes from there and refills the
 //     pool, or waits for the other buyers' rows. Each sale is one transaction with its record.
 //   - Breaks when: never (single primary)
-//   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may be one that is rolled back, and sold
-//     out may be answered too early. A failover to a replica that lacks the last commits loses sales. No SQL
-//     statement can prevent that.
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may be one that is rolled back, and
+//     sold out may be answered too early.
 //   - Cost: A purchase takes seven round trips (six on PostgreSQL), and no buyer waits for another while the
 //     pool lasts. Each unit is a row to insert, lock and delete, and each unit after the first takes one more
 //     round trip. Deleted rows slow the search until the database purges them. The answer's stock may omit sales
@@ -43,10 +42,10 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads", SKIP LOCKED; PostgreSQL 15 manual, SELECT,
 //     "The Locking Clause"; Shopify Engineering, on inventory reservations with SKIP LOCKED (a pool of at most
 //     1,000 rows a product)
-//   - Notes: Its transactions run at READ COMMITTED, whatever the sessions' default, since InnoDB's gap locks
-//     would make buyers and refills wait for each other in a cycle. Other strategies do not find the units of
-//     the pool: one strategy sells a product at a time. A Galera cluster refuses a COMMIT that rests on a row
-//     which another node has written since (1213). There the strategy starts again.
+//   - Notes: Its transactions run at READ COMMITTED, whatever the sessions' default, since InnoDB's gap
+//     locks would make buyers and refills wait for each other in a cycle. Other strategies do not find the
+//     units of the pool: one strategy sells a product at a time. The strategy starts again when a Galera
+//     cluster refuses a COMMIT (1213).
 type UnitRows struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -181,7 +181,7 @@ func (o *rushOptions) exit(r rush.Report) error {
 		case result.Verdict == verdict.Inconclusive:
 			void = append(void, result.Strategy)
 		case o.Expect && result.Promise != "" && !result.Promise.Keeps(result.Verdict):
-			broken = append(broken, fmt.Sprintf("%s: promised %s, got %s", result.Strategy, result.Promise, result.Verdict))
+			broken = append(broken, fmt.Sprintf("%s: promised %s, seen %s", result.Strategy, result.Promise, result.Verdict))
 		}
 	}
 	if len(broken) > 0 {

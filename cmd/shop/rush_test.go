@@ -198,10 +198,10 @@ func TestRushExits(t *testing.T) {
 		{"no database named", []string{"--db", "mysql://a:b@127.0.0.1:1"}, 2, "names no database"},
 		{"redis without a database", []string{"--redis", "redis://127.0.0.1:1"}, 2, "--db"},
 		{"zookeeper without a database", []string{"--zookeeper", "127.0.0.1:1"}, 2, "--db"},
-		{"bad zookeeper", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--zookeeper", "zk://127.0.0.1:1"}, 2, "give host:2181"},
+		{"bad zookeeper", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--zookeeper", "zk://127.0.0.1:1"}, 2, "use host:2181"},
 		{"zookeeper not there", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--zookeeper", "127.0.0.1:1"}, 2, "zookeeper does not answer"},
-		{"bad etcd", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "ftp://127.0.0.1:1"}, 2, "give host:2379"},
-		{"etcd without a port", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "127.0.0.1"}, 2, "give host:2379"},
+		{"bad etcd", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "ftp://127.0.0.1:1"}, 2, "use host:2379"},
+		{"etcd without a port", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "127.0.0.1"}, 2, "use host:2379"},
 		{"etcd not there", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "127.0.0.1:1"}, 2, "etcd does not answer"},
 		{"strategy without its server", []string{"--strategy", "etcd"}, 2, "--etcd"},
 		{"a node twice", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--redlock", "redis://127.0.0.1:1,redis://127.0.0.1:1"}, 2, "twice"},
@@ -234,7 +234,7 @@ func TestRushBrokenPromise(t *testing.T) {
 		t.Errorf("without --expect: exit %d %s", code, stderr)
 	}
 	code, stdout, stderr := exitCode(t, append(args, "--expect")...)
-	if code != exitBroken || !strings.Contains(stderr, "conditional: promised holds, got oversold") {
+	if code != exitBroken || !strings.Contains(stderr, "conditional: promised holds, seen oversold") {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 }
@@ -281,14 +281,14 @@ func TestRushForeign(t *testing.T) {
 		{"sound", &notOurs{}, 0, "holds"},
 		{"sound, small pages", &notOurs{pageLimit: 7}, 0, "holds"},
 		{"sound, no history", &notOurs{noHistory: true}, 0, "holds"},
-		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock: promised holds, got oversold"},
-		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "got oversold"},
+		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock: promised holds, seen oversold"},
+		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "seen oversold"},
 		{"an audit of nothing", &notOurs{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
 		{"puts more on sale than asked for", &notOurs{stockMore: 50}, exitHarness, "somebody else has restocked"},
-		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "got leaked"},
-		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "got leaked"},
-		{"two units for one", &notOurs{units: 2}, exitBroken, "got lost"},
-		{"pages that do not go on", &notOurs{pageLimit: 7, stuckPages: true}, exitHarness, "do not go on"},
+		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "seen leaked"},
+		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "seen leaked"},
+		{"two units for one", &notOurs{units: 2}, exitBroken, "seen lost"},
+		{"pages that do not go on", &notOurs{pageLimit: 7, stuckPages: true}, exitHarness, "does not advance to another page"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -403,7 +403,7 @@ func TestRushUntold(t *testing.T) {
 	}))
 	defer forgetful.Close()
 	code, stdout, stderr := exitCode(t, "rush", "--target", forgetful.URL, "--strategy", "conditional", "--expect")
-	if code != exitBroken || !strings.Contains(stderr, "conditional: promised holds, got leaked") {
+	if code != exitBroken || !strings.Contains(stderr, "conditional: promised holds, seen leaked") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -421,7 +421,7 @@ func TestRushTargetPromise(t *testing.T) {
 	}))
 	defer modest.Close()
 	code, _, stderr := exitCode(t, "rush", "--target", modest.URL, "--expect")
-	if code != exitBroken || !strings.Contains(stderr, "conditional: promised oversold, got holds") {
+	if code != exitBroken || !strings.Contains(stderr, "conditional: promised oversold, seen holds") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -236,7 +236,7 @@ func TestStageBadInput(t *testing.T) {
 		`{"strategies":["all"],"stock":-5}`:                   "stock must be between 1 and 1000000000 (got -5)",
 		`{"strategies":["all"],"buyers":10001}`:               "buyers must be between 1 and 10000 (got 10001)",
 		`{"strategies":["all"],"processes":65}`:               "processes must be between 1 and 64 (got 65)",
-		`{"strategies":["all"],"product":"buy"}`:              "a product cannot be called",
+		`{"strategies":["all"],"product":"buy"}`:              "a product cannot have the name",
 		`{"strategies":["all"],"product":" x"}`:               "product ",
 		`{"strategies":["all"],"fault":"db-kill"}`:            "cannot inject db-kill on this engine: the database is not one server that the engine has started; choose from: crash, pause, ",
 		`{"strategies":["all"],"fault":"nosuch"}`:             "choose from: crash, pause, ",

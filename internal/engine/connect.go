@@ -24,7 +24,7 @@ func connect(ctx context.Context, e *Engine) error {
 		}
 		addr := client.Options().Addr
 		if seen[addr] {
-			return errors.Join(fmt.Errorf("--redlock: %s is there twice; a node counts once for a majority", addr), client.Close())
+			return errors.Join(fmt.Errorf("--redlock: %s occurs twice; a node counts once for a majority", addr), client.Close())
 		}
 		seen[addr] = true
 		e.Redlock = append(e.Redlock, client)

@@ -105,7 +105,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Port() == "" || u.User != nil || u.RawQuery != "" {
-		return nil, fmt.Errorf("%q is not an endpoint; give host:2379 or https://host:2379", endpoint)
+		return nil, fmt.Errorf("%q is not an endpoint; use host:2379 or https://host:2379", endpoint)
 	}
 	return u, nil
 }

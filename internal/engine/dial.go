@@ -27,7 +27,7 @@ func ParseDetours(text string) (Detours, error) {
 			}
 		}
 		if _, twice := d[from]; twice {
-			return nil, fmt.Errorf("%s is there twice", from)
+			return nil, fmt.Errorf("%s occurs twice", from)
 		}
 		d[from] = to
 	}

@@ -20,7 +20,7 @@ func TestParseDetours(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"a:1": "not host:port=host:port", "a=b": "not host:port=host:port", "a:1=b:2,": "not host:port=host:port", "a:=b:1": "not host:port=host:port",
-		"a:1=b:2,a:1=c:3": "a:1 is there twice",
+		"a:1=b:2,a:1=c:3": "a:1 occurs twice",
 	} {
 		if _, err := engine.ParseDetours(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want something with %q", text, err, says)

@@ -221,7 +221,7 @@ func (e *Engine) pingDatabase(ctx context.Context) error {
 }
 
 // errReadOnly rejects a read-only server at the start and in the readiness check.
-var errReadOnly = errors.New("the server is read-only, a replica or set so (transaction_read_only is on); give the primary")
+var errReadOnly = errors.New("the server is read-only, a replica or set so (transaction_read_only is on); use the primary")
 
 // Close closes the connections and ends everything that Open started, in reverse order.
 func (e *Engine) Close() error {

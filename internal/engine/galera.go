@@ -104,7 +104,7 @@ func (n node) settle(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // the limit of the connection or of waiting
-		return fmt.Errorf("%s has not applied within %s what was committed", n.addr, settleTimeout)
+		return fmt.Errorf("%s did not apply the committed data within %s", n.addr, settleTimeout)
 	}
 	return nil
 }

@@ -43,9 +43,9 @@ func addresses(list, port string) (all []string, _ error) {
 		address := net.JoinHostPort(name, number)
 		switch {
 		case name == "" || number == "":
-			return nil, fmt.Errorf("%q is not a host with or without a port; give host:%s,host:%[2]s", host, port)
+			return nil, fmt.Errorf("%q is not a host; use host:%s,host:%[2]s", host, port)
 		case seen[address]:
-			return nil, fmt.Errorf("%s is there twice", address)
+			return nil, fmt.Errorf("%s occurs twice", address)
 		}
 		seen[address] = true
 		all = append(all, address)
@@ -54,7 +54,7 @@ func addresses(list, port string) (all []string, _ error) {
 }
 
 // errUnencoded shows no part of the URL, since any part may belong to the password.
-var errUnencoded = errors.New("there is an @ behind the hosts; percent-encode what the user and the password have of / (%2F), ? (%3F), # (%23) and @ (%40)")
+var errUnencoded = errors.New("unexpected @ after the hosts; in user and password, percent-encode / (%2F), ? (%3F), # (%23) and @ (%40)")
 
 // strayAt reports whether an @ comes after the hosts. Then a password contains an unencoded slash,
 // question mark or hash, and its rest looks like hosts and a path.
@@ -91,10 +91,10 @@ func parseHostList(text, port string) (l hostList, err error) {
 	}
 	u, err := parseHosts(text)
 	if err != nil { // its text would show the password
-		return l, errors.New("the URL is not readable; percent-encode all of the user and the password but letters, digits and -._~")
+		return l, errors.New("cannot read the URL; in user and password, percent-encode everything except letters, digits and -._~")
 	}
 	if l.query, err = url.ParseQuery(u.RawQuery); err != nil {
-		return l, errors.New("what follows the question mark is not readable")
+		return l, errors.New("cannot read the parameters after the question mark")
 	}
 	l.user, l.path = u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	l.password, _ = u.User.Password()

@@ -169,7 +169,7 @@ func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string,
 	defer cancel(nil)
 	defer time.AfterFunc(greetingTimeout, func() { // a PostgreSQL server and this client would wait for each other
 		if isPostgres(ctx, address) {
-			cancel(fmt.Errorf("a PostgreSQL server answers there; give %s", postgresDatabase().example))
+			cancel(fmt.Errorf("a PostgreSQL server answers there; use %s", postgresDatabase().example))
 		}
 	}).Stop()
 	var setting struct{ Value string }

@@ -141,7 +141,7 @@ func askPostgres(ctx context.Context, e *Engine) error {
 func whyNot(ctx context.Context, err error, address string) error {
 	var said *pgconn.PgError
 	if !errors.As(err, &said) && isMySQL(ctx, address) {
-		return fmt.Errorf("a MySQL or MariaDB server answers there; give %s", mysqlDatabase().example)
+		return fmt.Errorf("a MySQL or MariaDB server answers there; use %s", mysqlDatabase().example)
 	}
 	return postgresRefused(err)
 }
@@ -182,7 +182,7 @@ func postgresRefused(err error) error {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	reason := strings.TrimSpace(lines[len(lines)-1])
 	if strings.Contains(reason, "refused TLS") {
-		return errors.New("the server speaks no TLS, and sslmode in the URL asks for it: set sslmode to prefer, or turn ssl on at the server")
+		return errors.New("the server does not support TLS, but sslmode in the URL requires it; set sslmode to prefer, or turn on ssl at the server")
 	}
 	return fmt.Errorf("the database does not answer: %s", reason)
 }

@@ -55,8 +55,8 @@ func TestPostgresRefused(t *testing.T) {
 		{"no host", "postgres://shop:secret@/shop", "names no host"},
 		{"no database", "postgres://shop:secret@127.0.0.1:1", "names no database"},
 		{"nobody there", "postgres://shop:secret@127.0.0.1:1/shop", "connection refused"},
-		{"MySQL's URL", of(func(u *url.URL) { u.Scheme = "mysql"; u.RawQuery = "" }), "a PostgreSQL server answers there; give postgres://"},
-		{"PostgreSQL's URL at MySQL", "postgres://shop:secret@" + mysql.Host + "/shop", "a MySQL or MariaDB server answers there; give mysql://"},
+		{"MySQL's URL", of(func(u *url.URL) { u.Scheme = "mysql"; u.RawQuery = "" }), "a PostgreSQL server answers there; use postgres://"},
+		{"PostgreSQL's URL at MySQL", "postgres://shop:secret@" + mysql.Host + "/shop", "a MySQL or MariaDB server answers there; use mysql://"},
 		{"too old", "postgres://shop:secret@" + oldPostgres(t) + "/shop", "PostgreSQL 12 or later is needed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -56,9 +56,9 @@ func openSingle(ctx context.Context, e *Engine) error {
 	e.pingRedis = func(ctx context.Context) error { return client.Ping(ctx).Err() }
 	switch redisMode(ctx, client) {
 	case "cluster":
-		return fmt.Errorf("a node of a Redis Cluster answers there; give redis+cluster://%s", client.Options().Addr)
+		return fmt.Errorf("a node of a Redis Cluster answers there; use redis+cluster://%s", client.Options().Addr)
 	case "sentinel":
-		return fmt.Errorf("a sentinel answers there; give redis+sentinel://%s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
+		return fmt.Errorf("a sentinel answers there; use redis+sentinel://%s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
 	}
 	if primary := primaryOf(ctx, client); primary != "" {
 		return fmt.Errorf("a replica answers there, which takes no writes; its primary is %s", primary)
@@ -110,7 +110,7 @@ func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, er
 		err = unreadable.Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; give %s", err, redisExamples())
+		return nil, fmt.Errorf("%w; use %s", err, redisExamples())
 	}
 	once := c.redisOptions(c.Wait / 2)
 	o.MaxRetries, o.DialerRetries, o.DisableIdentity = once.MaxRetries, once.DialerRetries, once.DisableIdentity

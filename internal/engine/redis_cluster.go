@@ -17,10 +17,10 @@ import (
 func openCluster(ctx context.Context, e *Engine) error {
 	l, err := parseHostList(e.URLs.Redis, "6379")
 	if err != nil {
-		return fmt.Errorf("%w; give %s", err, redisExamples())
+		return fmt.Errorf("%w; use %s", err, redisExamples())
 	}
 	if l.path != "" {
-		return fmt.Errorf("the path %q: a Redis Cluster has one database and no name; give %s", l.path, redisKinds()[2].example)
+		return fmt.Errorf("the path %q: a Redis Cluster has one database and no name; use %s", l.path, redisKinds()[2].example)
 	}
 	o := e.URLs.redisOptions(e.URLs.Wait / 2)
 	o.Addrs, o.Username, o.Password = l.hosts, l.user, l.password
@@ -61,9 +61,9 @@ func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOpti
 		defer mu.Unlock()
 		switch mode {
 		case "standalone":
-			refused = fmt.Errorf("%s has cluster support disabled: it is a single server; give redis://%[1]s", client.Options().Addr)
+			refused = fmt.Errorf("%s has cluster support disabled: it is a single server; use redis://%[1]s", client.Options().Addr)
 		case "sentinel":
-			refused = fmt.Errorf("%s is a sentinel; give redis+sentinel://%[1]s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
+			refused = fmt.Errorf("%s is a sentinel; use redis+sentinel://%[1]s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
 		}
 		return nil
 	})

@@ -22,7 +22,7 @@ import (
 func openSentinel(ctx context.Context, e *Engine) error {
 	l, err := parseHostList(e.URLs.Redis, "26379")
 	if err != nil {
-		return fmt.Errorf("%w; give %s", err, redisExamples())
+		return fmt.Errorf("%w; use %s", err, redisExamples())
 	}
 	name, number, _ := strings.Cut(l.path, "/")
 	db := 0
@@ -32,7 +32,7 @@ func openSentinel(ctx context.Context, e *Engine) error {
 		}
 	}
 	if name == "" {
-		return errors.New("the URL names no primary; give " + redisKinds()[1].example)
+		return errors.New("the URL names no primary; use " + redisKinds()[1].example)
 	}
 	// A new connection may meet a hanging sentinel, ask the others, and meet a hanging primary. Four
 	// such time-outs take no longer than a buyer's wait.
@@ -77,9 +77,9 @@ func askSentinels(ctx context.Context, e *Engine, l hostList, o *redis.Universal
 		defer mu.Unlock()
 		switch mode {
 		case "standalone":
-			refused = fmt.Errorf("%s is no sentinel; give redis://%[1]s, or the sentinels' hosts", client.Options().Addr)
+			refused = fmt.Errorf("%s is not a sentinel; use redis://%[1]s, or the sentinels' hosts", client.Options().Addr)
 		case "cluster":
-			refused = fmt.Errorf("%s is a node of a Redis Cluster; give redis+cluster://%[1]s", client.Options().Addr)
+			refused = fmt.Errorf("%s is a node of a Redis Cluster; use redis+cluster://%[1]s", client.Options().Addr)
 		}
 		known = append(known, names...)
 		knows = knows || slices.Contains(names, name)

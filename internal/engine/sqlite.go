@@ -39,7 +39,7 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 		return fmt.Errorf("%s names no file; %w", e.URLs.DB, errURL())
 	}
 	if info, err := os.Stat(filepath.Dir(u.Path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no folder %s; %w", filepath.Dir(u.Path), errURL())
+		return fmt.Errorf("folder %s does not exist; %w", filepath.Dir(u.Path), errURL())
 	}
 	if info, err := os.Stat(u.Path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder; %w", u.Path, errURL())

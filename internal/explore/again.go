@@ -68,11 +68,11 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 // it can.
 func (c Config) Fits(s *Saved) error {
 	if s.Program != c.Program || s.Buyers != c.Buyers || s.Shared != c.Shared {
-		return fmt.Errorf("the saved order is of %s, not of %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
+		return fmt.Errorf("the saved schedule belongs to %s, not to %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
 	}
 	for _, e := range s.Events {
 		if !slices.Contains(c.Events, e) {
-			return fmt.Errorf("the saved order is of a search with the event %s; give --events %s", e, e)
+			return fmt.Errorf("the saved schedule needs the event %s; add --events %s", e, e)
 		}
 	}
 	return nil

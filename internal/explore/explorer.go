@@ -69,7 +69,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 // events and the rest of c. Close calls close, which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
-		return nil, fmt.Errorf("%q is no name of a program; give up to 64 of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
+		return nil, fmt.Errorf("invalid program name %q; use up to 64 characters of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
 	}
 	if err := c.Check(); err != nil {
 		return nil, err

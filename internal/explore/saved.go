@@ -41,7 +41,7 @@ type Saved struct {
 // file completely or, after an error, not at all. The error is one line.
 func (x *Explorer) Save(w *Witness, path string) error {
 	if w.Program == "" || w.Choices == nil {
-		return errors.New("this order cannot be saved: it did not run again, and only a program's orders are")
+		return errors.New("cannot save this schedule: it belongs to no program, or it did not run a second time")
 	}
 	s := Saved{
 		Version: savedVersion, Program: w.Program, Buyers: x.config.Buyers, Shared: x.config.Shared, Events: x.config.Events,
@@ -67,7 +67,7 @@ func LoadSaved(path string) (*Saved, error) {
 	}
 	s, err := parseSaved(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no saved order: %w", path, err)
+		return nil, fmt.Errorf("%s is not a file of --save: %w", path, err)
 	}
 	return s, nil
 }
@@ -81,7 +81,7 @@ func parseSaved(text []byte) (*Saved, error) {
 		return nil, oneLine(err)
 	}
 	if version.Version != savedVersion {
-		return nil, fmt.Errorf("it is of version %d; this is version %d: save it anew", version.Version, savedVersion)
+		return nil, fmt.Errorf("it has version %d, and this program reads version %d; save it again", version.Version, savedVersion)
 	}
 	s := &Saved{}
 	in := json.NewDecoder(bytes.NewReader(text))
@@ -100,27 +100,27 @@ func oneLine(err error) error {
 func (s *Saved) check() error {
 	switch {
 	case !schedule.ProgramName(s.Program):
-		return fmt.Errorf("%q is no name of a program", s.Program)
+		return fmt.Errorf("invalid program name %q", s.Program)
 	case s.Buyers < MinBuyers || s.Buyers > MaxBuyers:
-		return fmt.Errorf("it has %d buyers; %d to %d are allowed", s.Buyers, MinBuyers, MaxBuyers)
+		return fmt.Errorf("buyers must be between %d and %d (got %d)", MinBuyers, MaxBuyers, s.Buyers)
 	case len(s.Steps) == 0 || len(s.Steps) > schedule.MaxSteps:
-		return fmt.Errorf("it has %d steps; 1 to %d are allowed", len(s.Steps), schedule.MaxSteps)
+		return fmt.Errorf("steps must be between 1 and %d (got %d)", schedule.MaxSteps, len(s.Steps))
 	}
 	known := Events(s.Shared)
 	for _, e := range s.Events {
 		if !slices.Contains(known, e) {
-			return fmt.Errorf("event %q is not known", e)
+			return fmt.Errorf("unknown event %q", e)
 		}
 	}
 	for i, c := range s.Steps {
 		_, err := ParseSchedule(fmt.Sprintf("v1:%s:b2:s1:%s", s.Program, c.Token))
 		switch {
 		case err != nil || strings.ContainsAny(c.Token, ".*: \n"):
-			return fmt.Errorf("step %d: %q is no step", i+1, c.Token)
+			return fmt.Errorf("step %d: invalid step %q", i+1, c.Token)
 		case c.Name == "":
 			return fmt.Errorf("step %d has no name", i+1)
 		case c.Buyer < 0 || c.Buyer > s.Buyers:
-			return fmt.Errorf("step %d is of buyer %d; there are %d", i+1, c.Buyer, s.Buyers)
+			return fmt.Errorf("step %d: buyer must be between 1 and %d (got %d)", i+1, s.Buyers, c.Buyer)
 		}
 	}
 	return nil

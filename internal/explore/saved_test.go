@@ -155,7 +155,7 @@ func TestAgainEvents(t *testing.T) {
 		t.Error(err)
 	}
 	c.Events, c.Buyers = []explore.Event{"expire"}, 3
-	if _, err := openLittle(t, c, l).Again(t.Context(), s); err == nil || err.Error() != "the saved order is of little with 2 buyers, not of little with 3 buyers" {
+	if _, err := openLittle(t, c, l).Again(t.Context(), s); err == nil || err.Error() != "the saved schedule belongs to little with 2 buyers, not to little with 3 buyers" {
 		t.Error(err)
 	}
 }
@@ -184,7 +184,7 @@ func TestReplayProgram(t *testing.T) {
 
 // TestNewOn: configurations that are refused.
 func TestNewOn(t *testing.T) {
-	for name, want := range map[string]string{"": "is no name", "a:b": "is no name", "a b": "is no name", "-x": "is no name", strings.Repeat("a", 65): "is no name", "shop-1_x.y": ""} {
+	for name, want := range map[string]string{"": "invalid program name", "a:b": "invalid program name", "a b": "invalid program name", "-x": "invalid program name", strings.Repeat("a", 65): "invalid program name", "shop-1_x.y": ""} {
 		c := littleConfig(oversells())
 		c.Program = name
 		_, err := explore.NewOn(c, oversells(), nil)
@@ -223,18 +223,18 @@ func TestSaveRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		``:               "unexpected end",
-		`{}`:             "it is of version 0",
-		`{"version": 2}`: "it is of version 2; this is version 1",
+		`{}`:             "it has version 0",
+		`{"version": 2}`: "it has version 2, and this program reads version 1",
 		`{"version": 1, "program": "x", "buyers": 2, "more": 1}`:                                                                            "unknown field",
-		`{"version": 1, "program": "x y", "buyers": 2}`:                                                                                     "no name of a program",
-		`{"version": 1, "program": "x", "buyers": 1}`:                                                                                       "1 buyers",
-		`{"version": 1, "program": "x", "buyers": 2}`:                                                                                       "0 steps",
+		`{"version": 1, "program": "x y", "buyers": 2}`:                                                                                     "invalid program name",
+		`{"version": 1, "program": "x", "buyers": 1}`:                                                                                       "(got 1)",
+		`{"version": 1, "program": "x", "buyers": 2}`:                                                                                       "(got 0)",
 		`{"version": 1, "program": "x", "buyers": 2, "events": ["flood"], "steps": [{"buyer": 1, "token": "1", "name": "n"}]}`:              "flood",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1.2", "name": "n"}]}`:                                 "step 1",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": ""}]}`:                                    "no name",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                                   "buyer 3",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                                   "buyer must be between 1 and 2 (got 3)",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": "n"}]} {"version": 1}`:                    "after",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [` + strings.Repeat(`{"buyer": 1, "token": "1", "name": "n"},`, 400) + `{}]}`: "401 steps",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [` + strings.Repeat(`{"buyer": 1, "token": "1", "name": "n"},`, 400) + `{}]}`: "(got 401)",
 	} {
 		path := filepath.Join(t.TempDir(), "bad.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -70,7 +70,7 @@ func CheckForSale(name string) error {
 		return fmt.Errorf("product %w", err)
 	}
 	if name == "buy" {
-		return errors.New(`a product cannot be called "buy": /product/buy is where one buys`)
+		return errors.New(`a product cannot have the name "buy", because /product/buy is a route`)
 	}
 	return nil
 }
@@ -201,9 +201,9 @@ func checkMembers(body []byte) error {
 		member, _ := name.(string)
 		switch {
 		case seen[member]:
-			return fmt.Errorf("%s is there twice", member)
+			return fmt.Errorf("%s occurs twice", member)
 		case member != strings.ToLower(member): // encoding/json would take it for the lower-case name
-			return fmt.Errorf("%q is not known", member)
+			return fmt.Errorf("unknown member %q", member)
 		case string(value) == "null":
 			return fmt.Errorf("%s is null; leave it out or give it a value", member)
 		}

@@ -94,7 +94,7 @@ func TestRestock(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"/product/buy", `{"amount": 7}`, http.StatusBadRequest, "/product/buy is where one buys"},
+		{"/product/buy", `{"amount": 7}`, http.StatusBadRequest, "/product/buy is a route"},
 		{"/product/%20pear", `{"amount": 7}`, http.StatusBadRequest, "white space"},
 		{"/product/pear", `{"amount": -1}`, http.StatusBadRequest, "between 0 and 1000000000"},
 		{"/product/pear", `{"amount": 1000000001}`, http.StatusBadRequest, "between 0 and 1000000000"},
@@ -131,8 +131,8 @@ func TestReadJSON(t *testing.T) {
 		`{"amount": 7}`:                        "",
 		` {"amount": 7, "product": "x"} `:      "",
 		`{}`:                                   "",
-		`{"amount": 7, "amount": 8}`:           "amount is there twice",
-		`{"Amount": 7}`:                        `"Amount" is not known`,
+		`{"amount": 7, "amount": 8}`:           "amount occurs twice",
+		`{"Amount": 7}`:                        `unknown member "Amount"`,
 		`{"amout": 7}`:                         "amout",
 		`{"amount": null}`:                     "amount is null",
 		`{"amount": "7"}`:                      "not the JSON",
@@ -146,7 +146,7 @@ func TestReadJSON(t *testing.T) {
 		"{\"product\": \"\xff\"}":              "not UTF-8",
 		`{"product": {"a": 1, "a": 2}}`:        "not the JSON",
 		`{"amount": 9223372036854775808}`:      "not the JSON",
-		`{"\u0061mount": 7, "amount": 8}`:      "amount is there twice",
+		`{"\u0061mount": 7, "amount": 8}`:      "amount occurs twice",
 		`{"amount": 7, "x": {"amount": null}}`: "x",
 	} {
 		_, err := readJSON(body)

@@ -59,7 +59,7 @@ func CheckName(name string) error {
 	case strings.ContainsRune(name, utf8.RuneError):
 		return errors.New("has U+FFFD, which stands for a character that was broken on its way")
 	case utf8.RuneCountInString(name) > MaxName:
-		return fmt.Errorf("has %d characters; %d are allowed", utf8.RuneCountInString(name), MaxName)
+		return fmt.Errorf("has %d characters, and the maximum is %d", utf8.RuneCountInString(name), MaxName)
 	case strings.TrimSpace(name) != name:
 		return errors.New("begins or ends with white space")
 	case strings.ContainsFunc(name, unicode.IsControl):

@@ -242,7 +242,7 @@ func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 	}
 	if query.Has("amount") {
 		if o.Amount, err = strconv.ParseInt(query.Get("amount"), 10, 64); err != nil {
-			return o, "", "", fmt.Errorf("%w: amount is %q; give a whole number from 1 to %d", errInvalid, query.Get("amount"), MaxAmount)
+			return o, "", "", fmt.Errorf("%w: amount must be a whole number from 1 to %d (got %q)", errInvalid, MaxAmount, query.Get("amount"))
 		}
 	}
 	lock = query.Get("lock")
@@ -326,7 +326,7 @@ func wholeNumber(c *gin.Context, name string, preset, low, high int64) (int64, e
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < low || n > high {
-		return 0, fmt.Errorf("%w: %s is %q; give a whole number from %d to %d", errInvalid, name, text, low, high)
+		return 0, fmt.Errorf("%w: %s must be a whole number from %d to %d (got %q)", errInvalid, name, low, high, text)
 	}
 	return n, nil
 }

@@ -36,7 +36,7 @@ type Session struct {
 // client; the server may choose another one.
 func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	if len(hosts) == 0 {
-		return nil, errors.New("no host; give host:2181")
+		return nil, errors.New("no host; use host:2181")
 	}
 	hosts = slices.Clone(hosts)
 	last := &hosts[len(hosts)-1]
@@ -69,11 +69,11 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 
 func checkHost(host string) error {
 	if host == "" || strings.ContainsAny(host, "/@ ") {
-		return fmt.Errorf("%q is not a host; give host:2181", host)
+		return fmt.Errorf("%q is not a host; use host:2181", host)
 	}
 	if _, port, err := net.SplitHostPort(host); err == nil {
 		if _, err := net.LookupPort("tcp", port); err != nil {
-			return fmt.Errorf("%q has no port; give host:2181", host)
+			return fmt.Errorf("%q has no port; use host:2181", host)
 		}
 	}
 	return nil

@@ -30,31 +30,31 @@ func (a *App) servers(f *file) error {
 			continue
 		}
 		if server.Gate = f.Attach.Gates[s.key]; server.Gate == "" {
-			return fmt.Errorf("attach: gates has no %s: the address at which the program looks for it, which is not the server's own", s.key)
+			return fmt.Errorf("attach: gates needs %s: the address at which the program looks for it, different from the server's own", s.key)
 		}
 		if err := checkAddress("attach: gates: "+s.key, server.Gate); err != nil {
 			return err
 		}
 		if server.Gate == server.Address {
-			return fmt.Errorf("attach: gates: %s: %s is where the server itself is; give another port, and tell it to the program", s.key, server.Gate)
+			return fmt.Errorf("attach: gates: %s: %s is the server's own address; choose another port, and make the program use it", s.key, server.Gate)
 		}
 	}
 	if f.Attach != nil {
 		for name := range f.Attach.Gates {
 			if a.server(name) == nil {
-				return fmt.Errorf("attach: gates: %s: give %[1]s, too: where the server is", name)
+				return fmt.Errorf("attach: gates: %s: also set %[1]s, the server's own address", name)
 			}
 		}
 	}
 	if a.MySQL == nil && a.Postgres == nil && a.Redis == nil {
-		return errors.New("give mysql, postgres or redis: where the program looks for it; without a server there is nothing to gate")
+		return errors.New("set mysql, postgres or redis to the address that the program uses; without a server there is nothing to explore")
 	}
 	if a.Local && a.Attach != nil {
-		return errors.New("local and attach: private servers are in the program's own network, and a program that runs already is not there; leave one out")
+		return errors.New("local and attach cannot be combined: a running program cannot reach private servers")
 	}
 	if f.Schema != "" {
 		if !a.Local {
-			return errors.New("schema is for local: true; your own servers have their tables")
+			return errors.New("schema requires local: true; your own servers already have their tables")
 		}
 		a.Schema = filepath.Join(a.Dir, f.Schema)
 		if filepath.IsAbs(f.Schema) {
@@ -77,28 +77,28 @@ func parseServer(key, text string) (*Server, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: what stands there is no URL", key) // the value may contain a password
+		return nil, fmt.Errorf("%s: the value is not a URL", key) // the value may contain a password
 	}
 	switch {
 	case !slices.Contains(schemes[key], u.Scheme):
-		return nil, fmt.Errorf("%s: a URL begins with %s:// here; TLS (rediss, mysqls) cannot be gated", key, schemes[key][0])
+		return nil, fmt.Errorf("%s: the URL must begin with %s://; TLS (rediss, mysqls) cannot be gated", key, schemes[key][0])
 	case u.Query().Has("host"), u.Query().Has("hostaddr"):
-		return nil, fmt.Errorf("%s: ?host= names another server than the URL does; put it into the URL", key)
+		return nil, fmt.Errorf("%s: ?host= contradicts the host of the URL; put it into the URL", key)
 	}
 	if mode := u.Query().Get("sslmode"); mode != "" && mode != "disable" {
-		return nil, fmt.Errorf("%s: sslmode=%s: TLS cannot be gated; give sslmode=disable", key, mode)
+		return nil, fmt.Errorf("%s: sslmode=%s: TLS cannot be gated; use sslmode=disable", key, mode)
 	}
 	return &Server{Gate: u.Host, Address: u.Host, URL: text}, checkAddress(key, u.Host)
 }
 
 func checkAddress(key, address string) error {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, "unix") {
-		return fmt.Errorf("%s: %s: a gate cannot stand at a unix socket; have the program connect by 127.0.0.1 and a port", key, address)
+		return fmt.Errorf("%s: %s: a gate cannot listen on a unix socket; connect the program to 127.0.0.1 and a port", key, address)
 	}
 	host, port, err := net.SplitHostPort(address)
 	n, bad := strconv.Atoi(port)
 	if err != nil || bad != nil || host == "" || n < 1 || n > 65535 {
-		return fmt.Errorf("%s: %q is no host:port, as 127.0.0.1:3306 is", key, address)
+		return fmt.Errorf("%s: %q is not host:port; expected, for example, 127.0.0.1:3306", key, address)
 	}
 	return nil
 }

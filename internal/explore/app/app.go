@@ -173,13 +173,13 @@ func listOf(key string, v any) ([]string, error) {
 		for _, e := range v {
 			s, ok := e.(string)
 			if !ok {
-				return nil, fmt.Errorf("%s: %v is no text", key, e)
+				return nil, fmt.Errorf("%s: %v is not text", key, e)
 			}
 			all = append(all, s)
 		}
 		return all, nil
 	}
-	return nil, fmt.Errorf("%s: give a text or a list of them", key)
+	return nil, fmt.Errorf("%s: expected text or a list of texts", key)
 }
 
 // program reads how the program is started.
@@ -194,18 +194,18 @@ func (a *App) program(f *file) (err error) {
 		}
 	}
 	if ways != 1 {
-		return errors.New("give one of run (an instance a buyer), shared (one instance for all buyers) and attach (a program that runs already)")
+		return errors.New("choose one of run (one instance per buyer), shared (one instance for all buyers) and attach (a running program)")
 	}
 	if f.Attach != nil {
 		if f.Attach.PID <= 0 {
-			return errors.New("attach: give pid, the number of the program's first process, and gates, where it looks for each server")
+			return errors.New("attach needs pid, the program's first process, and gates, the address at which it looks for each server")
 		}
 		a.Attach = &Attach{PID: f.Attach.PID}
 	}
 	a.ReadyWithin = 30 * time.Second
 	if f.ReadyWithin != "" {
 		if a.ReadyWithin, err = time.ParseDuration(f.ReadyWithin); err != nil || a.ReadyWithin <= 0 {
-			return fmt.Errorf("ready-within: %q is no time; give 30s", f.ReadyWithin)
+			return fmt.Errorf("ready-within: %q is not a duration; expected, for example, 30s", f.ReadyWithin)
 		}
 	}
 	if a.Ready != "" {

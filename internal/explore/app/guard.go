@@ -27,7 +27,7 @@ func (a *App) Guard(allowed string) error {
 		if address == allowed || loopback(address) {
 			continue
 		}
-		return fmt.Errorf("%s at %s is not on this machine, and what reset says is done to it before each run; if it may be wiped: --yes-this-database-may-be-wiped %s", name, address, address)
+		return fmt.Errorf("%s at %s is on another machine, and reset changes it before each run; if its data may be deleted, add --yes-this-database-may-be-wiped %s", name, address, address)
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func guardRedis(ctx context.Context, client *redis.Client, address string) error
 	}
 	for _, db := range databaseWithKeys.FindAllStringSubmatch(keyspace, -1) {
 		if number := strconv.Itoa(client.Options().DB); db[1] != number {
-			return fmt.Errorf("redis at %s has keys in its database %s, and not only in %s: leases are stretched in all of them, and events take keys from all; give the test a Redis of its own, such as `local: true` starts, or, if they may go: --yes-this-database-may-be-wiped %[1]s",
+			return fmt.Errorf("redis at %s has keys in database %s, not only in %s, and the search changes keys in all databases; use a separate Redis, for example with `local: true`, or, if the keys may be deleted, add --yes-this-database-may-be-wiped %[1]s",
 				address, db[1], number)
 		}
 	}

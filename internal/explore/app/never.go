@@ -73,9 +73,9 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 func (a *App) queries(*file) error {
 	switch {
 	case len(a.Never) == 0:
-		return errors.New("give never: queries of which each must return no row, as SELECT * FROM items WHERE stock < 0")
+		return errors.New("never is missing; list queries that must return no row, for example SELECT * FROM items WHERE stock < 0")
 	case a.MySQL == nil && a.Postgres == nil:
-		return errors.New("never: there is no database to ask; give mysql or postgres")
+		return errors.New("never needs a database; set mysql or postgres")
 	}
 	for _, query := range append(slices.Clone(a.Never), a.Watch) {
 		if _, _, err := a.addressed(query); err != nil {
@@ -99,7 +99,7 @@ func (a *App) addressed(query string) (protocol, rest string, _ error) {
 	case query == "":
 		return "", "", nil
 	case a.MySQL != nil && a.Postgres != nil:
-		return "", "", fmt.Errorf("%q: there are two databases; write mysql: or postgres: before it", query)
+		return "", "", fmt.Errorf("%q: the file has two databases; write mysql: or postgres: before the query", query)
 	case a.MySQL != nil:
 		return "mysql", query, nil
 	}

@@ -18,7 +18,7 @@ func (a *App) places(*file) error {
 			continue
 		}
 		if other := taken[listens(at)]; other != "" {
-			return fmt.Errorf("%s and %s are both %s; each has an address of its own", other, name, at)
+			return fmt.Errorf("%s and %s must have different addresses (got %s for both)", other, name, at)
 		}
 		taken[listens(at)] = name
 	}
@@ -38,10 +38,10 @@ func (a *App) places(*file) error {
 		at := net.JoinHostPort(u.Hostname(), port)
 		ip, err := netip.ParseAddr(u.Hostname())
 		if outside := err == nil && !ip.IsLoopback() && !ip.IsUnspecified(); outside && a.Attach == nil {
-			return fmt.Errorf("%s: %s is not in the program's own network, which has loopback alone; give http://127.0.0.1:%s", one.key, at, port)
+			return fmt.Errorf("%s: %s is outside the program's own network; use http://127.0.0.1:%s", one.key, at, port)
 		}
 		if gate := taken[listens(at)]; gate != "" {
-			return fmt.Errorf("%s: %s is where the gate for %s listens; give the port at which the program serves", one.key, at, gate)
+			return fmt.Errorf("%s: %s is the address of the gate for %s; use the port at which the program serves", one.key, at, gate)
 		}
 	}
 	return nil

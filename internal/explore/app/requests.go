@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // Limits on the number of buyers.
@@ -27,17 +29,17 @@ func (a *App) buyers(f *file) error {
 	switch b := f.Buyers.(type) {
 	case nil:
 		if a.template == nil {
-			return errors.New("give buyer, what a buyer sends: POST http://127.0.0.1:8080/buy?item=1")
+			return errors.New("buyer is missing; set the request of a buyer, for example POST http://127.0.0.1:8080/buy?item=1")
 		}
 		return a.SetBuyers(minBuyers)
 	case uint64:
 		if a.template == nil {
-			return errors.New("buyers is a number, and buyer, what each sends, is missing")
+			return errors.New("buyers is a number, so buyer must be the request of each buyer")
 		}
 		return a.SetBuyers(int(min(b, maxBuyers+1)))
 	case []any:
 		if a.template != nil {
-			return errors.New("buyers is a list, so each has a request of its own: leave buyer out")
+			return errors.New("buyer cannot be combined with a list of buyers; leave out buyer")
 		}
 		for n, one := range b {
 			r, err := request(fmt.Sprintf("buyers: the %d.", n+1), one)
@@ -47,7 +49,7 @@ func (a *App) buyers(f *file) error {
 			a.Buyers = append(a.Buyers, r)
 		}
 	default:
-		return errors.New("buyers: give a number, or a list of requests")
+		return errors.New("buyers must be a number or a list of requests")
 	}
 	return a.countBuyers()
 }
@@ -58,10 +60,10 @@ func (a *App) SetBuyers(n int) error {
 		if n == len(a.Buyers) {
 			return nil
 		}
-		return fmt.Errorf("--buyers %d: the file has a list of %d requests; add to it, or take from it", n, len(a.Buyers))
+		return fmt.Errorf("--buyers must match the list of requests in the file (got %d for %d requests)", n, len(a.Buyers))
 	}
 	if n < minBuyers || n > maxBuyers {
-		return fmt.Errorf("%d buyers; %d to %d are allowed", n, minBuyers, maxBuyers)
+		return fmt.Errorf("buyers must be between %d and %d (got %d)", minBuyers, maxBuyers, n)
 	}
 	a.Buyers = slices.Repeat([]Request{*a.template}, n)
 	return a.countBuyers()
@@ -70,9 +72,9 @@ func (a *App) SetBuyers(n int) error {
 func (a *App) countBuyers() error {
 	switch n := len(a.Buyers); {
 	case n < minBuyers || n > maxBuyers:
-		return fmt.Errorf("%d buyers; %d to %d are allowed", n, minBuyers, maxBuyers)
+		return fmt.Errorf("buyers must be between %d and %d (got %d)", minBuyers, maxBuyers, n)
 	case len(a.Run) > 1 && len(a.Run) != n:
-		return fmt.Errorf("run has %d command lines, and there are %d buyers: give one for all, or one for each", len(a.Run), n)
+		return fmt.Errorf("run must have one command line for all buyers, or one per buyer (got %d for %d buyers)", len(a.Run), n)
 	}
 	return nil
 }
@@ -89,7 +91,7 @@ func request(key string, v any) (r Request, _ error) {
 	if m, is := v.(map[string]any); is {
 		for name := range m {
 			if !slices.Contains(requestKeys, name) {
-				return r, fmt.Errorf("%s: unknown key %q; the keys are %s", key, name, strings.Join(requestKeys, ", "))
+				return r, fmt.Errorf("%s: %w", key, nearest.Unknown("key", name, requestKeys, ""))
 			}
 		}
 		line, ok = m["request"].(string)
@@ -99,7 +101,7 @@ func request(key string, v any) (r Request, _ error) {
 		if header, given := m["header"]; given {
 			all, is := header.(map[string]any)
 			if !is {
-				return r, fmt.Errorf("%s: header: give a map, for example { Content-Type: application/json }", key)
+				return r, fmt.Errorf("%s: header must be a map, for example { Content-Type: application/json }", key)
 			}
 			r.Header = map[string]string{}
 			for h, text := range all {
@@ -109,15 +111,15 @@ func request(key string, v any) (r Request, _ error) {
 	}
 	method, target, found := strings.Cut(line, " ")
 	if !ok || !found || method != strings.ToUpper(method) {
-		return r, fmt.Errorf("%s: give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key)
+		return r, fmt.Errorf("%s: expected METHOD URL, for example POST http://127.0.0.1:8080/buy?item=1", key)
 	}
 	r.Method, r.URL = method, strings.TrimSpace(target)
 	if !token.MatchString(method) {
-		return r, fmt.Errorf("%s: %q is no method of HTTP; give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key, method)
+		return r, fmt.Errorf("%s: %q is not an HTTP method; expected METHOD URL, for example POST http://127.0.0.1:8080/buy?item=1", key, method)
 	}
 	for name, value := range r.Header {
 		if !token.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
-			return r, fmt.Errorf("%s: header: %q with %q is no header of HTTP", key, name, value)
+			return r, fmt.Errorf("%s: header: %q with %q is not an HTTP header", key, name, value)
 		}
 	}
 	return r, checkURL(key, r.URL)
@@ -128,9 +130,9 @@ func checkURL(key, text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "":
-		return fmt.Errorf("%s: %q is no URL; one looks like http://127.0.0.1:8080/buy?item=1", key, text)
+		return fmt.Errorf("%s: %q is not a URL; expected, for example, http://127.0.0.1:8080/buy?item=1", key, text)
 	case u.Scheme != "http":
-		return fmt.Errorf("%s: %q: only http:// is spoken here; have the program serve without TLS for the test", key, text)
+		return fmt.Errorf("%s: %q: only http:// works; serve without TLS in the test", key, text)
 	}
 	return nil
 }
@@ -148,18 +150,18 @@ func (a *App) sold(f *file) error {
 		switch s := one.(type) {
 		case uint64:
 			if s < 100 || s > 599 {
-				return fmt.Errorf("sold: %d is no status of HTTP", s)
+				return fmt.Errorf("sold: %d is not an HTTP status", s)
 			}
 			a.Sold = append(a.Sold, int(s))
 		case string:
 			if len(s) != 3 || s[1:] != "xx" || s[0] < '1' || s[0] > '5' {
-				return fmt.Errorf("sold: %q is no status of HTTP; give 200, a list, or 2xx", s)
+				return fmt.Errorf("sold: %q is not an HTTP status; expected 200, a list, or 2xx", s)
 			}
 			for n := range 100 {
 				a.Sold = append(a.Sold, int(s[0]-'0')*100+n)
 			}
 		default:
-			return errors.New("sold: give 200, a list, or 2xx")
+			return errors.New("sold: expected 200, a list, or 2xx")
 		}
 	}
 	return nil

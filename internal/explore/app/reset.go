@@ -15,27 +15,27 @@ func (a *App) resetting(f *file) error {
 	if len(f.Reset.SQL) > 0 {
 		switch {
 		case a.MySQL != nil && a.Postgres != nil:
-			return errors.New("reset: sql: there are two databases; give mysql and postgres in its place")
+			return errors.New("reset: sql is ambiguous with two databases; use mysql and postgres instead")
 		case a.MySQL != nil:
 			a.Reset.MySQL = append(a.Reset.MySQL, f.Reset.SQL...)
 		case a.Postgres != nil:
 			a.Reset.Postgres = append(a.Reset.Postgres, f.Reset.SQL...)
 		default:
-			return errors.New("reset: sql: no mysql and no postgres is given")
+			return errors.New("reset: sql needs a database; set mysql or postgres")
 		}
 	}
 	switch {
 	case len(a.Reset.MySQL) > 0 && a.MySQL == nil:
-		return errors.New("reset: mysql: no mysql is given")
+		return errors.New("reset: mysql needs the server; set mysql")
 	case len(a.Reset.Postgres) > 0 && a.Postgres == nil:
-		return errors.New("reset: postgres: no postgres is given")
+		return errors.New("reset: postgres needs the server; set postgres")
 	}
 	lines, err := listOf("reset: redis", f.Reset.Redis)
 	if err != nil {
 		return err
 	}
 	if len(lines) > 0 && a.Redis == nil {
-		return errors.New("reset: redis: no redis is given")
+		return errors.New("reset: redis needs the server; set redis")
 	}
 	for _, line := range lines {
 		words := word.FindAllString(line, -1)
@@ -48,7 +48,7 @@ func (a *App) resetting(f *file) error {
 		case len(words) == 0:
 			return errors.New("reset: redis: an empty command")
 		case strings.EqualFold(words[0], "select"):
-			return errors.New("reset: redis: select: the number of the database belongs into the URL, redis://127.0.0.1:6379/1; flushall empties all")
+			return errors.New("reset: redis: select is not supported; put the database number into the URL, redis://127.0.0.1:6379/1; flushall empties all")
 		case strings.EqualFold(line, "flushdb"):
 			a.Reset.Flush = true
 		default:
@@ -56,7 +56,7 @@ func (a *App) resetting(f *file) error {
 		}
 	}
 	if len(a.Reset.MySQL)+len(a.Reset.Postgres)+len(lines) == 0 {
-		return errors.New("give reset: what brings stock and orders back before each run, as sql: [ \"UPDATE items SET stock = 1\", \"DELETE FROM orders\" ]")
+		return errors.New("reset is missing; list the statements that restore stock and orders before each run, for example sql: [ \"UPDATE items SET stock = 1\", \"DELETE FROM orders\" ]")
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (s *Server) admin(protocol string) string {
 func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return errors.New("what stands there is no URL")
+		return errors.New("the value is not a URL")
 	}
 	c := mysql.NewConfig()
 	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/")
@@ -144,7 +144,7 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 	}
 	c, err := pgx.ParseConfig(text)
 	if err != nil {
-		return errors.New("what stands there is no URL")
+		return errors.New("the value is not a URL")
 	}
 	if err := unpooledPostgres(ctx, c); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *Servers) keep(ctx context.Context, protocol string, db *sql.DB, questio
 func (s *Servers) openRedis(ctx context.Context, text string) error {
 	options, err := redis.ParseURL(text)
 	if err != nil {
-		return errors.New("what stands there is no URL")
+		return errors.New("the value is not a URL")
 	}
 	options.MaxRetries, options.PoolSize, options.DisableIdentity, options.Protocol = -1, 1, true, 2
 	s.redis = redis.NewClient(options)

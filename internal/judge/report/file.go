@@ -35,7 +35,7 @@ func Check(files []File, others map[string]string) error {
 		case f.Flag:
 			return fmt.Errorf("--%s names %s twice", f.Flag, f.Path)
 		default:
-			return fmt.Errorf("--%s and --%s are both %s: one overwrites the other; give each a path", other, f.Flag, f.Path)
+			return fmt.Errorf("--%s and --%s must have different paths (got %s for both)", other, f.Flag, f.Path)
 		}
 		taken[place(f.Path)] = f.Flag
 		if f.Path == "-" {

@@ -106,7 +106,7 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale
 			return found, nil
 		}
 		if *answer.Next <= after {
-			return nil, fmt.Errorf("GET %s: next is %d; the pages do not go on", path, *answer.Next)
+			return nil, fmt.Errorf("GET %s: next is %d, which does not advance to another page", path, *answer.Next)
 		}
 		after = *answer.Next
 	}
@@ -172,7 +172,7 @@ func (t Target) do(ctx context.Context, method, path string, body io.Reader, v a
 		return response.StatusCode, nil
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return response.StatusCode, fmt.Errorf("%s %s answered with something else than this route's JSON: %w", method, path, err)
+		return response.StatusCode, fmt.Errorf("%s %s did not answer with this route's JSON: %w", method, path, err)
 	}
 	return response.StatusCode, nil
 }

@@ -43,10 +43,10 @@ func read(name string, text []byte) (m Measured, _ error) {
 		err = json.Unmarshal(text, &m)
 	}
 	if err != nil {
-		return m, fmt.Errorf("%s is no file of shop size --calibrate: %w", name, err)
+		return m, fmt.Errorf("%s is not a file of shop size --calibrate: %w", name, err)
 	}
 	if m.Cores <= 0 || len(m.Points) == 0 {
-		return m, fmt.Errorf("%s has no points; shop size --calibrate %s makes them", name, name)
+		return m, fmt.Errorf("%s has no points; create them with: shop size --calibrate %s", name, name)
 	}
 	return m, nil
 }

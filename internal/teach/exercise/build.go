@@ -41,7 +41,7 @@ func (e *ownError) Error() string { return e.text }
 // output goes to temp.
 func buildJudge(ctx context.Context, dir, temp string, sources []source) (program string, _ error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return "", errors.New("there is no go in PATH; an exercise is compiled here: https://go.dev/dl")
+		return "", errors.New("go is not in PATH; install it from https://go.dev/dl")
 	}
 	main := filepath.Join(temp, "main.go")
 	if err := os.WriteFile(main, []byte(mainOf(sources)), 0o600); err != nil {
@@ -157,7 +157,7 @@ func Sources(ctx context.Context) (folder, version string, _ error) {
 	if build, ok := debug.ReadBuildInfo(); ok && published.MatchString(build.Main.Version) && build.Main.Path == Module {
 		return "", build.Main.Version, nil
 	}
-	return "", "", errors.New("the sources that shop was built from are not to be found, and an exercise is compiled with them: call it in a checkout of the project, or install a published version")
+	return "", "", errors.New("cannot find the source code of shop, which exercises need; run it in a checkout of the project, or install a published version")
 }
 
 // builtFrom returns the folder of the module when this file was compiled, or "" if the compiler

@@ -30,7 +30,7 @@ func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string
 	} else if code, err := fs.Glob(os.DirFS(dir), "*.go"); err == nil && len(code) > 0 { // under any name
 		return checkReplaced(ctx, dir)
 	}
-	return fmt.Errorf("%s has no %s, which is what is checked: put it back, or begin again in a new folder: shop exercise start %d DIR", dir, missing, e.Number)
+	return fmt.Errorf("%s has no %s, which the check needs; restore it, or start again with: shop exercise start %d DIR", dir, missing, e.Number)
 }
 
 // checkReplaced checks that the sources named in the learner's go.mod exist.

@@ -49,7 +49,7 @@ func (r Result) Passed() bool { return r.Last().Verdict == "passed" }
 func modulePath(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
-		return "", fmt.Errorf("%s has no go.mod; shop exercise start N DIR makes one", dir)
+		return "", fmt.Errorf("%s has no go.mod; create the folder with: shop exercise start N DIR", dir)
 	}
 	for line := range strings.Lines(string(text)) {
 		if path, found := strings.CutPrefix(line, "module "); found {

@@ -27,7 +27,7 @@ const programWithin = 2 * time.Minute
 // with the name of each step.
 func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
 	if faults {
-		return r, errors.New("--engine local is for the exercises in Go; a program in another language always has private servers")
+		return r, errors.New("--engine local works only for Go; other languages always use private servers")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "package.json")); err == nil {
 		if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {

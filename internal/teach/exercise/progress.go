@@ -23,7 +23,7 @@ type Progress struct {
 func LoadProgress() (p Progress, _ error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		return p, fmt.Errorf("where you keep settings is not known, and so not what you have solved: %w", err)
+		return p, fmt.Errorf("cannot find your configuration folder, where your progress belongs: %w", err)
 	}
 	p = Progress{filepath.Join(folder, "oversell", "exercises.json"), map[string]string{}}
 	text, err := os.ReadFile(p.file)
@@ -34,7 +34,7 @@ func LoadProgress() (p Progress, _ error) {
 		err = json.Unmarshal(text, &p.solved)
 	}
 	if err != nil {
-		return p, fmt.Errorf("%s, which has what you have solved, cannot be read (%w); mend or remove it", p.file, err)
+		return p, fmt.Errorf("cannot read your progress from %s (%w); repair or delete the file", p.file, err)
 	}
 	return p, nil
 }
@@ -62,7 +62,7 @@ func (p Progress) Solved(e exercises.Exercise, language string) error {
 		err = report.Replace(p.file, append(text, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("it passes, and that cannot be noted: %w", err)
+		return fmt.Errorf("the exercise passed, but saving your progress failed: %w", err)
 	}
 	return nil
 }

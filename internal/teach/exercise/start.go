@@ -33,7 +33,7 @@ func Start(ctx context.Context, e exercises.Exercise, dir, language string) (wri
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(all[name]), 0o644); err != nil {
-			return nil, fmt.Errorf("%s: nothing can be written there: %w", dir, errors.Unwrap(err))
+			return nil, fmt.Errorf("cannot write to %s: %w", dir, errors.Unwrap(err))
 		}
 		written = append(written, name)
 	}
@@ -107,16 +107,16 @@ func emptied(dir string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("%s cannot be made: %w", dir, errors.Unwrap(err))
+			return fmt.Errorf("cannot create %s: %w", dir, errors.Unwrap(err))
 		}
 	case err != nil:
-		return fmt.Errorf("%s is no folder that can be read; give another one", dir)
+		return fmt.Errorf("cannot read folder %s; choose another one", dir)
 	case len(entries) > 0:
-		return fmt.Errorf("%s is not empty; give a new folder", dir)
+		return fmt.Errorf("%s is not empty; choose a new folder", dir)
 	}
 	f, err := os.CreateTemp(dir, ".exercise-")
 	if err != nil {
-		return fmt.Errorf("%s: nothing can be written there; give another folder", dir)
+		return fmt.Errorf("cannot write to %s; choose another folder", dir)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
@@ -125,7 +125,7 @@ func emptied(dir string) error {
 func In(dir string) (e exercises.Exercise, language string, _ error) {
 	text, err := os.ReadFile(filepath.Join(dir, marker))
 	if err != nil {
-		return e, "", fmt.Errorf("%s has no %s, so it is no exercise; shop exercise start N DIR makes one", dir, marker)
+		return e, "", fmt.Errorf("%s has no %s, so it is not an exercise; create one with: shop exercise start N DIR", dir, marker)
 	}
 	if e, err = exercises.Find(strings.TrimSpace(string(text))); err != nil {
 		return e, "", fmt.Errorf("%s: %w", filepath.Join(dir, marker), err)

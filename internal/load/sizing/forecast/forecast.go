@@ -49,9 +49,9 @@ func Of(shop sizing.Shop, nodeRTT float64, strategies []string, points string) (
 	switch {
 	case len(r.Results) > 0:
 	case len(unknown) > 0:
-		return nil, fmt.Errorf("no point of %s in the file; shop size --calibrate FILE --strategy %s makes them", strings.Join(unknown, ", "), strings.Join(unknown, ","))
+		return nil, fmt.Errorf("no point of %s in the file; create them with: shop size --calibrate FILE --strategy %s", strings.Join(unknown, ", "), strings.Join(unknown, ","))
 	default:
-		return nil, fmt.Errorf("nothing of this can run on --nodes %d: %s", shop.Nodes, strings.Join(r.LeftOut, "; "))
+		return nil, fmt.Errorf("no strategy can run on --nodes %d: %s", shop.Nodes, strings.Join(r.LeftOut, "; "))
 	}
 	slices.SortStableFunc(r.Results, func(a, b Result) int { return int(b.PerSecond - a.PerSecond) })
 	return r, nil

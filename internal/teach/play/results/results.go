@@ -63,7 +63,7 @@ type File struct{ Path string }
 func DefaultPath() (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("there is no folder for the progress (%w); give --progress FILE", err)
+		return "", fmt.Errorf("cannot find a folder for your progress (%w); add --progress FILE", err)
 	}
 	return filepath.Join(folder, "oversell", "progress.json"), nil
 }
@@ -84,14 +84,14 @@ func (f File) Load() (map[string]Result, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return map[string]Result{}, nil
 	case err != nil:
-		return nil, fmt.Errorf("the progress cannot be read: %w; give another file with --progress", err)
+		return nil, fmt.Errorf("cannot read your progress: %w; choose another file with --progress", err)
 	}
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, fmt.Errorf("%s is damaged (%w) and stays as it is; move it away, or give another file with --progress", f.Path, err)
+		return nil, fmt.Errorf("%s is damaged (%w) and stays unchanged; move it away, or choose another file with --progress", f.Path, err)
 	}
 	if d.Version != version || d.Levels == nil {
-		return nil, fmt.Errorf("%s is not a progress file of version %d and stays as it is; give another file with --progress", f.Path, version)
+		return nil, fmt.Errorf("%s is not a progress file of version %d and stays unchanged; choose another file with --progress", f.Path, version)
 	}
 	return d.Levels, nil
 }

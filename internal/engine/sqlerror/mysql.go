@@ -28,7 +28,7 @@ func mysqlKind(err error) (kind Kind, said bool) {
 	return Other, true
 }
 
-// mysqlAmbiguous reports whether an error leaves open if a COMMIT took place. A Galera node that loses
+// mysqlAmbiguous reports whether an error leaves open whether a COMMIT took place. A Galera node that loses
 // the others during its COMMIT answers ER_ERROR_DURING_COMMIT. The others may have received the
 // transaction before, and commit it (TestGaleraCommit).
 func mysqlAmbiguous(err error) bool {

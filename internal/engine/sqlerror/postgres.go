@@ -38,7 +38,7 @@ func postgresKind(err error) (kind Kind, said bool) {
 	return Other, true
 }
 
-// postgresAmbiguous reports whether an error leaves open if a COMMIT took place. The server may end
+// postgresAmbiguous reports whether an error leaves open whether a COMMIT took place. The server may end
 // the session at any moment, even after it has written a COMMIT (postgres.c: quickdie runs in a signal
 // handler). A proxy in front of several servers answers statement_completion_unknown, or that its own
 // connection broke.

@@ -158,7 +158,7 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// ConnectionLost reports whether err leaves open if the call was executed. The session may still
+// ConnectionLost reports whether err leaves open whether the call was executed. The session may still
 // live.
 func ConnectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)

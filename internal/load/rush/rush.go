@@ -40,8 +40,8 @@ type Config struct {
 	Lease    time.Duration // lease of the service's locks; 0: unknown
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
-	// Counts says how left in the receipts follows the stock. Unspecified: rush does not check
-	// the order of the buys.
+	// Counts says what the receipts' member left counts. Unspecified: rush does not check the order
+	// of the buys.
 	Counts linear.Counts
 
 	// Struck reports whether a fault took effect. It is called after all answers. A fault takes
@@ -50,8 +50,8 @@ type Config struct {
 	Struck func() bool
 	// Leavers tracks waiting buyers and makes some of them hang up; nil: none does.
 	Leavers *buyers.Leavers
-	// Unique reports, after a burst, whether a repeated burst would meet another situation and must
-	// not replace it. Nil: a repeated burst meets the same.
+	// Unique reports after a burst whether it cannot be repeated, since the conditions have changed.
+	// Nil: every burst can be repeated.
 	Unique func() bool
 	// Mended waits until the servers that a fault broke serve again. It is called after all
 	// answers. Nil: no server is broken.
@@ -121,7 +121,7 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
 }
 
-// restock returns its duration. A restock takes the way of a purchase and writes more.
+// restock returns its duration. It uses the same servers as a purchase and writes more.
 func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	start := time.Now()
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {

@@ -144,8 +144,8 @@ func (l *redisLock) sendAcquire(ctx context.Context, rdb processor, c *claim, ho
 // maxPoll is the longest wait in ms that fits into a time.Duration.
 const maxPoll = int64(math.MaxInt64/time.Millisecond) - 1
 
-// pollAfter converts the answer of PTTL to a wait. This package did not make a lock without a TTL,
-// or with one of centuries; such a lock is polled from time to time.
+// pollAfter converts the answer of PTTL to a wait. A lock without a TTL, or with one that lasts
+// centuries, does not come from this package; it is polled from time to time.
 func (l *redisLock) pollAfter(pttl int64) time.Duration {
 	if pttl < 0 || pttl > maxPoll {
 		return l.client.watchdog

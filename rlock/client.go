@@ -19,7 +19,7 @@ type Client struct {
 	fairWait  time.Duration
 	handOvers int
 
-	replicas        int // that must have a grant
+	replicas        int // how many replicas must have a grant
 	replicateWithin time.Duration
 
 	observe func(Event)

@@ -17,7 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// byChance is the reason for no promise where no buyer is held in its COMMIT.
+// byChance says why the catalogue promises nothing under a fault that hits a buyer in its COMMIT only
+// by chance.
 const byChance = "after a COMMIT with an unknown outcome the unit is not returned to the counter; whether such a COMMIT was in progress is chance"
 
 // RedisDecr keeps a copy of the stock in Redis.
@@ -51,7 +52,7 @@ func redisDecrKey(product string) string { return "shop:stock:redis-decr:{" + pr
 
 // Buy is purchase.Strategy.Buy.
 func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // the counter would apply it
+	if err := o.Check(); err != nil { // the counter would accept an invalid amount
 		return purchase.Receipt{}, err
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)

@@ -12,7 +12,7 @@ rush: ## send a burst of buyers to every strategy; needs no server
 serve: ## start the shop and its live page on http://127.0.0.1:8080
 	go run ./cmd/shop serve
 
-verify: servers ## every strategy under every fault on real servers: docs/reference/matrix and bin/matrix
+verify: servers ## play every strategy under every fault on real servers; write docs/reference/matrix and bin/matrix
 	go build -o bin/shop ./cmd/shop
 	mkdir -p bin/matrix
 	bin/shop verify --engine local --report docs/reference/matrix/mariadb.md --report bin/matrix/mariadb.json
@@ -33,7 +33,7 @@ soak: servers ## run the searches and repetitions that are too long for make tes
 	loadtest/k6/check.sh # builds k6, which takes minutes
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
 
-planted: servers ## plant bugs in a copy and run the command that must catch each; 15 minutes. PATCH="a b": only these
+planted: servers ## plant bugs in a copy and run what must catch each; 15 minutes; PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
 
 servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper, etcd and Chromium, or print the commands
@@ -56,7 +56,7 @@ prose: ## check the language of pages and comments, and all links
 	go test -C tools ./prose
 	go run -C tools ./prose $(CURDIR)
 
-lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject tracked files above 1 MB
+lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject files above 1 MB
 	@tools/check-sizes.sh
 	go vet ./...
 	$(TOOL) staticcheck ./...
@@ -65,7 +65,7 @@ lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject trac
 vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); run gosec
 	$(TOOL) govulncheck ./...
 
-generate: servers ## write everything that follows from the code; STRATEGY=NAME also measures a new strategy for docs/reference/throughput.md
+generate: servers ## write everything that follows from the code; STRATEGY=NAME also measures that strategy
 	go generate ./internal/fault ./internal/lockstrategy # the rest is compiled with these
 	$(if $(STRATEGY),go test ./cmd/shop -run TestSizeReference -timeout 60m -measure $(STRATEGY))
 	go generate ./internal/teach/... ./internal/explore/... ./cmd/...

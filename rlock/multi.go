@@ -9,7 +9,7 @@ import (
 )
 
 // nodeTimeout is how long one lock of a MultiLock may take in one round. Without it, two callers
-// could each wait for ever for a lock that the other holds.
+// could each wait forever for a lock that the other holds.
 const nodeTimeout = 1500 * time.Millisecond
 
 // A MultiLock is several locks taken as one, usually of independent Redis servers: all of them, or

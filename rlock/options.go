@@ -79,7 +79,7 @@ func Observer(observe func(Event)) ClientOption {
 type Option func(*request)
 
 // Wait limits the wait for the lock, not its use; 0 or less means no wait. By default Lock waits
-// for ever, and TryLock not at all.
+// forever, and TryLock not at all.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = max(d, 0) }
 }

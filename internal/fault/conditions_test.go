@@ -130,7 +130,7 @@ func conditions(all []Fault) []byte {
 
 package promise
 
-// The faults. Each strikes one of two processes, or the servers of both.
+// The faults. Each affects one of two processes, or the servers of both.
 const (
 %s)
 
@@ -140,22 +140,22 @@ func Faults() []Condition {
 %s	}
 }
 
-// Struck lists the servers that a condition strikes: a strategy that needs none of
-// them does not notice it. Nil: it strikes every strategy.
+// Struck lists the servers that a condition affects: a strategy that needs none of
+// them does not notice it. Nil: it affects every strategy.
 func Struck(c Condition) []string {
 	switch c {
 %s	}
 	return nil
 }
 
-// On is the dialect of the databases that a condition strikes; "": every one.
+// On returns the dialect of the databases that a condition affects; "": every one.
 func On(c Condition) string {
 	switch c {
 %s	}
 	return ""
 }
 
-// OnRedis is the topology of the Redis that a condition strikes; "": every one.
+// OnRedis returns the topology of the Redis that a condition affects; "": every one.
 func OnRedis(c Condition) string {
 	switch c {
 %s	}

@@ -61,7 +61,7 @@ var (
 	errSwept = errors.New("the rows are divided anew")
 )
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	crowd := s.crowds.Enter(o.Product)
 	defer s.crowds.Leave(o.Product)

@@ -37,7 +37,7 @@ func NewCheckAfter(d Deps) *CheckAfter {
 	return &CheckAfter{d, waiting.NewRetrier(d, waiting.AnyRounds)}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		receipt, err = s.round(ctx, o, start)

@@ -50,7 +50,7 @@ func NewCoalesced(d Deps) *Coalesced {
 	return s
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	if err := o.Check(); err != nil { // otherwise it would be added to a sum
 		return purchase.Receipt{}, err

@@ -36,7 +36,7 @@ func NewConditional(d Deps) *Conditional {
 	return &Conditional{d, waiting.NewRetrier(d, waiting.AnyRounds)}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		receipt, err = takeIfLeft(ctx, s.deps, o, "conditional", start)

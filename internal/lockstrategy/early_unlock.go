@@ -39,7 +39,7 @@ func NewEarlyUnlock(d Deps) *EarlyUnlock {
 	return &EarlyUnlock{d, mutexLock{waiting.NewLines(1)}}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *EarlyUnlock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()

@@ -37,7 +37,7 @@ func NewForUpdate(d Deps) *ForUpdate {
 	return &ForUpdate{d, waiting.NewRetrier(d, waiting.AnyRounds), d.Section("for-update")}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		return purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {

@@ -45,7 +45,7 @@ func (m multilock) locks(product string) (locks []*rlock.Lock) {
 	return locks
 }
 
-// Lock is lease.Locker.Lock.
+// Lock implements lease.Locker.
 func (m multilock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := rlock.Multi(m.locks(product)...).Lock(ctx)
 	if err != nil {

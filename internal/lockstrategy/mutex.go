@@ -27,7 +27,7 @@ func NewMutex(d Deps) *Locked {
 	return lease.NewLocked(d, "mutex", mutexLock{waiting.NewLines(1)})
 }
 
-// Lock is lease.Locker.Lock.
+// Lock implements lease.Locker.
 func (m mutexLock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	place, err := m.lines.Front(ctx, product)
 	if err != nil {

@@ -60,7 +60,7 @@ func lockKey(product string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()

@@ -27,7 +27,7 @@ func NewNone(d Deps) *None {
 	return &None{d, d.Section("none")}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *None) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, _, cancel := s.deps.WithWait(ctx)
 	defer cancel()

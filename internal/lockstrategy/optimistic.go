@@ -38,7 +38,7 @@ func NewOptimistic(d Deps) *Optimistic {
 	return &Optimistic{d, waiting.NewRetrier(d, waiting.FewRounds)}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	err = s.retrier.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		receipt, err = s.round(ctx, o, s.deps.Now().Sub(start))

@@ -49,7 +49,7 @@ func NewQueue(d Deps) *Queue {
 	return &Queue{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds), byProduct: map[string][]*queued{}}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()

@@ -50,7 +50,7 @@ func NewRedisDecr(d Deps) *RedisDecr { return &RedisDecr{d, waiting.NewRetrier(d
 
 func redisDecrKey(product string) string { return "shop:stock:redis-decr:{" + product + "}" }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	if err := o.Check(); err != nil { // the counter would accept an invalid amount
 		return purchase.Receipt{}, err
@@ -116,7 +116,7 @@ func (s *RedisDecr) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, s.deps.Redis.Del(ctx, redisDecrKey(product)).Err())
 }
 
-// KeepsStock is purchase.StockKeeper.KeepsStock.
+// KeepsStock implements purchase.StockKeeper.
 func (s *RedisDecr) KeepsStock() {}
 
 func redisDecrEntry() Entry {

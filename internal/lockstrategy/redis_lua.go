@@ -65,7 +65,7 @@ func NewRedisLua(d Deps) *RedisLua {
 	}
 }
 
-// Buy is purchase.Strategy.Buy. It returns ErrUnknownOutcome if the order was or may have been
+// Buy implements purchase.Strategy. It returns ErrUnknownOutcome if the order was or may have been
 // admitted and its record did not appear in time. That error names the key for another request.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	if err := o.Check(); err != nil { // after its admission it would make its batch fail again and again
@@ -168,7 +168,7 @@ func neverSent(err error) bool {
 // batches of this process.
 func (s *RedisLua) Reset(ctx context.Context, product string) error { return s.Forget(ctx, product) }
 
-// KeepsStock is purchase.StockKeeper.KeepsStock.
+// KeepsStock implements purchase.StockKeeper.
 func (s *RedisLua) KeepsStock() {}
 
 func redisLuaEntry() Entry {

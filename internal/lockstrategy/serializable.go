@@ -35,7 +35,7 @@ func NewSerializable(d Deps) *Serializable {
 	return &Serializable{d, waiting.NewRetrier(d, waiting.FewRounds), d.Section("serializable")}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Serializable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	return readAndWrite(ctx, s.deps, s.retrier, s.section, o, &sql.TxOptions{Isolation: sql.LevelSerializable})
 }

@@ -43,7 +43,7 @@ func NewTransaction(d Deps) *Transaction {
 	return &Transaction{d, waiting.NewRetrier(d, waiting.AnyRounds), d.Section("transaction")}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Transaction) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	return readAndWrite(ctx, s.deps, s.retrier, s.section, o, nil)
 }

@@ -59,7 +59,7 @@ func NewUnitRows(d Deps) *UnitRows {
 // errFewUnlocked: there are enough units, but other buyers have locked too many of their rows.
 var errFewUnlocked = errors.New("too few rows are unlocked")
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *UnitRows) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	err := s.retrier.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) (err error) {
 		receipt, err = s.take(ctx, o, start)

@@ -35,7 +35,7 @@ func NewWatchdog(d Deps) *Locked {
 	return rediskey.NewLocked(d, "watchdog", watchdog{newRedisLock(d), d})
 }
 
-// Take is rediskey.Lock.Take.
+// Take implements rediskey.Lock.
 func (w watchdog) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	asked := time.Now()
 	held, err := w.Lock.Take(ctx, key, token)

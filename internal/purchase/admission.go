@@ -101,7 +101,7 @@ type admitted struct {
 	admission *Admission
 }
 
-// Buy is Strategy.Buy. It returns an *Overloaded if the buyer is not let in.
+// Buy implements Strategy. It returns an *Overloaded if the buyer is not let in.
 func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	key := lineKey{s.name, o.Product}
 	if err := s.admission.enter(key); err != nil {

@@ -34,7 +34,7 @@ func NewIdempotent(s Strategy, db *gorm.DB) *Idempotent {
 	return &Idempotent{strategy: s, db: db, underWay: map[string]chan struct{}{}}
 }
 
-// Buy is Strategy.Buy. It returns ErrKeyReused if the key belongs to the sale of another order.
+// Buy implements Strategy. It returns ErrKeyReused if the key belongs to the sale of another order.
 func (s *Idempotent) Buy(ctx context.Context, o Order) (Receipt, error) {
 	if o.IdempotencyKey == "" {
 		return s.strategy.Buy(ctx, o)
@@ -96,7 +96,7 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	err = onDisk(ctx, s.db, record.ID)
 	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes to the same row
 		select {
-		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // refused at once, two requests at two nodes would repeat for ever
+		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // refused at once, two requests at two nodes would repeat forever
 		case <-ctx.Done():
 		}
 		err = onDisk(ctx, s.db, record.ID)

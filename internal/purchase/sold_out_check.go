@@ -66,7 +66,7 @@ type checked struct {
 	check *SoldOutCheck
 }
 
-// Buy is Strategy.Buy.
+// Buy implements Strategy.
 func (s *checked) Buy(ctx context.Context, o Order) (Receipt, error) {
 	if err := s.check.refuse(ctx, o); err != nil {
 		return Receipt{}, err

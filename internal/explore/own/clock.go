@@ -24,13 +24,13 @@ func (c *clock) begin() {
 // advance moves the clock.
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// Now is rlock.Clock.Now.
+// Now implements rlock.Clock.
 func (c *clock) Now() time.Time { return time.Unix(0, c.start.Load()+c.ahead.Load()) }
 
-// NewTimer is rlock.Clock.NewTimer.
+// NewTimer implements rlock.Clock.
 func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return never{}, nil }
 
-// AfterFunc is rlock.Clock.AfterFunc.
+// AfterFunc implements rlock.Clock.
 func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
 
 // A watch is the clock as one buyer's process sees it; 0 stands for all buyers.
@@ -40,7 +40,7 @@ type watch struct {
 	buyer int
 }
 
-// Now is rlock.Clock.Now.
+// Now implements rlock.Clock.
 func (w watch) Now() time.Time {
 	if r := w.x.current.Load(); r != nil {
 		r.knows.memories[min(max(0, w.buyer-1), len(r.knows.memories)-1)].see(w.ahead.Load())

@@ -2,7 +2,7 @@
 
 package promise
 
-// The faults. Each strikes one of two processes, or the servers of both.
+// The faults. Each affects one of two processes, or the servers of both.
 const (
 	Crash            Condition = "crash"              // the holder's process is killed (SIGKILL) between acquire and write
 	Pause            Condition = "pause"              // the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes
@@ -64,8 +64,8 @@ func Faults() []Condition {
 	}
 }
 
-// Struck lists the servers that a condition strikes: a strategy that needs none of
-// them does not notice it. Nil: it strikes every strategy.
+// Struck lists the servers that a condition affects: a strategy that needs none of
+// them does not notice it. Nil: it affects every strategy.
 func Struck(c Condition) []string {
 	switch c {
 	case RedisRestart:
@@ -94,7 +94,7 @@ func Struck(c Condition) []string {
 	return nil
 }
 
-// On is the dialect of the databases that a condition strikes; "": every one.
+// On returns the dialect of the databases that a condition affects; "": every one.
 func On(c Condition) string {
 	switch c {
 	case DBFailover:
@@ -119,7 +119,7 @@ func On(c Condition) string {
 	return ""
 }
 
-// OnRedis is the topology of the Redis that a condition strikes; "": every one.
+// OnRedis returns the topology of the Redis that a condition affects; "": every one.
 func OnRedis(c Condition) string {
 	switch c {
 	case PrimaryPartition:

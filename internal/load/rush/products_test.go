@@ -19,7 +19,7 @@ import (
 type market struct {
 	byOne     bool // every order takes one unit
 	mixed     bool // the units of an order are taken from the first product
-	remembers bool // sold out once is sold out for ever
+	remembers bool // sold out once is sold out forever
 	keeps     bool // a restock adds to the units that are left
 
 	mu      sync.Mutex

@@ -61,7 +61,7 @@ func catchUp(ctx context.Context, d deps.Deps, source tokenSource, name string) 
 	return source.RaiseToken(ctx, name, p.Fence)
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()

@@ -62,7 +62,7 @@ func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time
 	return pools
 }
 
-// Get is redsyncredis.Pool.Get.
+// Get implements redsyncredis.Pool.
 func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
 	if until := n.silentUntil.Load(); until != nil && n.minority() {
 		next := n.now().Add(n.pause)

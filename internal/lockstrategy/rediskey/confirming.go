@@ -16,7 +16,7 @@ import (
 // has failed. The lock must send its scripts through Client.
 type Confirmed struct{ Lock }
 
-// Take is Lock.Take.
+// Take implements Lock.
 func (c Confirmed) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	asking, confirmed := asking(ctx)
 	held, err := c.Lock.Take(asking, key, token)
@@ -63,12 +63,12 @@ func asking(ctx context.Context) (_ context.Context, confirmed func() bool) {
 	return context.WithValue(ctx, askingKey{}, &yes), func() bool { return yes }
 }
 
-// EvalSha is redis.Scripter.EvalSha.
+// EvalSha implements redis.Scripter.
 func (c confirming) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, keys, func(s redis.Scripter) *redis.Cmd { return s.EvalSha(ctx, sha, keys, args...) })
 }
 
-// Eval is redis.Scripter.Eval.
+// Eval implements redis.Scripter.
 func (c confirming) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, keys, func(s redis.Scripter) *redis.Cmd { return s.Eval(ctx, script, keys, args...) })
 }

@@ -43,7 +43,7 @@ type key struct {
 
 func (k key) of(product string) string { return "shop:lock:" + k.strategy + ":{" + product + "}" }
 
-// Try is waiting.Trier.Try.
+// Try implements waiting.Trier.
 func (k key) Try(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := k.lock.Take(ctx, k.of(product), rand.Text())
 	return held, deps.FailedFor(ctx, deps.Redis, err)
@@ -62,15 +62,15 @@ type Held struct {
 	Free func(ctx context.Context) error
 }
 
-// Token is lease.Lease.Token.
+// Token implements lease.Lease.
 func (h Held) Token() string { return h.Holder }
 
-// Context is lease.Lease.Context.
+// Context implements lease.Lease.
 func (h Held) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// Release is lease.Lease.Release.
+// Release implements lease.Lease.
 func (h Held) Release(ctx context.Context) error {
 	err := h.Free(ctx)
 	if errors.Is(err, lease.ErrNotHeld) {

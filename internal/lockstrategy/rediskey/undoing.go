@@ -32,7 +32,7 @@ func NewUndoing(d deps.Deps, l Lock) Undoing {
 	return Undoing{l, d.Redis, d.Settings.LeaseTTL, redis.NewScript(DeleteIfMine)}
 }
 
-// Take is Lock.Take.
+// Take implements Lock.
 func (u Undoing) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	asked := time.Now()
 	held, err := u.Lock.Take(ctx, key, token)

@@ -56,7 +56,7 @@ func Name(strategy, product string) string {
 
 func (l *Locker) of(product string) *rlock.Lock { return l.kind(l.client, Name(l.strategy, product)) }
 
-// Lock is lease.Locker.Lock.
+// Lock implements lease.Locker.
 func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := l.of(product).Lock(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s single) Token() string {
 	return s.lease.Holder()
 }
 
-// Fence is lease.Fencer.Fence. It returns 0 if the lock is not fenced.
+// Fence implements lease.Fencer. It returns 0 if the lock is not fenced.
 func (s single) Fence() int64 { return s.lease.Token() }
 
 func (s single) Context(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -27,7 +27,7 @@ type Polling struct {
 // NewPolling returns a Polling that polls t with the settings of d.
 func NewPolling(d deps.Deps, t Trier) Polling { return Polling{t, newPoller(d)} }
 
-// Lock is lease.Locker.Lock.
+// Lock implements lease.Locker.
 func (p Polling) Lock(ctx context.Context, product string) (held lease.Lease, err error) {
 	err = p.poller.obtain(ctx, product, func() (bool, error) {
 		held, err = p.Try(ctx, product)

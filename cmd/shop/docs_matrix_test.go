@@ -107,7 +107,7 @@ func notPlayed(t *testing.T, what string) {
 // Parts of a page, as verify writes them.
 var (
 	matrixConditions = regexp.MustCompile(`(?m)^Conditions of this run: (.+)\.$`)
-	matrixRow        = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (.*) \\| (.*) \\| (.*) \\|$")
+	matrixRow        = regexp.MustCompile("(?m)^\\| `(.+)` \\| (.*) \\| (.*) \\| (.*) \\| (.*) \\|$")
 	matrixNotRun     = regexp.MustCompile("(?m)^- (`[^:]+`): (.+)$")
 	matrixCounted    = regexp.MustCompile(`^(?:all|the other) (\d+)$`)
 )
@@ -123,46 +123,60 @@ func readMatrix(t *testing.T, page string) (seen map[string]map[promise.Conditio
 	_, below, _ := strings.Cut(page, "\n## Not run\n")
 	seen = map[string]map[promise.Condition]string{}
 	for _, row := range matrixRow.FindAllStringSubmatch(page, -1) {
-		cells := map[promise.Condition]string{}
-		for _, m := range matrixNotRun.FindAllStringSubmatch(below, -1) {
-			if strings.Contains(m[1], "`"+row[1]+"`") {
-				for _, c := range conditionsIn(m[2]) {
-					cells[c] = ""
-				}
-			}
+		for name := range strings.SplitSeq(row[1], "`, `") {
+			seen[name] = readMatrixRow(t, name, row[2:], conditions, below)
 		}
-		counted, number := "", ""
-		for i, column := range row[2:] {
-			for group := range strings.SplitSeq(strings.Trim(column, "*?! "), "; ") {
-				verdict, names, named := strings.Cut(strings.TrimLeft(group, "!? "), ": ")
-				if i == 3 && group != "" && !named {
-					verdict, names, named = "holds", group, true
-				}
-				if !named {
-					continue
-				}
-				if m := matrixCounted.FindStringSubmatch(names); m != nil {
-					counted, number = verdict, m[1]
-					continue
-				}
-				for _, c := range conditionsIn(names) {
-					cells[c] = verdict
-				}
-			}
-		}
-		others := 0
-		for _, c := range conditions {
-			if _, named := cells[c]; !named {
-				cells[c] = counted
-				others++
-			}
-		}
-		if number != "" && number != fmt.Sprint(others) {
-			t.Errorf("%s: the row counts %s conditions, and %d are left", row[1], number, others)
-		}
-		seen[row[1]] = cells
 	}
 	return seen, conditions
+}
+
+// readMatrixRow returns the verdict of every cell of a strategy; "" if there is none.
+func readMatrixRow(t *testing.T, name string, columns []string, conditions []promise.Condition, notRun string) map[promise.Condition]string {
+	cells := map[promise.Condition]string{}
+	if entry, ok := lockstrategy.ByName(name); ok {
+		for _, c := range conditions {
+			if !lockstrategy.Affects(c, entry.Needs) {
+				cells[c] = ""
+			}
+		}
+	}
+	for _, m := range matrixNotRun.FindAllStringSubmatch(notRun, -1) {
+		if strings.Contains(m[1], "`"+name+"`") {
+			for _, c := range conditionsIn(m[2]) {
+				cells[c] = ""
+			}
+		}
+	}
+	counted, number := "", ""
+	for i, column := range columns {
+		for group := range strings.SplitSeq(strings.Trim(column, "*?! "), "; ") {
+			verdict, names, named := strings.Cut(strings.TrimLeft(group, "!? "), ": ")
+			if i == 3 && group != "" && !named {
+				verdict, names, named = "holds", group, true
+			}
+			if !named {
+				continue
+			}
+			if m := matrixCounted.FindStringSubmatch(names); m != nil {
+				counted, number = verdict, m[1]
+				continue
+			}
+			for _, c := range conditionsIn(names) {
+				cells[c] = verdict
+			}
+		}
+	}
+	others := 0
+	for _, c := range conditions {
+		if _, named := cells[c]; !named {
+			cells[c] = counted
+			others++
+		}
+	}
+	if number != "" && number != fmt.Sprint(others) {
+		t.Errorf("%s: the row counts %s conditions, and %d are left", name, number, others)
+	}
+	return cells
 }
 
 func conditionsIn(list string) (all []promise.Condition) {

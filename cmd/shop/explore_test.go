@@ -266,7 +266,7 @@ func witnessPage(t *testing.T, args []string, line string, local bool) string {
 	if strings.Contains(diagram, "ex 3600") {
 		page += "The explorer sets the TTL to one hour (`ex 3600`), so that no lease expires by the clock.\nIn the search, a lease expires only by the event `expire`.\n\n"
 	}
-	page += "```mermaid\n" + diagram + "```\n\nThe result:\n\n```\n" + outcome + "```\n"
+	page += "```mermaid\n" + diagram + "```\n"
 	if strings.HasPrefix(outcome, "holds") {
 		page += "\nTwo buyers sell nothing twice here. But a third buyer can now take the key while buyer 2 is inside.\n"
 	}

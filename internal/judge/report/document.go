@@ -70,7 +70,7 @@ type Column struct {
 // A Cell is one field of a table.
 type Cell struct {
 	Text   string
-	Code   bool // typeset as code
+	Code   bool // typeset as code: a name, or several with ", " between them
 	Status Status
 	Case   string // ID of the cell's case; may be ""
 }

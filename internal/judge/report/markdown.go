@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // markdownFormat is for a step's summary in CI, and for a page in a repository.
@@ -124,7 +125,7 @@ func (b *markdown) table(t Table) {
 func cellText(c Cell) string {
 	switch {
 	case c.Code && c.Text != "":
-		return "`" + strings.NewReplacer("`", "'", "|", "\\|").Replace(c.Text) + "`"
+		return "`" + strings.NewReplacer("`", "'", "|", "\\|", ", ", "`, `").Replace(c.Text) + "`"
 	case c.Status == Breaks:
 		return "**" + escape(c.Text) + "**"
 	case c.Status == Contradicts:
@@ -173,7 +174,14 @@ func section(c Case) string {
 	if c.Promise != "" {
 		text += fmt.Sprintf("Promised %s. ", c.Promise)
 	}
-	text += escape(c.Seen) + ".\n"
+	for i, fact := range strings.Split(c.Seen, "; ") {
+		if i > 0 {
+			text += ".\n"
+		}
+		_, first := utf8.DecodeRuneInString(fact)
+		text += escape(strings.ToUpper(fact[:first]) + fact[first:])
+	}
+	text += ".\n"
 	if c.Command != "" {
 		text += "\n    " + c.Command + "\n"
 	}

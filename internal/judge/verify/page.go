@@ -11,19 +11,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // legend explains the table of a page.
 const legend = `
-## How to read the table
-
-- **breaks**: a condition breaks the strategy, as the catalogue promises. Do not use the strategy where this condition can occur.
-- **may break**: for some conditions the catalogue makes no promise, because timing decides. The table shows what this run saw.
-- holds: the strategy held under every condition.
-- **!** marks a contradiction to the catalogue, **?** a cell that proved nothing. Their evidence stands below the table.
-- "The other N" are the conditions of this run that the row does not name and that "Not run" does not list.
-
-[faults.md](../faults.md) describes each condition, [verdicts.md](../verdicts.md) each verdict.
+**breaks**: a condition breaks the strategy, as the catalogue promises. **may break**: for some conditions the catalogue
+makes no promise, because timing decides. **!** contradicts the catalogue, **?** proved nothing; the evidence stands below.
+"The other N" are the conditions that the row does not name, without those that do not apply to the strategy.
+[faults.md](../faults.md) describes the conditions, [verdicts.md](../verdicts.md) the verdicts.
 `
 
 // page returns the report as a page of documentation: a short table in place of the
@@ -31,8 +27,16 @@ const legend = `
 func (r Report) page() *report.Page {
 	strategies, conditions := axes(r.Cells)
 	t := report.Table{Columns: report.Columns("strategy", "result", "broken by, as promised", "seen without a promise", "held under")}
+	rows := map[string]int{}
 	for _, s := range strategies {
-		t.Rows = append(t.Rows, r.row(s, conditions))
+		row := r.row(s, conditions)
+		i, ok := rows[fmt.Sprint(row[1:])]
+		if !ok {
+			rows[fmt.Sprint(row[1:])] = len(t.Rows)
+			t.Rows = append(t.Rows, row)
+			continue
+		}
+		t.Rows[i][0].Text += ", " + s
 	}
 	return &report.Page{
 		Intro:  fmt.Sprintf("This page answers which faults break which lock strategy on %s, for developers who choose one.", r.where()),
@@ -174,27 +178,37 @@ func (r Report) unpromised() string {
 			reasons.add(c.NoPromise, c.Strategy)
 		}
 	}
-	return reasons.section("No promise", "The catalogue makes no promise where chance decides:")
+	return section("Why there is no promise", reasons.lines(func(why, strategies string) string {
+		return strings.ToUpper(why[:1]) + why[1:] + ". Strategies: " + strategies + "."
+	}))
 }
 
-// notRun gives the conditions without a cell, with the strategies, and what else was left out.
+// notRun gives the conditions that apply to a strategy and have no cell, and what else was left out.
 func (r Report) notRun(strategies []string, conditions []promise.Condition) string {
 	var missing grouped
 	for _, s := range strategies {
-		rest := slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool { return r.cell(s, c) != nil })
+		entry, known := lockstrategy.ByName(s)
+		rest := slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool {
+			return r.cell(s, c) != nil || known && !lockstrategy.Affects(c, entry.Needs)
+		})
 		if len(rest) > 0 {
 			missing.add(list(rest), s)
 		}
 	}
-	text := missing.section("Not run", "Verify injects a fault only into servers that the strategy uses. It explores an event only if the strategy holds without it and the event can happen to it.")
-	if len(r.LeftOut) == 0 {
-		return text
-	}
-	text += "\nThe run left out:\n\n"
-	for _, left := range r.LeftOut {
-		text += "- " + left + "\n"
-	}
-	return text
+	lines := missing.lines(func(conditions, strategies string) string { return strategies + ": " + conditions })
+	return section("Not run", append(lines, r.LeftOut...))
+}
+
+// runAgain says how to repeat the run, and how to read the evidence of a cell. Its example
+// is the first fault that breaks a strategy which holds without a fault.
+func (r Report) runAgain() string {
+	i := slices.IndexFunc(r.Cells, func(c Cell) bool {
+		calm := r.cell(c.Strategy, promise.TwoProcesses)
+		return presented{&c}.status() == report.Breaks && slices.Contains(promise.Faults(), c.Fault) && calm != nil && calm.Verdict == verdict.Holds
+	})
+	c := r.Cells[max(i, 0)]
+	return fmt.Sprintf("\n## Run it, and read the evidence of one cell\n\n    ./%s --report matrix.md --report matrix.json\n    ./shop verify --explain %s/%s --from matrix.json\n",
+		cmp.Or(r.Command, "shop verify"), c.Strategy, c.Fault)
 }
 
 // grouped are strategies that share a text.
@@ -215,33 +229,18 @@ func (g *grouped) add(text, strategy string) {
 	}
 }
 
-// section lists them under a heading; "" if there are none.
-func (g grouped) section(heading, intro string) string {
-	if g.texts == nil {
-		return ""
-	}
-	text := fmt.Sprintf("\n## %s\n\n%s\n\n", heading, intro)
+// lines words each text with the names of its strategies.
+func (g grouped) lines(line func(text, strategies string) string) (lines []string) {
 	for _, t := range g.texts {
-		text += fmt.Sprintf("- `%s`: %s\n", strings.Join(g.strategies[t], "`, `"), t)
+		lines = append(lines, line(t, "`"+strings.Join(g.strategies[t], "`, `")+"`"))
 	}
-	return text
+	return lines
 }
 
-// runAgain says how to repeat the run, and how to read the evidence of a cell. Its example
-// is the first fault that breaks a strategy which holds without a fault.
-func (r Report) runAgain() string {
-	text := "\n## Run it yourself\n\n"
-	if r.Command != "" {
-		text += "    ./" + r.Command + " --report matrix.md --report matrix.json\n\n"
+// section is a list with a heading; "" without a line.
+func section(heading string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
 	}
-	text += "The JSON report contains the evidence of every cell. `--explain` prints one cell"
-	i := slices.IndexFunc(r.Cells, func(c Cell) bool {
-		calm := r.cell(c.Strategy, promise.TwoProcesses)
-		return presented{&c}.status() == report.Breaks && slices.Contains(promise.Faults(), c.Fault) && calm != nil && calm.Verdict == verdict.Holds
-	})
-	if i < 0 {
-		return text + ".\n"
-	}
-	c := r.Cells[i]
-	return text + fmt.Sprintf(":\n\n```\n$ ./shop verify --explain %s/%s --from matrix.json\n%s```\n", c.Strategy, c.Fault, c.Explain())
+	return "\n## " + heading + "\n\n- " + strings.Join(lines, "\n- ") + "\n"
 }

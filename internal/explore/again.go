@@ -28,9 +28,9 @@ func (c Comparison) String() string {
 	case c.Other != nil:
 		return c.Other.String()
 	case c.NoLongerBreaks():
-		return "the same order no longer breaks"
+		return "the same schedule no longer breaks"
 	case c.Witness.Verdict != c.Saved.Verdict:
-		return fmt.Sprintf("still breaks, and now it is %s where it was %s: %s", c.Witness.Verdict, c.Saved.Verdict, c.Witness.Why)
+		return fmt.Sprintf("still breaks, and is now %s instead of %s: %s", c.Witness.Verdict, c.Saved.Verdict, c.Witness.Why)
 	}
 	return fmt.Sprintf("still breaks: %s: %s", c.Witness.Verdict, c.Witness.Why)
 }

@@ -59,7 +59,7 @@ func TestAgain(t *testing.T) {
 		{"another token", func(l *little) { // an additional thread that ends before
 			l.buyers[0] = [][]command{nil, l.buyers[0][0]}
 		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
-		{"mended", func(l *little) { l.wrong = none }, "the same order no longer breaks", false, explore.OtherWay{}},
+		{"mended", func(l *little) { l.wrong = none }, "the same schedule no longer breaks", false, explore.OtherWay{}},
 		{
 			"another command", func(l *little) {
 				l.buyers[1] = [][]command{{l.buyers[1][0][0], {"maybe", "a", "x"}, l.buyers[1][0][2]}}

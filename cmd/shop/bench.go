@@ -25,7 +25,7 @@ type benchOptions struct {
 	shops      shopFlags
 	output     output
 
-	few bool // --strategy is not given
+	onePerFamily bool // --strategy is not given
 }
 
 func benchCommand() *cobra.Command {
@@ -75,14 +75,14 @@ func (o *benchOptions) run(c *cobra.Command) error {
 
 // strategiesOn returns the strategies to measure on an engine.
 func (o *benchOptions) strategiesOn(e *engine.Engine) []string {
-	if o.few {
+	if o.onePerFamily {
 		return trial.OneOfEachFamily(e, o.processes)
 	}
 	return o.strategies
 }
 
 func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error) {
-	if o.few = !c.Flags().Changed("strategy"); o.few {
+	if o.onePerFamily = !c.Flags().Changed("strategy"); o.onePerFamily {
 		o.strategies = []string{"all"}
 	}
 	for i, name := range o.strategies {

@@ -35,7 +35,7 @@ var commandNotes = map[string]string{
   discarded runs or found only one schedule.
 `,
 	"verify": `
-- ` + "`--engine local`" + ` runs the explorer on MariaDB, MySQL or PostgreSQL, and then injects every fault. On Galera it only injects faults.
+- ` + "`--engine local`" + ` runs the explorer on MariaDB, MySQL or PostgreSQL, and then injects every fault. On Galera it runs no explorer.
 - ` + "`--engine embedded`" + ` runs the explorer and the bursts. ` + "`--quick`" + ` leaves out the burst at two processes.
 - ` + "`--race`" + ` builds a shop with Go's race detector, and sends bursts to the strategies that keep data in memory.
 - ` + "`--app`" + ` searches every schedule, then sends bursts of ` + "`--rush-buyers`" + `. The queries of the file judge each burst.
@@ -130,7 +130,11 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 			g.flags.VisitAll(func(f *pflag.Flag) { shared = append(shared, "`--"+f.Name+"`") })
 			continue
 		}
-		writeFlags(b, "\n", g.flags)
+		before := "\n"
+		if g.heading != underOwn {
+			before += g.heading + ":\n\n"
+		}
+		writeFlags(b, before, g.flags)
 	}
 	if shared != nil {
 		fmt.Fprintf(b, "\n[Shared flags](../commands.md#shared-flags): %s.\n", strings.Join(shared, ", "))

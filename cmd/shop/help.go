@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/nearest"
 )
 
@@ -44,7 +46,7 @@ func setHelp(c *cobra.Command, page string, common ...string) {
 	c.Annotations = map[string]string{pageOf: page}
 	for _, name := range common {
 		if err := c.Flags().SetAnnotation(name, isCommon, nil); err != nil {
-			panic(err) // a misspelled name: every test of the commands shows it
+			panic(err) // a misspelled name, which every run of the program shows
 		}
 	}
 }
@@ -161,15 +163,21 @@ func page(c *cobra.Command) string {
 // faultsTopic is the help topic that lists the faults.
 func faultsTopic() *cobra.Command {
 	var b strings.Builder
-	b.WriteString("The faults that shop verify --fault and shop rush --strike inject:\n\n")
+	b.WriteString("The faults of shop verify --fault. shop rush --strike also injects those with a *.\n\n")
 	for _, f := range fault.All() {
-		fmt.Fprintf(&b, "  %-18s %s", f.Name, f.About)
+		mark := " "
+		if slices.Contains(trial.FaultNames(fault.OfRush()), string(f.Name)) {
+			mark = "*"
+		}
+		fmt.Fprintf(&b, "%s %-18s %s", mark, f.Name, f.About)
 		if f.On != "" {
 			b.WriteString("; on " + f.On)
 		}
 		b.WriteString("\n")
 	}
-	return &cobra.Command{Use: "faults", Short: "List the faults", Long: strings.TrimSuffix(b.String(), "\n")}
+	others := slices.DeleteFunc(promise.Columns(), func(c promise.Condition) bool { return slices.Contains(promise.Faults(), c) })
+	fmt.Fprintf(&b, "\n--fault also takes conditions without a fault: %s.\nMore: docs/reference/faults.md", strings.Join(texts(others), ", "))
+	return &cobra.Command{Use: "faults", Short: "List the faults", Long: b.String()}
 }
 
 // subcommandNames returns the names that a user can give after c.

@@ -61,6 +61,9 @@ func TestHelp(t *testing.T) {
 			}
 		})
 	})
+	if _, err := os.Stat("../../docs/reference/faults.md"); err != nil {
+		t.Error(err) // the help topic faults links to it
+	}
 	if commands < 15 {
 		t.Errorf("only %d commands: the walk does not find all", commands)
 	}

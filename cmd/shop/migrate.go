@@ -35,7 +35,7 @@ processes may run it at the same time.`,
 			if config.DB == "" {
 				return errors.New("--db is missing; name a database, for example mysql://user:password@host:3306/database")
 			}
-			e, err := engine.Open(c.Context(), config) // it migrates
+			e, err := engine.Open(c.Context(), config) // brings the schema up to date
 			if err != nil {
 				return err
 			}

@@ -36,8 +36,8 @@ type soakOptions struct {
 	shops      shopFlags
 	output     output
 
-	all bool // --strategy all
-	few bool // --strategy is not given
+	all          bool // --strategy all
+	onePerFamily bool // --strategy is not given
 }
 
 func soakCommand() *cobra.Command {
@@ -105,7 +105,7 @@ func (o *soakOptions) run(c *cobra.Command) error {
 
 // check checks the flags before anything starts.
 func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) {
-	if o.few = !c.Flags().Changed("strategy"); o.few {
+	if o.onePerFamily = !c.Flags().Changed("strategy"); o.onePerFamily {
 		o.strategies = []string{"all"}
 	}
 	o.all = slices.Equal(o.strategies, []string{"all"})
@@ -180,7 +180,7 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 func (o *soakOptions) playable(e *engine.Engine) (strategies []soak.Strategy, leftOut []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	names := o.strategies
-	if o.few {
+	if o.onePerFamily {
 		names = trial.OneOfEachFamily(e, o.processes)
 	}
 	for _, name := range names {

@@ -45,7 +45,7 @@ type verifyOptions struct {
 	lanes      int
 	repeat     int
 	explain    string // the cell to explain, instead of a run
-	from       string // the report that has it
+	from       string // the report with that cell
 	app        verifyAppFlags
 	output     verifyOutput
 	launch     fault.Launch                // starts the shops under test; tests replace it

@@ -175,8 +175,8 @@ func (all buyers) before(server string) string {
 	return strings.Join(ops, "\n")
 }
 
-// pairCameTo describes the result of a concurrent pair, without the parts that differ between runs with
-// this course. It returns "" for any other move.
+// pairCameTo describes the result of a concurrent pair, without values that differ between runs. It
+// returns "" for any other move.
 func (all buyers) pairCameTo(m move) string {
 	if !m.Pair {
 		return ""

@@ -77,7 +77,7 @@ func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]b
 	return waiting, nil
 }
 
-// A lockWait is a waiting transaction. If the transaction waits again later, it has other locks.
+// A lockWait is a waiting transaction. Two waits of one transaction differ in their locks.
 type lockWait struct {
 	thread int64 // 0: a thread of the server itself
 	locks  string
@@ -160,7 +160,7 @@ func (d *mysqlConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 // Interrupt ends only the statement, as a time-out does with the default
 // innodb_rollback_on_timeout=OFF. The transaction stays open with its writes and locks
 // (TestTimeoutIsReal). Only the error differs, see Answer. The real time-out would take at least 1 s in
-// each schedule, and cannot begin later than the wait.
+// each schedule.
 func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
 	return err

@@ -39,8 +39,8 @@ end
 return n`)
 }
 
-// Stretch gives two minutes to every lease that has less than half of that left. A command that returns
-// a time to live shows that.
+// Stretch gives two minutes to every lease that has less than half of that left. The program can see
+// that in the answer to a command such as PTTL.
 func (k Keyspace) Stretch(ctx context.Context) error {
 	return eachKey("left >= 0 and left < tonumber(ARGV[1]) / 2", "redis.call('PEXPIRE', key, ARGV[1])").
 		Run(ctx, k.client, nil, stretched.Milliseconds()).Err()

@@ -152,7 +152,7 @@ func TestLiveBreakNow(t *testing.T) {
 	p.click("#break")
 	p.runs(1)
 	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`)
-	p.says("#runs code", "at a moment chosen by hand")
+	p.says("#runs code", "by hand")
 	p.says("#lanes", "struck by hand: compared with nothing")
 }
 

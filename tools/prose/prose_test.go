@@ -42,8 +42,8 @@ func TestSentences(t *testing.T) {
 		},
 		{
 			"long",
-			strings.Repeat("word `code with spaces` ", 18),
-			strings.Repeat("`code with spaces` \"and quotations\" ", 17),
+			strings.Repeat("word `code` ", 36),
+			strings.Repeat("word `code` \"and quotations\" ", 35),
 		},
 	} {
 		if got := rules(paragraph{line: 1, text: test.old}.check("x")); !slices.Contains(got, test.rule) {

@@ -61,10 +61,10 @@ func (p paragraph) check(file string) []finding {
 	return found
 }
 
-// mask replaces code and quotations with a word of the same length, so that offsets stay valid.
+// mask replaces code and quotations with as many underscores, which are no word. Offsets stay valid.
 func mask(text string) string {
 	return quoted.ReplaceAllStringFunc(text, func(s string) string {
-		return strings.Repeat("X", len(s)-strings.Count(s, "\n")) + strings.Repeat("\n", strings.Count(s, "\n"))
+		return strings.Repeat("_", len(s)-strings.Count(s, "\n")) + strings.Repeat("\n", strings.Count(s, "\n"))
 	})
 }
 

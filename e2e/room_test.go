@@ -46,7 +46,7 @@ func TestRoomPage(t *testing.T) {
 	phone.says("#naming-error", "the name is empty")
 	phone.fill("#name", "A name that is much longer than forty characters")
 	phone.key(kb.Enter)
-	phone.says("#naming-error", "40 are allowed")
+	phone.says("#naming-error", "the maximum is 40")
 	const name = `<img src=x onerror=alert(1)>`
 	phone.enter(name)
 	if got := phone.text("#shown-name"); got != name {

@@ -218,7 +218,7 @@ function promiseOf(name) {
   }
   const entry = list.find((strategy) => strategy.name === name);
   if (!entry) {
-    exec.test.abort(`strategy "${name}" is not known; there are ${list.map((strategy) => strategy.name).join(', ')}`);
+    exec.test.abort(`unknown strategy "${name}"; list them with: curl ${BASE_URL}/strategies`);
   }
   if (entry.available === false) {
     exec.test.abort(`strategy "${name}" cannot run here: ${entry.reason}`);

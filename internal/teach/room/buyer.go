@@ -56,7 +56,7 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("the name is empty; type one of 1 to 40 characters")
 	case n > MaxName:
-		return fmt.Errorf("the name has %d characters; %d are allowed", n, MaxName)
+		return fmt.Errorf("the name has %d characters, and the maximum is %d", n, MaxName)
 	}
 	if err := product.CheckName(name); err != nil {
 		return fmt.Errorf("the name %w", err)

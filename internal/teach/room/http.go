@@ -96,7 +96,7 @@ func (h handler) putDoor(c *gin.Context) {
 		problem.Invalid(c, `open is missing; send {"open": true, "in_seconds": 3} or {"open": false}`)
 		return
 	case !*body.Open && body.InSeconds != 0:
-		problem.Invalid(c, "in_seconds is for a door that opens; leave it out")
+		problem.Invalid(c, "in_seconds works only with open: true; leave it out")
 		return
 	case !*body.Open:
 		h.room.Shut()

@@ -78,7 +78,7 @@ func (r *Room) Put(ctx context.Context, productName, strategy string, units int6
 	case i < 0:
 		return fmt.Errorf("%w: strategy %q is not one that this shop can run; GET /strategies lists them", errBad, strategy)
 	case units < 1 || units > product.MaxStock:
-		return fmt.Errorf("%w: stock is %d; 1 to %d are allowed", errBad, units, product.MaxStock)
+		return fmt.Errorf("%w: stock must be between 1 and %d (got %d)", errBad, product.MaxStock, units)
 	}
 	r.leading.Lock()
 	defer r.leading.Unlock()
@@ -115,7 +115,7 @@ func (r *Room) begin(productName string, s Strategy, units int64) {
 // that is open or about to open.
 func (r *Room) Open(seconds int) error {
 	if seconds < 0 || seconds > MaxCountdown {
-		return fmt.Errorf("%w: in_seconds is %d; 0 to %d are allowed", errBad, seconds, MaxCountdown)
+		return fmt.Errorf("%w: in_seconds must be between 0 and %d (got %d)", errBad, MaxCountdown, seconds)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

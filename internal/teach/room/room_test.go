@@ -25,7 +25,7 @@ func TestCheckName(t *testing.T) {
 		{"J\u00f6rg \u674e \U0001f469\u200d\U0001f680", ""},
 		{`<img src=x onerror=alert(1)>`, ""}, // a name like any other: pages show it as text
 		{strings.Repeat("\u00e4", MaxName), ""},
-		{strings.Repeat("a", MaxName+1), "has 41 characters; 40 are allowed"},
+		{strings.Repeat("a", MaxName+1), "has 41 characters, and the maximum is 40"},
 		{"", "is empty"},
 		{"  ", "white space"},
 		{" Ann", "white space"},

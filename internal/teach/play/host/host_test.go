@@ -283,7 +283,7 @@ func TestPlayed(t *testing.T) {
 		{"/moves", `[`, http.StatusBadRequest, "not one JSON object"},
 		{"/moves", ``, http.StatusUnsupportedMediaType, `{"token": "1"}`},
 		{"/undo", ``, http.StatusConflict, "no step to take back"},
-		{"/hint", `{"n":4}`, http.StatusBadRequest, "hints 1 to 3"},
+		{"/hint", `{"n":4}`, http.StatusBadRequest, "n must be between 1 and 3 (got 4)"},
 	} {
 		refused(t, http.MethodPost, at+c.path, c.body, c.status, c.says)
 	}

@@ -196,11 +196,11 @@ func hint(c *gin.Context, g *game) {
 	var body struct {
 		N int `json:"n"`
 	}
-	if !product.ReadBody(c, `{"n": 1}; there are hints 1 to 3`, &body) {
+	if !product.ReadBody(c, `{"n": 1}, with n from 1 to 3`, &body) {
 		return
 	}
 	if body.N < 1 || body.N > 3 {
-		problem.Invalid(c, fmt.Sprintf("n is %d; there are hints 1 to 3", body.N))
+		problem.Invalid(c, fmt.Sprintf("n must be between 1 and 3 (got %d)", body.N))
 		return
 	}
 	var l level.Level // without a level: the path to any violation

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/nearest"
 )
 
 // Read returns the report in a JSON file of verify.
@@ -43,9 +44,9 @@ func (r Report) Cell(name string) (*Cell, error) {
 	_, known := lockstrategy.ByName(strategy)
 	switch {
 	case conditions == nil && !known:
-		return nil, fmt.Errorf("unknown strategy %q; list them with: shop strategies", strategy)
+		return nil, nearest.Unknown("strategy", strategy, lockstrategy.Names(), "shop strategies")
 	case !slices.Contains(promise.Columns(), promise.Condition(condition)):
-		return nil, fmt.Errorf("unknown fault %q; list them with: shop verify --help", condition)
+		return nil, nearest.Unknown("fault", condition, promise.Columns(), "shop help faults")
 	case conditions == nil:
 		return nil, fmt.Errorf("this report has no strategy %s; run shop verify with --strategy %s", strategy, strategy)
 	}

@@ -90,7 +90,7 @@ func checkPages(pages map[string]*page) []finding {
 		}
 	}
 	if total > maxTotalWords {
-		found = append(found, finding{"docs", 1, "total", fmt.Sprintf("all pages together have %d words; maximum %d", total, maxTotalWords)})
+		found = append(found, finding{"*.md", 1, "total", fmt.Sprintf("all pages together have %d words; maximum %d", total, maxTotalWords)})
 	}
 	return found
 }

@@ -284,7 +284,7 @@ func TestRushForeign(t *testing.T) {
 		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock: promised holds, seen oversold"},
 		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "seen oversold"},
 		{"an audit of nothing", &notOurs{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
-		{"puts more on sale than asked for", &notOurs{stockMore: 50}, exitHarness, "somebody else has restocked"},
+		{"puts more on sale than asked for", &notOurs{stockMore: 50}, exitHarness, "another client has restocked"},
 		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "seen leaked"},
 		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "seen leaked"},
 		{"two units for one", &notOurs{units: 2}, exitBroken, "seen lost"},

@@ -120,7 +120,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	case r.Drift < 0:
 		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
 	case e.Untold > 0:
-		return verdict.Leaked, fmt.Sprintf("%d records are of buyers who were told no, or were told of one sale and have two", e.Untold)
+		return verdict.Leaked, fmt.Sprintf("%d records belong to buyers that were refused, or that have two records for one sale", e.Untold)
 	case r.Leftover > 0 && e.Denied > 0:
 		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.Denied)
 	case e.Progress.Stuck() != "":

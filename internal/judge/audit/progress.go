@@ -165,7 +165,7 @@ func (p Progress) Stuck() string {
 	if bound := p.Bound(); p.Usual == 0 || bound == 0 || p.Idle < bound {
 		return ""
 	}
-	return fmt.Sprintf("nobody was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
+	return fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
 }
 
 // goesOn reports whether buyers were served all the time, as far as that is known.
@@ -178,13 +178,13 @@ func (p Progress) cannotTell() bool { return p.Usual == 0 || p.Wait > 0 && p.pau
 func (p Progress) slow() string {
 	switch {
 	case p.Usual == 0:
-		return "nobody was sold anything, so it is not known what a purchase takes"
+		return "no buyer was sold anything, so the usual time of a purchase is unknown"
 	case p.cannotTell():
 		return fmt.Sprintf("a purchase takes %s here, so slow cannot be told from stuck: a longer --wait shows it", inWords(p.Usual))
 	case p.goesOn():
-		return fmt.Sprintf("others were served meanwhile, nobody for %s at most: slow, not stuck; a longer --wait shows more", inWords(p.Idle))
+		return fmt.Sprintf("other buyers were served meanwhile, with pauses of at most %s: slow, not stuck; a longer --wait shows more", inWords(p.Idle))
 	}
-	return fmt.Sprintf("nobody was served for %s and a purchase takes %s, which is too little to tell slow from stuck: a longer --wait shows it", inWords(p.Idle), inWords(p.Usual))
+	return fmt.Sprintf("no buyer was served for %s and a purchase takes %s, which is too little to tell slow from stuck: a longer --wait shows it", inWords(p.Idle), inWords(p.Usual))
 }
 
 // inWords formats a duration for people.

@@ -42,7 +42,7 @@ func TestProgress(t *testing.T) {
 		{"they take long to be told", [][]Answer{every(250, 19, purchase.Sold, 0), gaveUp(90, 5003), gaveUp(91, 9000)}, false, false},
 		{"one a second", [][]Answer{every(1000, 4, purchase.Sold, 0), gaveUp(196, 5000)}, false, true},
 		{"turned away at the door", [][]Answer{every(4, 100, purchase.Sold, 0), gaveUp(100, 1)}, false, false},
-		{"nobody was sold anything", [][]Answer{gaveUp(200, 5000)}, false, true},
+		{"no buyer was sold anything", [][]Answer{gaveUp(200, 5000)}, false, true},
 		{"a second crowd waits for nothing", [][]Answer{every(4, 100, purchase.Sold, 0), {buy(purchase.Busy, 1000, 6000)}}, true, false},
 		{"sent away", [][]Answer{every(4, 100, purchase.Sold, 0), gaveUp(99, 12), gaveUp(1, 2600)}, false, false},
 		{"none", nil, false, true},

@@ -150,7 +150,7 @@ func (c Cell) confirms(before Cell) Cell {
 	if !c.sound() && (!c.unsure() || c.Verdict == before.Verdict) {
 		return c
 	}
-	before.Reason = fmt.Sprintf("%s once, and %s when it was played again: %s", before.Verdict, c.Verdict, before.Reason)
+	before.Reason = fmt.Sprintf("%s once, and %s when it was run again: %s", before.Verdict, c.Verdict, before.Reason)
 	before.Verdict = verdict.Inconclusive
 	before.Evidence = before.evidence()
 	return before

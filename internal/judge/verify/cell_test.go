@@ -89,13 +89,13 @@ func TestDisturbed(t *testing.T) {
 // TestConfirms: what was seen once by the clock, and not again, shows nothing; what was
 // seen twice is so, and another break is that break.
 func TestConfirms(t *testing.T) {
-	before := Cell{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "nobody was served"}
+	before := Cell{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "no buyer was served"}
 	for again, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive,
 		verdict.Stalled: verdict.Stalled, verdict.Oversold: verdict.Oversold, verdict.Unlocked: verdict.Inconclusive,
 	} {
 		got := Cell{Promise: verdict.Holds, Verdict: again, Reason: "again"}.confirms(before)
-		if said := strings.Contains(got.Evidence, fmt.Sprintf("stalled once, and %s when it was played again: nobody was served", again)); got.Verdict != want || said != (want == verdict.Inconclusive) {
+		if said := strings.Contains(got.Evidence, fmt.Sprintf("stalled once, and %s when it was run again: no buyer was served", again)); got.Verdict != want || said != (want == verdict.Inconclusive) {
 			t.Errorf("%s: %s (%s), want %s", again, got.Verdict, got.Evidence, want)
 		}
 	}

@@ -114,7 +114,7 @@ func (r Report) matrix() report.Table {
 	strategies, faults := axes(r.Cells)
 	t := report.Table{
 		Columns: []report.Column{{Name: "strategy"}}, Legend: true,
-		Note: "An empty cell was not played: nothing of the strategy is struck by the fault, it sells too much without it (explorer), or it is left out, as said below. A fault strikes a holder that is in its section, and the explorer's events come at any step: so a strategy may come to something else in the explorer's columns than under the fault that does the same.",
+		Note: "An empty cell was not run: the fault does not affect the strategy, the strategy breaks without it (explorer), or the run left it out, see below. A fault is injected while a buyer is inside its section. The explorer's events come at any step, so the two columns of one cause may differ.",
 	}
 	for _, f := range faults {
 		t.Columns = append(t.Columns, report.Column{Name: string(f)})
@@ -219,7 +219,7 @@ func small(c *Cell) (lines []string) {
 		lines = append(lines, "Linearizable.")
 	}
 	if c.NextSaleMS != nil {
-		lines = append(lines, fmt.Sprintf("The next sale to somebody else came %d ms after the fault.", *c.NextSaleMS))
+		lines = append(lines, fmt.Sprintf("The next sale to another buyer came %d ms after the fault.", *c.NextSaleMS))
 	}
 	return lines
 }

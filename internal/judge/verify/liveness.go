@@ -34,7 +34,7 @@ func liveness(c *Cell) string {
 	case c.BoundMS == 0:
 		return ""
 	case c.NextSaleMS == nil:
-		return fmt.Sprintf("nobody else was sold a unit, and should have been within %d ms", c.BoundMS)
+		return fmt.Sprintf("no other buyer was sold a unit within %d ms", c.BoundMS)
 	case *c.NextSaleMS > c.BoundMS:
 		return fmt.Sprintf("late: the next sale came %d ms after the fault, and should have within %d ms", *c.NextSaleMS, c.BoundMS)
 	}

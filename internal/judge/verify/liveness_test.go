@@ -25,8 +25,8 @@ func TestLiveness(t *testing.T) {
 		{"nothing was struck", []history.Event{sold(5)}, 0, ""},
 		{"in time", []history.Event{struck, sold(5)}, 10, "5 ms after the fault, of 10 ms allowed"},
 		{"late", []history.Event{struck, sold(11)}, 10, "late: "},
-		{"never", []history.Event{struck}, 10, "nobody else"},
-		{"the holder does not count", []history.Event{struck, at(1, history.Answered, "holder", "sold")}, 10, "nobody else"},
+		{"never", []history.Event{struck}, 10, "no other buyer"},
+		{"the holder does not count", []history.Event{struck, at(1, history.Answered, "holder", "sold")}, 10, "no other buyer"},
 		{"the holder went on later", []history.Event{struck, at(20, history.Resumed, "holder", ""), sold(25)}, 30, "25 ms after the fault, of 30 ms allowed"},
 		{"struck again", []history.Event{struck, at(50, history.Struck, "", "back"), sold(55)}, 60, "55 ms after the fault, of 60 ms allowed"},
 	} {

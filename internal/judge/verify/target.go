@@ -126,7 +126,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 		return fmt.Errorf("audit: %w", err)
 	}
 	if c.Audited.Stocked != stock {
-		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Audited.Stocked)
+		return fmt.Errorf("%d units were put on sale, and the audit says %d: another client has restocked, or the service does not do what PUT asks", stock, c.Audited.Stocked)
 	}
 	compared, err := rush.Compare(ctx, t.Target, t.Product, buyers.Answers(facts.Answers), c.Audited)
 	if err != nil {

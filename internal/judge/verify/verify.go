@@ -91,7 +91,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": run with " + on)
 	}
 	if len(idle) > 0 {
-		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")
+		c.Before.LeaveOut(strings.Join(idle, ", ") + ": the fault affects no server that these strategies use")
 	}
 	all := plan{Config: c, jobs: repeated(jobs, c.Repeat), next: make(chan int)}
 	if len(all.jobs) == 0 {

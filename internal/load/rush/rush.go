@@ -149,7 +149,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
 	}
 	if audited.Stocked != c.Stock {
-		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
+		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: another client has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
 	}
 	compared, err := Compare(ctx, c.Auditor, c.Product, buyers.Answers(all), audited)
 	if err != nil {

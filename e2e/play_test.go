@@ -98,7 +98,7 @@ func TestPlayKeyboard(t *testing.T) {
 }
 
 // TestPlayNoLevel: for an unknown level the page says so and lists the levels. A game under way
-// goes on.
+// continues.
 func TestPlayNoLevel(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play#nosuch")
@@ -109,7 +109,7 @@ func TestPlayNoLevel(t *testing.T) {
 	p.axe()
 	p.level("sell-twice")
 	p.eval(`location.hash = 'neither'`, nil)
-	p.says("#trouble", `There is no level called "neither". Your game goes on.`)
+	p.says("#trouble", `There is no level called "neither". Your game continues.`)
 	p.visible("#game")
 }
 

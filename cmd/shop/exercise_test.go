@@ -223,7 +223,7 @@ func exerciseFaults(t *testing.T, number string, faults []string) {
 	exit, out, errs := l.exercise("check", dir, "--engine", "local")
 	for _, fault := range faults {
 		if !strings.Contains(out, "passed  "+fault+", on private servers") {
-			t.Errorf("%s did not strike, or was not stood: exit %d: %s%s", fault, exit, out, errs)
+			t.Errorf("%s did not take effect, or was not stood: exit %d: %s%s", fault, exit, out, errs)
 		}
 	}
 	// On a busy machine a rush of 200 may be slow without being stuck. That is no error.

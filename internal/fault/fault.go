@@ -27,7 +27,7 @@ import (
 )
 
 // ErrMissed means that the fault did not take effect. The error's text says why.
-var ErrMissed = errors.New("the fault did not strike")
+var ErrMissed = errors.New("the fault did not take effect")
 
 func missed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMissed, fmt.Sprintf(format, args...))

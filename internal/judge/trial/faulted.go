@@ -184,7 +184,7 @@ func (n *noted) sentences() (all []string) {
 func (c *crowds) unproven() {
 	c.missed = ""
 	if c.rush.Fault != "" {
-		c.missed = string(c.rush.Fault) + " did not strike"
+		c.missed = string(c.rush.Fault) + " did not take effect"
 	}
 }
 
@@ -303,7 +303,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 	case err == nil:
 		c.missed = ""
 	case c.missed != "": // and no injection by hand has taken effect
-		c.missed = fmt.Sprintf("%s did not strike: %s", f.Name, note.Missed)
+		c.missed = fmt.Sprintf("%s did not take effect: %s", f.Name, note.Missed)
 	}
 	if err != nil && !missed {
 		c.broken = errors.Join(c.broken, fmt.Errorf("%s: %w", f.Name, err))

@@ -20,7 +20,7 @@ func TestUnproven(t *testing.T) {
 	holds := rush.Result{Verdict: verdict.Holds}
 	see := func(when string, want verdict.Verdict) {
 		t.Helper()
-		if got := c.proven(holds); got.Verdict != want || want != verdict.Holds && !strings.Contains(got.Reason, "pause did not strike") {
+		if got := c.proven(holds); got.Verdict != want || want != verdict.Holds && !strings.Contains(got.Reason, "pause did not take effect") {
 			t.Errorf("%s: %s: %s", when, got.Verdict, got.Reason)
 		}
 	}

@@ -159,7 +159,10 @@ func TestComeBack(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			config := rushAt(t, c.shop)
-			config.Wait, config.Patience, config.Timeout = 5*time.Second, 5*time.Second, time.Second
+			config.Wait, config.Patience, config.Timeout = 5*time.Second, 5*time.Second, 30*time.Second
+			if c.shop.forever {
+				config.Timeout = time.Second // the buyers come back until then
+			}
 			r, err := Run(t.Context(), config)
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)

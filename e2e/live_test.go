@@ -153,7 +153,7 @@ func TestLiveBreakNow(t *testing.T) {
 	p.runs(1)
 	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`)
 	p.says("#runs code", "by hand")
-	p.says("#lanes", "struck by hand: compared with nothing")
+	p.says("#lanes", "a fault was injected by hand, so no promise applies")
 }
 
 // saves clicks a link that saves a page and checks the file.

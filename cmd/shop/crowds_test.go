@@ -54,7 +54,7 @@ func TestStruckByHand(t *testing.T) {
 				t.Fatalf("%s %s: %+v", run.State, run.Error, run.Strikes)
 			}
 			row, result := run.Rows[0], run.Report.Results[0]
-			if row.Promise != "" || result.Verdict == verdict.Inconclusive || !row.Kept || strings.Count(result.Reason, "struck by hand") != 1 {
+			if row.Promise != "" || result.Verdict == verdict.Inconclusive || !row.Kept || strings.Count(result.Reason, "a fault was injected by hand") != 1 {
 				t.Errorf("%+v: %s", row, result.Reason)
 			}
 			want := fmt.Sprintf("shop rush --strategy %s --stock 400 --buyers 800 --processes 2 --expect --strike %s # %[2]s was injected into %[1]s by hand", name, f)

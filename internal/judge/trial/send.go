@@ -57,7 +57,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	}
 	switch {
 	case err == nil && byHand(): // the moment and the leases have no promise
-		result.Reason += "; struck by hand: compared with nothing"
+		result.Reason += "; a fault was injected by hand, so no promise applies"
 		watch.Judged(result)
 		return result, nil
 	case err == nil:

@@ -150,7 +150,7 @@ func brokenBy(e lockstrategy.Entry) string {
 type familyIntro struct {
 	question string // the question that the page answers
 	lead     string // introduces the example
-	command  string // of shop; its output is the example
+	command  string // of shop; its output is the example; empty if the lead links one
 	output   string // of a command that needs servers, as it was printed
 }
 
@@ -158,17 +158,15 @@ type familyIntro struct {
 var familyIntros = map[string]familyIntro{
 	"no control": {
 		question: "why code without a lock, or with its lock in the wrong place, sells the same unit twice",
-		lead:     "Two buyers suffice. Both read the same stock before either of them writes:",
-		command:  "explore none --format mermaid",
+		lead:     "Two buyers read the same stock before either writes: see [the shortest schedule](../witnesses/none.md).",
 	},
 	"in-process": {
 		question: "what a lock or a queue in the memory of the shop protects",
-		lead:     "The explorer puts each buyer into a process of its own. Each process then has its own mutex:",
-		command:  "explore mutex --format mermaid",
+		lead:     "The explorer gives each buyer its own process, and so its own mutex: see [the shortest schedule](../witnesses/mutex.md).",
 	},
 	"SQL": {
 		question: "how the database alone can keep the stock right, and what each way costs",
-		lead:     "The explorer runs every interleaving of two buyers. None of them breaks `conditional`:",
+		lead:     "No interleaving of two buyers breaks `conditional`:",
 		command:  "explore conditional --format mermaid",
 	},
 	"Redis locks": {
@@ -178,8 +176,7 @@ var familyIntros = map[string]familyIntro{
 	},
 	"Redis stock": {
 		question: "what happens to a stock that is counted in Redis",
-		lead:     "With `redis-decr`, a buyer that crashes after its DECRBY takes the unit with it:",
-		command:  "explore redis-decr --events crash --format mermaid",
+		lead:     "With `redis-decr`, a buyer that crashes after its DECRBY takes the unit with it: see [the shortest schedule](../witnesses/redis-decr.md).",
 	},
 	"coordination": {
 		question: "what a lock in ZooKeeper or etcd guarantees",
@@ -195,8 +192,9 @@ var familyIntros = map[string]familyIntro{
 	},
 	"throughput": {
 		question: "how a shop sells one popular product faster without losing the guarantee",
-		lead:     "The explorer runs every interleaving of two buyers. None of them breaks `coalesced`:",
-		command:  "explore coalesced --format mermaid",
+		lead: "Sell a product with one strategy at a time: `bucketed` and `unit-rows` move its stock into rows of their own. " +
+			"No interleaving of two buyers breaks `coalesced`:",
+		command: "explore coalesced --format mermaid",
 	},
 }
 
@@ -204,27 +202,36 @@ var familyIntros = map[string]familyIntro{
 func familyPage(t *testing.T, family string) string {
 	intro := familyIntros[family]
 	var b strings.Builder
-	fmt.Fprintf(&b, generated+"# Lock strategies: %s\n\nThis page tells a back-end developer %s.\n[All strategies](../strategies.md) are in one table.\n", family, intro.question)
+	fmt.Fprintf(&b, generated+"# Lock strategies: %s\n\nThis page of the [strategies](../strategies.md) tells a back-end developer %s.\n", family, intro.question)
 	for _, e := range lockstrategy.All() {
 		if e.Family == family {
 			writeStrategy(&b, e)
 		}
 	}
-	output := exampleOf(t, intro.command)
-	if intro.output != "" {
-		output = asMarkdown(intro.command, intro.output)
+	b.WriteString("\n## Example\n\n" + intro.lead + "\n")
+	switch {
+	case intro.output != "":
+		b.WriteString("\n" + asMarkdown(intro.command, intro.output))
+	case intro.command != "":
+		b.WriteString("\n" + exampleOf(t, intro.command))
 	}
-	return b.String() + "\n## Example\n\n" + intro.lead + "\n\n" + output
+	return b.String()
 }
 
-// writeStrategy writes one strategy's section.
+// writeStrategy writes one strategy's section. The notes of an entry are for a reader of its code.
 func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	fmt.Fprintf(b, "\n## %s\n\n", e.Name)
 	fmt.Fprintf(b, "**%s.** %s.", sentence(strings.Replace(e.Safety(dialect.MySQL), ": ", ": broken by ", 1)), sentence(e.Summary))
 	if len(e.Needs) > 0 {
 		fmt.Fprintf(b, " Needs %s.", needs(e))
 	}
-	b.WriteString("\n\n")
+	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
+	code := "../../../internal/lockstrategy/"
+	fmt.Fprintf(b, " [Code](%s%s), [statements](%stestdata/sql/%s.sql)", code, file, code, e.Name)
+	for _, w := range e.WitnessSearches() {
+		fmt.Fprintf(b, ", [witness%s](../witnesses/%s%s.md)", strings.ReplaceAll(w.Suffix, "-", " "), e.Name, w.Suffix)
+	}
+	b.WriteString(".\n\n")
 	line := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(b, "- **%s**: %s\n", label, text)
@@ -233,22 +240,14 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	line("Guarantees", e.Guarantees)
 	switch {
 	case e.HowItBreaks == "":
-		line("Breaks when", sentence(e.BreaksWhen)+".")
+		line("Breaks", sentence(e.BreaksWhen)+".")
 	case len(e.Breaks(dialect.MySQL)) == 0:
-		line("Breaks when", sentence(e.BreaksWhen)+". "+e.HowItBreaks)
+		line("Breaks", sentence(e.BreaksWhen)+". "+e.HowItBreaks)
 	default: // at length it says all that the few words say
-		line("Breaks when", e.HowItBreaks)
+		line("Breaks", e.HowItBreaks)
 	}
 	line("Cost", e.Cost)
-	line("Notes", e.Notes)
 	line("Source", e.Source)
-	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
-	code := "../../../internal/lockstrategy/"
-	see := fmt.Sprintf("[code](%s%s), [statements](%stestdata/sql/%s.sql)", code, file, code, e.Name)
-	for _, w := range e.WitnessSearches() {
-		see += fmt.Sprintf(", [witness%s](../witnesses/%s%s.md)", strings.ReplaceAll(w.Suffix, "-", " "), e.Name, w.Suffix)
-	}
-	line("See", see)
 }
 
 // sentence returns text with a capital letter at the beginning.

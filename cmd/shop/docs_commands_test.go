@@ -11,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/oversell/oversell/internal/judge/report"
 )
 
 //go:generate go test -run TestCommandPages -update .
@@ -183,17 +181,7 @@ This page lists the commands of ` + "`shop`" + ` and the flags that they share, 
 	}
 	fmt.Fprintf(&b, "```console\n$ ./shop explore rediss\n%s```\n", stderr.String())
 	b.WriteString(`
-## Exit codes
-
-| code | meaning |
-|---|---|
-| 0 | success |
-| 1 | a promise is broken, or a search found a violation |
-| 2 | a flag is wrong, or a server is unavailable |
-| 3 | the run proved nothing |
-| 130 | interrupted with Ctrl-C |
-
-## Shell completion
+[Verdicts](verdicts.md#exit-codes) explains the other exit codes.
 
 The shell completes commands, flags, strategies, faults, engines, events, databases and levels.
 For bash: ` + "`source <(./shop completion bash)`" + `. Zsh, fish and PowerShell work the same way.
@@ -236,10 +224,6 @@ Shop:
 	b.WriteString("\nIn `rush` and `verify`, `--sold-out-check` and `--admission` are off by default, because they would answer in place of the strategy.\n\nOutput:\n")
 	groups, _ = flagGroups(rush, true)
 	writeFlags(&b, "\n", at(underOutput))
-	var endings []string
-	for _, f := range report.Formats() {
-		endings = append(endings, "`"+f.Ending+"` is "+f.What)
-	}
-	fmt.Fprintf(&b, "\nThe ending of `--report` sets the format: %s.\n", strings.Join(endings, ", "))
+	b.WriteString("\nThe ending of `--report` sets the format: JSON, JUnit XML, Markdown (for a CI step's summary) or HTML.\n")
 	return b.String()
 }

@@ -29,20 +29,18 @@ func databasesPage(t *testing.T, embedded lockstrategy.Deps) string {
 
 This page tells a back-end developer on which databases a lock strategy keeps the stock right.
 
-| a cell says | it means |
-|---|---|
-| safe | no rush and no fault that can be injected on this database breaks the strategy |
-| safe in a rush | no rush breaks it; the faults were not injected on this database |
-| **not safe**: pause | the named condition breaks it: ` + "`rush`, `two-processes`, a [fault](faults.md), or an event of the explorer (`expire`" + `: the lease ends and its holder does not notice) |
-| no promise | chance decides whether a run breaks it, or no fault was injected here and one breaks it elsewhere |
-| not available | the database or the engine lacks what the strategy needs |
+- **safe**: no rush and no fault that can be injected on this database breaks the strategy.
+- **safe in a rush**: no rush breaks it; the faults were not injected on this database.
+- **not safe**: the named [condition](faults.md) breaks it.
+- **no promise**: chance decides whether a run breaks it, or a fault breaks it elsewhere and was not injected here.
+- **not available**: the database or the engine lacks what the strategy needs.
 
-The first two tables list only the strategies that are safe on one database and not on another. All others are the same
-everywhere: see [all strategies](strategies.md). MariaDB's column also applies to MySQL. CockroachDB, YugabyteDB, TiDB, Vitess and MySQL Group Replication were not tested.
+The first two tables list only the strategies whose promise differs between databases. See [all strategies](strategies.md) for the others.
+MariaDB's column also applies to MySQL. CockroachDB, YugabyteDB, TiDB, Vitess and MySQL Group Replication were not tested.
 
 ## One database server
 
-The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` too. "Above READ COMMITTED" means the isolation levels REPEATABLE READ and SERIALIZABLE.
+The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` too. "Above READ COMMITTED" means REPEATABLE READ and SERIALIZABLE.
 
 `)
 	above := []string{dialect.PostgresRepeatableRead, dialect.PostgresSerializable}
@@ -58,8 +56,7 @@ SQLite answers SQLITE_BUSY_SNAPSHOT and PostgreSQL 40001. ` + "`transaction`" + 
 the same code oversells on MariaDB. ` + "`queue`, `for-update`, `conditional`, `check-after` and `redis-decr`" + ` do not start again: they
 answer some buyers "busy" while units are left. The number of such buyers is chance, hence "no promise".
 
-The explorer shows that on SQLite no interleaving of two buyers breaks ` + "`transaction`" + `. The same interleavings
-[side by side](witnesses/by-database/transaction.md) show the break on MariaDB.
+On SQLite, no interleaving of two buyers breaks ` + "`transaction`" + `. The [same interleavings](witnesses/by-database/transaction.md) break it on MariaDB.
 
 ` + exampleOf(t, "explore transaction --format mermaid") + `
 ## Galera
@@ -73,21 +70,21 @@ processes use the same node.
 		{"one writer", []string{dialect.GaleraOneWriter}},
 	})
 	b.WriteString(`
-**Two writers of one row.** Both nodes let a ` + "`SELECT ... FOR UPDATE`" + ` in. The first COMMIT wins; the cluster refuses the second with error
+**Two writers of one row.** Both nodes let a ` + "`SELECT ... FOR UPDATE`" + ` in. The first COMMIT wins. The cluster refuses the second with error
 1213, and the SQL strategies start again.
 
-**Stale reads.** A lock in Redis, ZooKeeper or etcd excludes other buyers, but the next holder may read from a node that has not applied
-the previous sale yet. It then sells from an old stock. With three writers the catalogue therefore promises nothing for these locks. A
-fencing token helps: its UPDATE comes before the read, and the cluster checks that UPDATE for conflicts.
+**Stale reads.** After a lock changes hands, the next holder may read from a node that has not applied the previous sale yet. With three
+writers the catalogue therefore promises nothing for locks outside the database. A fencing token helps: its UPDATE comes before the
+read, and the cluster checks that UPDATE for conflicts.
 
 **A dead node** delays every COMMIT until the other nodes expel it (5 seconds by default). A shorter lease that is not renewed
 expires meanwhile, and the next holder oversells. One writer does not prevent this.
 
 ## Failover of the database
 
-A failover was tested on PostgreSQL. With a synchronous replica, 150 kills of the primary under load lost no acknowledged sale. An
-asynchronous replica may lack the last commits (` + "`db-failover-async`" + `). Every strategy then loses acknowledged sales and sells those units
-again. No lock and no isolation level prevents that, on any database.
+An asynchronous replica may lack the last commits (` + "`db-failover-async`" + `). After a failover to it, every strategy loses acknowledged sales
+and sells those units again. No lock and no isolation level prevents that. With a synchronous replica of PostgreSQL, 150 kills of the
+primary under load lost no acknowledged sale.
 
 `)
 	writeTopologies(&b)
@@ -166,44 +163,45 @@ func quoted(s string) string {
 	return "`" + s + "`"
 }
 
-// writeTopologies writes the table of the strategies that use a single Redis, by its topology.
+// writeTopologies writes the table of what the topologies of Redis change for the strategies that use
+// a single Redis.
 func writeTopologies(b *strings.Builder) {
 	b.WriteString(`## Redis by topology
 
-This table lists the conditions that break each strategy on MariaDB, for each topology of Redis. "+" marks a condition that a topology
-adds, "-" one that it removes. Strategies that no topology changes are left out. With ` + "`--redis-wait 1`" + `, a lock counts as granted only after a replica has it.
+Sentinel and Redis Cluster change which conditions break a strategy on MariaDB: "+" marks an added condition, "-" a removed one.
+Compare with the conditions of a single server in [all strategies](strategies.md). With ` + "`--redis-wait 1`" + `, a lock counts as granted
+only after a replica has it.
 
-| strategy | single server | Sentinel | Sentinel, wait | Cluster | Cluster, wait |
-|---|---|---|---|---|---|
-| *flags* |  | ` + "`--local-redis sentinel` | `--local-redis sentinel --redis-wait 1` | `--local-redis cluster` | `--local-redis cluster --redis-wait 1`" + ` |
+| flags | change | strategies |
+|---|---|---|
 `)
-	for _, e := range lockstrategy.All() {
-		if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) {
-			continue
-		}
-		single := e.OnRedis(topology.Single).Breaks(dialect.MySQL)
-		row, differs := "", false
-		for _, kind := range []string{topology.Sentinel, topology.Cluster} {
-			confirmed := "cannot wait"
-			if e.Confirms {
-				confirmed = difference(single, e.Confirmed().OnRedis(kind).Breaks(dialect.MySQL))
+	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
+		for _, waits := range []bool{false, true} {
+			flags := "--local-redis " + kind
+			if waits {
+				flags += " --redis-wait 1"
 			}
-			plain := difference(single, e.OnRedis(kind).Breaks(dialect.MySQL))
-			row += fmt.Sprintf(" %s | %s |", plain, confirmed)
-			differs = differs || plain != same
-		}
-		if differs {
-			fmt.Fprintf(b, "| %s | %s |%s\n", strategyLink("strategies/", e), orSafe(joined("", single)), row)
+			links := map[string][]string{}
+			var changes []string
+			for _, e := range lockstrategy.All() {
+				if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) || waits && !e.Confirms {
+					continue
+				}
+				on := e
+				if waits {
+					on = e.Confirmed()
+				}
+				change := difference(e.OnRedis(topology.Single).Breaks(dialect.MySQL), on.OnRedis(kind).Breaks(dialect.MySQL))
+				if change != "" && links[change] == nil {
+					changes = append(changes, change)
+				}
+				links[change] = append(links[change], strategyLink("strategies/", e))
+			}
+			for _, change := range changes {
+				fmt.Fprintf(b, "| `%s` | %s | %s |\n", flags, change, strings.Join(links[change], ", "))
+			}
 		}
 	}
-}
-
-// orSafe marks a list of conditions that break a strategy.
-func orSafe(breaks string) string {
-	if breaks == "" {
-		return "safe"
-	}
-	return "**not safe**: " + breaks
 }
 
 // joined lists conditions with a sign before each.
@@ -215,19 +213,13 @@ func joined(sign string, conditions []promise.Condition) string {
 	return strings.Join(texts, ", ")
 }
 
-// same is the cell of a topology on which the same conditions break a strategy.
-const same = "same"
-
 // difference lists the conditions that only one of two topologies has.
 func difference(single, other []promise.Condition) string {
 	only := func(in, out []promise.Condition) []promise.Condition {
 		return slices.DeleteFunc(slices.Clone(in), func(c promise.Condition) bool { return slices.Contains(out, c) })
 	}
 	added, removed := joined("+", only(other, single)), joined("-", only(single, other))
-	switch {
-	case added+removed == "":
-		return same
-	case added == "" || removed == "":
+	if added == "" || removed == "" {
 		return added + removed
 	}
 	return added + ", " + removed

@@ -49,16 +49,11 @@ func faultsPage(all []Fault) []byte {
 	b.WriteString(`<!-- written by make generate from internal/fault and internal/judge/promise -->
 # Faults: what happens to a shop under each condition
 
-This page answers what each column of a [matrix](matrix/README.md) does to a shop. It is for readers who ask what a verdict proves.
+This page answers what each column of a [matrix](matrix/README.md) does to a shop, for readers who ask what a verdict proves.
 
-A *condition* is what a shop goes through in one run. It is one of these:
-
-- an exploration, which runs the buyers' commands in every order;
-- a run without a fault, which sends many buyers at once;
-- a fault, which is real: a killed or stopped process, a cut connection, a restarted server.
-
-Most faults stop one buyer while it holds the lock, take effect, let other buyers buy, and then let the first buyer go on.
-Every fault proves that it took effect. Otherwise the verdict is [inconclusive](verdicts.md).
+A *condition* is what a shop goes through in one run: an exploration, many buyers at once, or a fault. The faults are real: a killed
+or stopped process, a cut connection, a restarted server. Most of them stop one buyer while it holds the lock, take effect, let
+other buyers buy, and then let the first buyer go on. A fault that did not take effect gives the verdict [inconclusive](verdicts.md).
 
 ## Explorations and runs without a fault
 
@@ -73,39 +68,36 @@ Every fault proves that it took effect. Otherwise the verdict is [inconclusive](
 	b.WriteString(`
 ## Faults
 
-"Affects" names the servers that a strategy must use to notice the fault; "all" means every strategy. "In a rush" says whether
-` + "`./shop rush --strike FAULT`" + ` can inject it into a running rush, too.
+A fault affects only strategies that use one of the servers under "needs". A flag under "needs" starts the servers of the fault, with
+` + "`--engine local`" + `. An empty cell means every strategy.
 
-| fault | what happens | affects | needs | in a rush |
-|---|---|---|---|---|
+| fault | what happens | needs |
+|---|---|---|
 `)
+	var inRush []string
 	for _, f := range all {
-		affects, needs, rush := "all", "", "yes"
-		if len(f.Needs) > 0 {
-			affects = strings.Join(asStrings(f.Needs), ", ")
-		}
+		needs := strings.Join(asStrings(f.Needs), ", ")
 		if f.On != "" {
 			needs = "`--local-db " + f.On + "`"
 		}
 		if f.OnRedis != "" {
 			needs = "`--local-redis " + f.OnRedis + "`"
 		}
-		if f.CellOnly != "" {
-			rush = "no"
+		if f.CellOnly == "" {
+			inRush = append(inRush, "`"+string(f.Name)+"`")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.About, affects, needs, rush)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.About, needs)
 	}
-	b.WriteString(`
+	fmt.Fprintf(&b, `
 ## Inject one fault
 
-This command starts private servers, runs one cell, and takes some seconds:
+This command starts private servers and runs one cell. `+"`make servers`"+` installs MariaDB and Redis.
 
-    ./shop verify --engine local --strategy redis --fault pause
-
-It needs MariaDB and Redis on the machine; ` + "`make servers`" + ` installs them. Its line says what it saw:
-
+    $ ./shop verify --engine local --strategy redis --fault pause
     oversold        redis under pause, 2.5 s
-`)
+
+`+"`./shop rush --strike FAULT`"+` injects a fault into a burst: %s.
+`, strings.Join(inRush, ", "))
 	return b.Bytes()
 }
 

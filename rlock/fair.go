@@ -8,10 +8,10 @@ import (
 
 // NewFairLock returns a reentrant lock that serves all processes in order of arrival. Redis keeps
 // the queue. A waiter that is silent for FairWait past its turn counts as dead and is skipped.
-// Deadlines use the clock of Redis; Redisson's use the client's.
+// The clock of Redis decides when that is; in Redisson, the client's clock does.
 //
-// A lock's name belongs to one kind of lock: a lock that NewLock makes under the same name jumps
-// the queue and notifies no waiter in it.
+// Use a name for one kind of lock only: a lock that NewLock returns for the same name jumps the
+// queue and does not notify the waiters in it.
 //
 // Source: Redisson, RedissonFairLock.
 func (c *Client) NewFairLock(name string) *Lock { return &Lock{redisLock{c, fair, namesOf(name)}} }
@@ -89,8 +89,8 @@ func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, err
 	}
 }
 
-// quit leaves the queue. If this waiter had been notified, quit notifies the next one. If other
-// goroutines use the same holder, it may have got the lock in the meantime.
+// quit leaves the queue. If this waiter had been notified, quit notifies the next one. The holder may
+// own the lock by then, since other goroutines can acquire it as the same holder.
 func (c *claim) quit() {
 	ctx := context.WithoutCancel(c.ctx)
 	c.slot.join()
@@ -101,7 +101,7 @@ func (c *claim) quit() {
 	_ = next.Err() // if it failed, the waiter is skipped after its wait timeout
 }
 
-// sendFairRelease is sendReleaseOnce for a fair lock.
+// sendFairRelease does for a fair lock what sendReleaseOnce does for others.
 func (l *redisLock) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
 	reply, err := fairRelease.run(ctx, l.client.redis, l.keys.fair(), field, left).Slice()
 	if err != nil {

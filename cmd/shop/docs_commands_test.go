@@ -51,8 +51,8 @@ var commandNotes = map[string]string{
 	"soak": `
 - ` + "`--strategy all`" + `: every strategy that promises to hold with this many processes. Default: the first strategy of each family that also
   holds under a crash.
-- Each second, the command records memory, goroutines, open files and the p99 of the buyers. After each audit it records the idle process.
-- Exit code 3 means that the buyers of a wave did not buy or did not meet a sold-out product, although they should have.
+- Each second, the command records memory, goroutines, open files and the p99 of the buyers. After each audit, it measures the idle process.
+- A wave proved nothing (exit code 3) if, for example, its buyers bought nothing, or did not sell out a product that they should have.
 `,
 }
 

@@ -21,11 +21,11 @@ var excused = []struct {
 	when   func(sizing.Point) bool
 	reason string
 }{
-	{"optimistic", delayed, "a loser's pause does not grow with the round trip, so a delay leaves more than five rounds running"},
-	{"early-unlock queue", severalWriters, "each process has one sale under way at a time, so fewer sales meet than the law says"},
+	{"optimistic", delayed, "the pause after a lost round does not grow with the delay, so more than the assumed five rounds run at once"},
+	{"early-unlock queue", severalWriters, "each process has one sale under way at a time, so fewer sales collide than the law assumes"},
 	{"redis-decr", severalWriters, "a buyer that loses at COMMIT retries at once, and the law has no term for retries that fail again"},
 	{"redisson multilock", oneWriter, "every release wakes every process; that costs more when three nodes already use the processors"},
-	{"zookeeper etcd", severalWriters, "the leader also works while it is idle, and the law charges that work to the sales"},
+	{"zookeeper etcd", severalWriters, "the leader uses processor time even without sales, and the law counts that time as part of each sale"},
 	{"named-lock", func(p sizing.Point) bool { return p.Products == 10 || p.Products == 1000 }, "unknown: the measurement of 100 products, the base of the prediction, was slower than those of 10 and 1,000"},
 }
 

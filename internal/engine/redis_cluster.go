@@ -103,8 +103,8 @@ func (h onceOnCluster) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A server refuses a command with several keys with TRYAGAIN while only some keys of the slot have
-// moved. The command has no effect, and the move ends soon.
+// While only some keys of a slot have moved, a server answers TRYAGAIN to a command with several
+// keys. The command has no effect, and the move ends soon.
 const (
 	triesAgain    = 20
 	tryAgainAfter = 10 * time.Millisecond

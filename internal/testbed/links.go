@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 )
 
-// Links has the links of one process to its lock servers, one for each server.
+// Links are the links of one process to its lock servers, one for each server.
 type Links []*Link
 
 // NewLinks starts a link in front of each server. Cut stops them.
@@ -28,7 +28,7 @@ func NewLinks(servers []engine.LockServer) (all Links, _ error) {
 	return all, nil
 }
 
-// Of returns the links to the servers of one need.
+// Of returns the links to the servers that meet a need, such as deps.Redis.
 func (ls Links) Of(need string) (some Links) {
 	for _, l := range ls {
 		if l.Need == need {
@@ -48,8 +48,8 @@ func (ls Links) To(server string) (some Links) {
 	return some
 }
 
-// Lead returns the configuration that opens the same servers through the links. Servers of a cluster
-// announce their own addresses, so Redis uses detours.
+// Lead returns the configuration that opens the same servers through the links. The nodes of
+// a Redis Cluster announce their own addresses, so the Redis client uses detours.
 func (ls Links) Lead(c engine.Config) engine.Config {
 	detours := engine.Detours{}
 	maps.Copy(detours, c.Detours)

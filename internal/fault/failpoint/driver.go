@@ -54,8 +54,8 @@ type conn struct {
 	set *Set
 
 	// lazy: the driver reads a row only when database/sql asks for it, after the query has
-	// returned. The buyer is then stopped where its transaction begins, after its own read or
-	// before a read inside the transaction.
+	// returned. So the buyer stops at the begin of its transaction instead: after a read
+	// outside the transaction, or before a read inside it.
 	lazy bool
 }
 

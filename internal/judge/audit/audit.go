@@ -21,7 +21,7 @@ type Report struct {
 	Stocked    int64 `json:"stocked"`    // units ever put on sale
 	Leftover   int64 `json:"leftover"`   // units that can still be sold
 	Records    int64 `json:"records"`    // rows of purchase_history
-	UnitsSold  int64 `json:"units_sold"` // their sum
+	UnitsSold  int64 `json:"units_sold"` // sum of the records' units
 	Oversold   int64 `json:"oversold"`   // max(0, UnitsSold - Stocked)
 	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is correct
 	Duplicates int64 `json:"duplicates"` // records beyond the first with their Idempotency-Key
@@ -86,7 +86,7 @@ type Evidence struct {
 	Untold     int64  // records of refused buyers, and second records of one request
 	Sold       int64  // buyers answered sold
 	SoldOut    int64  // buyers answered sold out
-	Denied     int64  // of those, the buyers that asked for no more units than are left
+	Denied     int64  // buyers answered sold out although at least as many units are left as they asked for
 	Busy       int64  // buyers that gave up waiting
 	Unheard    int64  // buyers whose answer was lost: each may have a record or none
 	Unread     int64  // units ordered by buyers in Unheard without a record: the shop may not have read their requests
@@ -134,7 +134,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, fmt.Sprintf("no sale was acknowledged, and %d answers were lost", e.Unheard)
-	case r.UnitsSold == 0 && e.SoldOut > 0: // none of them asked for as few units as are left
+	case r.UnitsSold == 0 && e.SoldOut > 0: // each of them asked for more units than are left
 		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused who asked for more than the %d units that are left", were(int(e.SoldOut)), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"

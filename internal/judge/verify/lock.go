@@ -17,13 +17,13 @@ type LockRules struct {
 }
 
 // judgeLock judges the history of the lock: when it was acquired, released, and known to be lost.
-// It keeps a violation of stock or records, which says more. It has nothing to judge if the
-// strategy reports no lock.
+// If the cell already has a violation of stock or records, judgeLock keeps that one, since it says
+// more. If the strategy reports no lock, there is nothing to judge.
 //
-// It compares times of several processes, which is valid on one machine: a holder reports an
-// acquisition after it, and a release before it. Only a loss may be reported late, by a process on
-// a busy machine. A loss that is known within a quarter of a lease after another holder came in
-// therefore proves nothing.
+// judgeLock compares times of several processes, which is valid on one machine: a holder reports the
+// lock after it has acquired it, and before it releases it. Only a loss may be reported late, if the
+// machine is busy. So an overlap proves nothing if the old holder reports its loss within a quarter
+// of a lease after the new holder's acquisition.
 func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	if !c.sound() {
 		return
@@ -77,7 +77,7 @@ func lost(holdings []Holding) *Holding {
 }
 
 // freedAnothers handles n schedules in which a buyer deleted another buyer's lock. That is a
-// violation unless it is known of the lock, since only luck kept the stock right.
+// violation, since only luck kept the stock right, unless the lock is known to do it.
 func freedAnothers(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", explore.Count(n, "schedule"))
 	if known {

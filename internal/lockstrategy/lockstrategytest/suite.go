@@ -2,9 +2,9 @@
 // property of a correct strategy. A broken strategy passes all tests except those that must catch
 // it, and fails these with the message that its entry gives.
 //
-// The suite runs the shipped code on real connections. No sleep decides a result. A row that the
-// test keeps locked, the lock events of the strategy, and gates before a buyer's Redis commands put
-// the buyers in their places. The test decides when time passes.
+// The suite runs the shipped code on real connections. No sleep decides a result. To bring a buyer to
+// a certain point, a test locks a row, waits for a lock event of the strategy, or stops the buyer
+// before a Redis command. The test decides when time passes.
 package lockstrategytest
 
 import (
@@ -21,15 +21,15 @@ import (
 // not depend on the clock.
 const crowdWait = 2 * time.Minute
 
-// stepTimeout limits every step that must come at once.
+// stepTimeout limits every step that should need almost no time.
 const stepTimeout = time.Minute
 
 // A check fails tb if the strategy is not correct.
 type check struct {
 	name string
 	run  func(tb testing.TB, w *world)
-	// lacks says what the check needs and the strategy or the engine does not have; "" if the
-	// check applies. Nil means that it always applies.
+	// lacks says which requirement of the check the strategy or the engine does not meet, or returns
+	// "" if the check applies. If lacks is nil, the check always applies.
 	lacks func(w *world) string
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // An Entry is one strategy of the catalogue. shop strategies, the live page, shop verify and
-// docs/reference/strategies.md show what it says.
+// docs/reference/strategies.md show its contents.
 type Entry struct {
 	Name   string `json:"name"` // also the value in the URL, the name of the file, and the row of a table
 	Family string `json:"family"`
@@ -112,12 +112,12 @@ type Traits struct {
 	// interchangeable.
 	KeyDecides bool
 
-	// Left reads how many units of a product can still be sold, without a lock. It is nil if
-	// product.amount says so. See purchase.Left: it must be one statement, since a sum of several
-	// reads may never have been true.
+	// Left reads how many units of a product can still be sold, without a lock. Nil means that
+	// product.amount is that number. See purchase.Left: Left must be one statement, since a sum of
+	// several reads may never have been true.
 	//
-	// It is also nil for a strategy that admits buyers elsewhere, as long as the database decides.
-	// Units that only the counter has do not exist.
+	// A strategy that admits buyers through a counter leaves it nil too, if the database decides each
+	// sale: units that only the counter shows cannot be sold.
 	Left func(db *gorm.DB, product string) (units int64, _ error)
 
 	// ExploredAs holds the verdicts of explorations that differ from the promise they follow from,
@@ -127,12 +127,12 @@ type Traits struct {
 	// NotExplored says why verify leaves an exploration out, and how to run it.
 	NotExplored map[promise.Condition]string
 
-	// Witnesses are the searches whose shortest violations the pages of witnesses show. Nil means
-	// the search that follows from the promise, see Entry.WitnessSearches.
+	// Witnesses are searches. The witness pages show the shortest violation of each. Nil means the
+	// search that follows from the promise, see Entry.WitnessSearches.
 	Witnesses []Witness
 
 	// Path says what a sale sends, and which part of it makes the next sale wait. It is the input
-	// of shop size, and it is counted, see described.
+	// of shop size. TestDescribed counts it, see described.
 	Path sizing.Path
 
 	// Uncounted holds the fields of Path that cannot be counted. Its other fields are zero.
@@ -147,7 +147,7 @@ type Traits struct {
 type Witness struct {
 	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
 	Flags  string // of shop explore, after the strategy's name
-	Long   string // why only make soak searches and the other tests replay; "" if the search is quick
+	Long   string // why only `make soak` runs the search, and other tests replay its result; "" if the search is quick
 }
 
 // A Turn is what a buyer waits for. It determines which lock events the buyer reports.

@@ -1,5 +1,5 @@
-// Package purchase sells: it has the order, its outcome, the record, and the
-// naive critical section that every lock strategy wraps.
+// Package purchase sells units. It contains the order, its outcome, the record, and the naive
+// critical section that every lock strategy wraps.
 //
 //	request -> http.go -> Strategy.Buy -> (lock) -> Section.Sell -> Receipt
 //	                                                 read the stock
@@ -29,7 +29,7 @@ type Order struct {
 	Product        string
 	Purchaser      string
 	Amount         int64  // units, 1 to MaxAmount
-	IdempotencyKey string // "" for none, limited as names are; a repeated key gets the first answer again
+	IdempotencyKey string // "" for none; the limits of names apply; a repeated key gets the first answer again
 }
 
 // Check returns what is wrong with an order, or nil. It looks at the order alone: only the sale

@@ -20,7 +20,7 @@ import (
 // ShutdownTimeout is how long running buys may take to finish.
 const ShutdownTimeout = 10 * time.Second
 
-// ErrUnfinished means that the shop has cut off buyers at its end.
+// ErrUnfinished means that the shop stopped before it had answered all buyers.
 var ErrUnfinished = errors.New("some buys did not finish")
 
 // Serve serves at addr until ctx ends, then lets running buys finish. It prints its address as the

@@ -50,8 +50,8 @@ func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	return redis.NewClient(o), nil
 }
 
-// unhurried returns the options of like with time-outs that no delay of the machine reaches. Such a
-// delay must neither become part of the schedule nor end the search.
+// unhurried returns the options of like with time-outs so long that even a slow machine does not
+// reach them. A slow machine must neither change the schedule nor end the search.
 func unhurried(like redis.UniversalClient) (*redis.Options, error) {
 	plain, ok := like.(*redis.Client)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // An Answer is the answer to one buyer.
 type Answer struct {
 	Purchaser  string
-	Units      int64 // ordered units; 0 is 1
+	Units      int64 // ordered units; 0 means 1
 	Outcome    purchase.Outcome
 	ID         int64     // id of the sale's record
 	Start      time.Time // the buy was in flight from Start to End; zero if unknown
@@ -32,7 +32,7 @@ func Demand(answers []Answer) (units int64) {
 	return units
 }
 
-// A Sale is a record, as far as Compare uses it.
+// A Sale is the part of a record that Compare uses.
 type Sale struct {
 	Purchaser string
 	Amount    int64
@@ -48,7 +48,7 @@ type Sale struct {
 // record or not.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
-	spare := map[string]int64{} // records that a buyer may have besides those of its receipts
+	spare := map[string]int64{} // by buyer: records that it may have in addition to those of its receipts
 	for _, a := range answers {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {

@@ -37,7 +37,7 @@ const most = 5_000
 // A Buy is one operation on the counter.
 type Buy struct {
 	Purchaser    string
-	Amount       int64     // units asked for; 0 is 1
+	Amount       int64     // ordered units; 0 means 1
 	Call, Return time.Time // a zero Return: no answer was seen, and the buy may take effect at any time after Call
 	Outcome      purchase.Outcome
 	Left         *int64 // in the answer of a sale; nil if it has none

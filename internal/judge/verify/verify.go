@@ -68,7 +68,7 @@ type Config struct {
 	RedisWait  int                                          // number of replicas that the shops' locks wait for, as set in Launch
 	Lanes      int                                          // concurrent lanes, each with servers of its own
 	Before     Report                                       // the earlier cells; the cells of this run follow
-	Repeat     int                                          // number of plays of each cell, one whole run after the other; 0 is 1
+	Repeat     int                                          // number of plays of each cell; a whole run ends before the next begins; 0 means 1
 	Progress   func(done, all int, last Cell, sofar Report) // called as each cell ends, one call at a time
 }
 

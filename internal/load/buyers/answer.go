@@ -68,9 +68,9 @@ func answerOf(x Exchange, b Buyer) Answer {
 	return a
 }
 
-// ReadAnswer reads the answer to a buy. Without a receipt, the outcome is the one that the problem
-// names, or follows from the status. id is the record of a sale. detail describes any other
-// answer.
+// ReadAnswer reads the answer to a buy. Without a receipt, the problem names the outcome, or the
+// outcome follows from the status. For a sale, id is the id of its record. For any other answer,
+// detail describes it.
 func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {

@@ -261,7 +261,7 @@ func prove(c *gin.Context, g *game) {
 // lift removes the time-outs of an answer.
 func lift(c *gin.Context) {
 	w := http.NewResponseController(c.Writer)
-	_ = errors.Join(w.SetWriteDeadline(time.Time{}), w.SetReadDeadline(time.Time{})) // fails on a server without deadlines, which needs none removed
+	_ = errors.Join(w.SetWriteDeadline(time.Time{}), w.SetReadDeadline(time.Time{})) // fails only on a server without deadlines
 }
 
 // events handles GET /play/games/:id/events: server-sent events named "progress" and, at the end,

@@ -246,29 +246,23 @@ func pathsTable() string {
 // growthTable shows how each strategy grows. Strategies that grow alike share a row.
 func growthTable() string {
 	rows := []string{
-		"| strategy | more products | more shop processes | more Galera writers | a product's shard |",
-		"|---|---|---|---|---|",
+		"| strategy | more products | more shop processes | more Galera writers |",
+		"|---|---|---|---|",
 	}
-	type kind struct {
-		growth         sizing.Growth
-		needsOneHolder bool // it holds only in one process
-	}
-	names := map[kind][]string{}
-	var order []kind
+	names := map[sizing.Growth][]string{}
+	var order []sizing.Growth
 	for _, e := range lockstrategy.All() {
-		k := kind{sizing.GrowthOf(e.Path), breaksInTwo(e)}
-		if names[k] == nil {
-			order = append(order, k)
+		growth := sizing.GrowthOf(e.Path)
+		if breaksInTwo(e) {
+			growth.Processes = "**oversells**"
 		}
-		names[k] = append(names[k], markedName(e))
+		if names[growth] == nil {
+			order = append(order, growth)
+		}
+		names[growth] = append(names[growth], markedName(e))
 	}
-	for _, k := range order {
-		processes := k.growth.Processes
-		if k.needsOneHolder {
-			processes = "**oversells**"
-		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s |", strings.Join(names[k], ", "),
-			k.growth.Products, processes, k.growth.Nodes, k.growth.Shard))
+	for _, g := range order {
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", strings.Join(names[g], ", "), g.Products, g.Processes, g.Nodes))
 	}
 	return strings.Join(rows, "\n")
 }

@@ -10,12 +10,11 @@ type Growth struct {
 	Products  string // with more products
 	Processes string // with more shop processes
 	Nodes     string // with more writers of one Galera cluster
-	Shard     string // where a product's sales go when the products are divided
 }
 
 // GrowthOf returns the growth that follows from the path of a sale.
 func GrowthOf(p Path) Growth {
-	return Growth{productsOf(p), processesOf(p), nodesOf(p), shardOf(p)}
+	return Growth{productsOf(p), processesOf(p), nodesOf(p)}
 }
 
 func productsOf(p Path) string {
@@ -60,20 +59,6 @@ func nodesOf(p Path) string {
 		return "fewer conflicts with more rows"
 	}
 	return "conflicts at the row"
-}
-
-func shardOf(p Path) string {
-	switch {
-	case p.Nodes == ByKey:
-		return "database and Redis, by one map"
-	case p.Nodes == AllAtOnce, p.Nodes == AllInTurn:
-		return "database and five lock nodes"
-	case p.Nodes == OneLeader:
-		return "database and ensemble"
-	case p.Keeps == Process && p.Batch == 0:
-		return "database and one process"
-	}
-	return "database"
 }
 
 // Law returns the maximum sales per second of one product as a formula. R is the round trip to the

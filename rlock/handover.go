@@ -10,10 +10,11 @@ import (
 // If none of them wants it, only this time is lost.
 const yieldTime = time.Millisecond
 
-// maxStreak limits the duration of a streak, for long sections.
+// maxStreak limits the duration of a streak, since maxHandOvers long sections would take too long.
 const maxStreak = 20 * time.Millisecond
 
-// A grant is a lock that was handed over by a command sent at that time.
+// A grant is a lock that was handed over. The lease counts from the time at which the command was
+// sent.
 type grant struct {
 	sent  time.Time
 	token int64

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,9 +116,12 @@ func commandPage(c *cobra.Command) string {
 	return b.String()
 }
 
+// shopInExample matches the name of the program in an example, but not in the path of a URL.
+var shopInExample = regexp.MustCompile(`(?m)(^|[^/\w])shop `)
+
 // writeCommand writes the usage, the examples and the flags of one command.
 func writeCommand(b *strings.Builder, c *cobra.Command) {
-	fmt.Fprintf(b, "\nUsage: `./%s`. Examples:\n\n```sh\n%s\n```\n", c.UseLine(), strings.ReplaceAll(strings.ReplaceAll(c.Example, "  ", ""), "shop ", "./shop "))
+	fmt.Fprintf(b, "\nUsage: `./%s`. Examples:\n\n```sh\n%s\n```\n", c.UseLine(), shopInExample.ReplaceAllString(strings.ReplaceAll(c.Example, "  ", ""), "$1./shop "))
 	if _, codes, ok := strings.Cut(c.Long, "Exit codes: "); ok {
 		fmt.Fprintf(b, "\nExit codes: %s\n", strings.Join(strings.Fields(codes), " "))
 	}

@@ -61,7 +61,7 @@ On SQLite, no interleaving of two buyers breaks ` + "`transaction`" + `. The [sa
 ` + exampleOf(t, "explore transaction --format mermaid") + `
 ## Galera
 
-A Galera cluster has three MariaDB nodes. With three writers, each process of the shop uses another node. With one writer, all
+A Galera cluster has three MariaDB nodes. With three writers, each process of the shop uses a node of its own. With one writer, all
 processes use the same node.
 
 `)

@@ -95,7 +95,8 @@ type place struct {
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
 
-// coordinatorOf connects to the coordinator that the strategy needs. there has the address of each.
+// coordinatorOf connects to the coordinator that the strategy needs. there maps each need to an
+// address.
 func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
 		switch addr := there[need]; {

@@ -20,15 +20,15 @@ import (
 
 // Bucketed sells a product from several rows.
 //
-//   - Summary: stock in K rows: a buyer takes from one of two chosen by its key, and tries the others before
-//     sold_out
+//   - Summary: stock in K rows: the buyer's key selects two, and the buyer takes from one of them; it tries
+//     the others before sold_out
 //   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the strategy
 //     reads the sum of all rows in one statement and answers sold out only if the sum is too small. Otherwise it
 //     takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then all
 //     others, takes the amount and divides the rest evenly. Each sale is one transaction with its record.
 //   - Breaks when: never (single primary)
-//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain a stock that is rolled
-//     back, and sold out may be answered too early.
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain uncommitted changes,
+//     so the strategy may answer sold out too early.
 //   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.
 //     Towards the end of the stock, most buyers find their row empty and need two transactions. A sweep blocks
 //     all buyers of the product. The answer's stock may omit sales in progress in other rows.

@@ -20,16 +20,15 @@ const coalesced = "coalesced"
 
 // Coalesced sells to all waiting buyers in one transaction.
 //
-//   - Summary: buyers that wait at the same time share one transaction: amount - k, k rows, one commit
-//   - Guarantees: A group sells under the row's lock, in order of arrival and only what there is. Each
-//     buyer is answered after the group's COMMIT. The key, the amount and the cancellation belong to each
-//     buyer alone: if the database refuses one order, the strategy sells the other orders of the group.
+//   - Summary: buyers that wait at the same time share one transaction: one stock update, k records, one commit
+//   - Guarantees: A group locks the row and sells in order of arrival until the stock is used up. Each
+//     buyer is answered after the group's COMMIT. If a buyer leaves or the database refuses one order, the
+//     strategy still sells the other orders of the group.
 //   - Breaks when: never (single primary)
-//   - How it breaks: A lost answer to a COMMIT is lost for all buyers of the group, and each is answered
-//     unknown.
-//   - Cost: The five round trips belong to a group and not to a sale; a lone buyer pays them alone. A buyer
-//     first waits for the group ahead of it. An order that the database refuses halves its group until that
-//     order is alone: about two more transactions for each halving.
+//   - How it breaks: If the answer to a COMMIT is lost, all buyers of the group are answered unknown.
+//   - Cost: A group takes five round trips, whatever its size. A buyer first waits for the group ahead of
+//     it. If the database refuses an order, the strategy halves the group until that order is alone. Each
+//     halving costs about two more transactions.
 //   - Source: Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff",
 //     SPAA 2010 (the lock holder serves all waiters). MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
 //     Options and Variables" (group commit: a leader flushes for its followers). Alibaba Cloud, "Inventory Hint"

@@ -33,8 +33,8 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //     out only if the stock is too small. Otherwise it locks the product's row, takes from there and refills the
 //     pool, or waits for the other buyers' rows. Each sale is one transaction with its record.
 //   - Breaks when: never (single primary)
-//   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may be one that is rolled back, and
-//     sold out may be answered too early.
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may contain uncommitted changes, so
+//     the strategy may answer sold out too early.
 //   - Cost: A purchase takes seven round trips (six on PostgreSQL), and no buyer waits for another while the
 //     pool lasts. Each unit is a row to insert, lock and delete, and each unit after the first takes one more
 //     round trip. Deleted rows slow the search until the database purges them. The answer's stock may omit sales

@@ -95,8 +95,8 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters returns each buyer's strategy behind the parts of the shop: the admission control, the
-// look-up of Idempotency-Keys and the sold-out check. Each process has its own.
+// counters wraps each buyer's strategy in the parts of the shop that a request passes first: the
+// admission control, the look-up of Idempotency-Keys and the sold-out check. Each process has its own.
 func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {
@@ -125,7 +125,7 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			}
 		},
 	}
-	if len(x.spec.Strategy.Needs) == 0 { // otherwise its commands show it
+	if len(x.spec.Strategy.Needs) == 0 { // the commands of a lock on a server show its events
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {
 				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)

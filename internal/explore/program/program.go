@@ -27,7 +27,7 @@ type Program struct {
 	Runner  *target.Runner
 }
 
-// Open starts the servers and the program. It reads the events and the tries of c.
+// Open starts the servers and the program. Of c, it uses only Events and Tries.
 func Open(ctx context.Context, p *app.App, c explore.Config) (_ *Program, err error) {
 	o := &Program{app: p}
 	defer func() {
@@ -62,7 +62,7 @@ func (p *Program) Explorer(config *explore.Config, progress func(format string, 
 	return explore.NewOn(*config, p.Runner, nil)
 }
 
-// Search runs the search. Without an error, ctx may have ended it.
+// Search runs the search. If ctx ends it, the report covers the schedules so far, without an error.
 func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (explore.Report, error) {
 	result, err := x.Search(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -86,7 +86,7 @@ func Events(names []string) ([]explore.Event, error) {
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// Rush sends bursts of buyers. With an error it returns the bursts so far.
+// Rush sends bursts of buyers. If one fails, it returns the bursts before it and the error.
 func (p *Program) Rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
 	begun, n, broken := time.Now(), 0, 0
 	progress("%s: a rush", p.app.Name)

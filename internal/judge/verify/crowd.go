@@ -32,15 +32,15 @@ const (
 
 // sizes returns the sizes of the orders under units. With an odd stock one unit is left at the end,
 // too little for any order. Before that, large orders are refused while small ones can still be
-// served. This exposes a guard that only checks that something is left. It also exposes a refusal
-// that keeps its units, unless a small order is faster six times in a row.
+// served. This exposes a guard that only checks that something is left. It also exposes a strategy
+// that does not return the units of a refused order, unless small orders are faster six times in a row.
 func sizes() []int64 { return []int64{2, 14} }
 
 // otherOf returns the name of a second product. It extends the first name, so a key search by
 // prefix finds both.
 func otherOf(product string) string { return product + "/b" }
 
-// RunCrowd calls rush.Run with the rush of a condition; by default that is c. restart ends the
+// RunCrowd runs the rush of a condition: c, with the sizes that the condition needs. restart ends the
 // first process and returns the address of its successor.
 func RunCrowd(
 	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
@@ -103,7 +103,7 @@ func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts
 	return bed.Apart(ctx, otherOf(bed.Product))
 }
 
-// heldApart adds the result for buyers of another product.
+// heldApart adds the result for the buyers of the other product to the cell.
 func (c *Cell) heldApart(f fault.Facts) {
 	switch {
 	case f.Stalled != "":

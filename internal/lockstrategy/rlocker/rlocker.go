@@ -25,7 +25,7 @@ type Locker struct {
 	kind     func(c *rlock.Client, name string) *rlock.Lock
 }
 
-// New returns the locks of the named strategy. make is the method of rlock.Client that creates a
+// New returns the locks of the named strategy. kind is the method of rlock.Client that creates a
 // lock.
 func New(d deps.Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *Locker {
 	return &Locker{strategy, NewClient(d, d.Redis), kind}
@@ -79,8 +79,8 @@ func (l *Locker) Reset(ctx context.Context, product string) error {
 // Close ends the subscription.
 func (l *Locker) Close() error { return l.client.Close() }
 
-// Failed returns the cause of ctx when the wait is over, and otherwise an error that names the
-// server that is down.
+// Failed returns the cause of ctx if err is that cause. Otherwise it returns an error that names the
+// unavailable server.
 func Failed(ctx context.Context, server string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		return cause

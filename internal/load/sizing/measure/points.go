@@ -89,7 +89,7 @@ type Config struct {
 	Progress   func(format string, args ...any) // called before each round
 }
 
-// Points measures them on private servers. They need Linux.
+// Points measures the points on private servers, which need Linux.
 func (c Config) Points(ctx context.Context) (sizing.Measured, error) {
 	m := sizing.Measured{When: time.Now().UTC().Format(time.DateOnly), Cores: float64(runtime.NumCPU())}
 	for _, localDB := range c.Databases {
@@ -125,7 +125,7 @@ func (c Config) onDatabase(ctx context.Context, m *sizing.Measured, localDB stri
 		all = grid(bed.nodes(), bed.canFill())
 	}
 	for len(all) > 0 {
-		same := 1 // number of settings with equal records, since records stay
+		same := 1 // number of settings that can share the records, which are never deleted
 		for same < len(all) && all[same].records == all[0].records {
 			same++
 		}

@@ -50,10 +50,11 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 	return shown(q, config, result), nil
 }
 
-// few schedules show whether a buyer loops, which would make a search endless.
+// few is the number of schedules in the first search. They are enough to find a buyer that loops
+// forever, which would make the full search endless.
 const few = 50
 
-// explored runs a short search and then, unless that has found something, the full one.
+// explored runs a short search. If it finds nothing, explored runs the full one.
 func explored(ctx context.Context, c explore.Config) (r explore.Result, _ error) {
 	for _, c.Schedules = range []int{few, 0} {
 		x, err := explore.New(ctx, c)

@@ -62,7 +62,7 @@ type Result struct {
 	exhausted bool // neither a budget nor the first violation ended the search
 
 	Foreign        int      // schedules in which a buyer released another's lock, with or without harm
-	ForeignWitness *Witness // of those
+	ForeignWitness *Witness // one of these schedules
 
 	// Early counts schedules in which a buyer was told sold out, and a late buyer could buy after all
 	// others were done. The committed stock never rises, so there was enough all the time. If another

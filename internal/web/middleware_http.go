@@ -65,7 +65,7 @@ func logRequests(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// outages logs the servers that requests find down. Its methods may be called by several
+// outages logs the servers that were unavailable to a request. Its methods may be called by several
 // goroutines.
 type outages struct {
 	log *slog.Logger

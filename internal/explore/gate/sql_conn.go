@@ -26,7 +26,7 @@ type Conn struct {
 	closed bool        // guarded by from.mu
 }
 
-// A transaction is what is known of a connection's open transaction.
+// A transaction records what the gate has observed of a connection's open transaction.
 type transaction struct {
 	inTx, touched atomic.Bool // a transaction is open; it has read or written
 	wrote         bool        // it has changed rows

@@ -159,7 +159,7 @@ func (i idle) known(w wait) bool {
 	return i.same[w]
 }
 
-// An end is the way in which a system call is told when to give up.
+// An end is the form in which a system call takes its time-out.
 type end struct {
 	form  form
 	arg   int  // number of the argument with the time

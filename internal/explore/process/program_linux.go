@@ -25,7 +25,7 @@ type Program struct {
 
 	mu   sync.Mutex
 	tree *tree
-	idle idle // timed waits from Baseline
+	idle idle // timed waits that Baseline recorded
 }
 
 // Start starts a program in s. It fails only if the shell cannot be started. If the command does not

@@ -11,8 +11,8 @@ import (
 // A clearing prepares the programs for the next run.
 type clearing struct{ settling }
 
-// early returns an error if a command waits at a gate when a run begins. It belongs to the previous
-// run, whose result is known already, so this run is void instead.
+// early returns an error if a command waits at a gate when a run begins. The command belongs to the
+// previous run. Since that run has its verdict already, early makes this run void instead.
 func (r clearing) early(ctx context.Context) error {
 	f := r.x.floor
 	f.mu.Lock()
@@ -62,7 +62,7 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 			down = append(down, i)
 		}
 	}
-	if len(down) > 0 { // when none of them has anything open
+	if len(down) > 0 { // after all of them have ended, so that none has a connection open
 		if err := x.rehearsal.restart(ctx, down...); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A judgement decides by the user's own queries how a run has ended.
+// A judgement runs the user's queries after a run and decides its verdict.
 type judgement struct{ *run }
 
 // verdict judges the run.
@@ -67,7 +67,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	return verdict.Holds, "", nil, nil
 }
 
-// whoWaits is "buyer 1 waits", "buyers 1, 2 and 3 wait".
+// whoWaits returns, for example, "buyer 1 waits" or "buyers 1, 2 and 3 wait".
 func whoWaits(ids []int) string {
 	if len(ids) == 1 {
 		return buyerNames(ids) + " waits"

@@ -21,7 +21,7 @@ type File struct {
 
 // Check checks, before the long run, that the files can be written and that no two are the same. It
 // changes no file, since a run may end without a result. others maps paths that other flags write
-// to the names of those flags.
+// to the names of these flags.
 func Check(files []File, others map[string]string) error {
 	taken := map[string]string{}
 	for flag, path := range others {

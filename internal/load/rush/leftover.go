@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Silence is the time after its wait in which a buyer still expects an answer of our shop.
+// Silence is the time for which a buyer still expects an answer of our shop after its wait has ended.
 const Silence = 15 * time.Second
 
 // A lockAuditor is an Auditor that sees locks.

@@ -12,11 +12,11 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// galeraNodes is the smallest number of nodes of which two can continue without the third.
+// galeraNodes is the size of the smallest cluster that can lose a node and continue.
 const galeraNodes = 3
 
 // Galera is a running cluster of three mariadbd with an empty database "shop". Each node accepts
-// writes. As a Database it is its first node.
+// writes. The methods of Database apply to the first node.
 type Galera struct {
 	*GaleraNode
 	nodes  []*GaleraNode

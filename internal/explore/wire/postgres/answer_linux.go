@@ -77,7 +77,7 @@ func (c *call) describes(f frame) {
 	c.pop()
 }
 
-// says returns what is known of the statement that is answered next.
+// says returns the recorded facts about the statement that the server answers next.
 func (c *call) says() said {
 	if e := c.head(); e.statement != nil {
 		return e.statement.says

@@ -18,8 +18,8 @@ const (
 	maxAnswer  = 80   // characters of an answer
 )
 
-// commandText returns a command in one line. A script appears as digits that EVAL and EVALSHA have in
-// common. A password does not appear.
+// commandText returns a command in one line. It replaces a script by the first digits of its SHA-1, so
+// EVAL and EVALSHA look the same. It omits passwords.
 func commandText(args [][]byte) string {
 	name := strings.ToUpper(string(args[0]))
 	words := []string{strings.ToUpper(word(args[0]))}

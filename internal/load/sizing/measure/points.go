@@ -27,7 +27,7 @@ type settings struct {
 	each      bool // measure every strategy; otherwise one of each kind
 }
 
-// alone and both are the numbers of products of most settings.
+// alone and both are values of settings.products. Most settings use one of them.
 var alone, both = []int{sizing.AloneProducts}, []int{sizing.AloneProducts, sizing.SpreadProducts}
 
 // calibration returns the settings that a prediction needs.
@@ -48,7 +48,7 @@ func grid(nodes int, canFill bool) []settings {
 		settings{processes: 1, delay: 5 * time.Millisecond, products: both},
 		settings{processes: 4, delay: time.Millisecond, products: alone},
 	)
-	if canFill { // must be last, since the records stay
+	if canFill { // must be last, since the records are never deleted
 		all = append(all, settings{processes: 1, products: both, records: 10_000_000})
 	}
 	return all

@@ -23,7 +23,8 @@ func writeMermaid(out io.Writer, d Document) error {
 	return d.Broken.Mermaid(out, d.Buyers)
 }
 
-// Mermaid writes a witness as a sequence diagram.
+// Mermaid writes a witness as a sequence diagram. Successive commands of one buyer at one server
+// share an arrow, unless a watched value changes between them.
 func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
@@ -34,26 +35,33 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	for _, s := range w.Steps {
 		if s.Server != "" && s.Buyer != 0 && !seen[s.Server] {
 			seen[s.Server] = true
-			fmt.Fprintf(&b, "    participant %s as %s\n", participant(s.Server), serverName(s.Server))
+			fmt.Fprintf(&b, "    participant %s\n", named(participant(s.Server), serverName(s.Server)))
 		}
 	}
-	shown := ""
-	for _, s := range w.Steps {
+	shown, arrow := "", ""
+	var commands []string
+	for i, s := range w.Steps {
 		switch {
 		case s.Buyer == 0:
 			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(strings.Trim(s.Command, "()")))
 		case s.Server == "":
 			fmt.Fprintf(&b, "    Note over B%d: %s\n", s.Buyer, escape(strings.Trim(s.Command, "()")))
 		default:
-			fmt.Fprintf(&b, "    B%d->>%s: %s\n", s.Buyer, participant(s.Server), escape(brief(s.Command)))
-			if s.Result != "" {
-				fmt.Fprintf(&b, "    %s-->>B%d: %s\n", participant(s.Server), s.Buyer, escape(s.Result))
+			arrow = fmt.Sprintf("B%d->>%s", s.Buyer, participant(s.Server))
+			commands = append(commands, escape(withResult(s)))
+		}
+		now, last := w.standing(s), i == len(w.Steps)-1
+		if commands != nil {
+			if !last && s.Note == "" && (now == shown || shown == "") && w.Steps[i+1].Buyer == s.Buyer && w.Steps[i+1].Server == s.Server {
+				continue
 			}
+			fmt.Fprintf(&b, "    %s: %s\n", arrow, strings.Join(commands, "<br/>"))
+			commands = nil
 		}
 		if s.Note != "" {
 			fmt.Fprintf(&b, "    Note right of B%d: %s\n", s.Buyer, escape(s.Note))
 		}
-		if now := w.standing(s); now != shown {
+		if now != shown {
 			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(now))
 			shown = now
 		}
@@ -86,6 +94,23 @@ func labelled(columns, values []string, is string) string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// withResult returns a command and its result, unless that says only that one row was written.
+func withResult(s Step) string {
+	switch s.Result {
+	case "", "1 row", "id=N":
+		return brief(s.Command)
+	}
+	return brief(s.Command) + " -> " + s.Result
+}
+
+// named declares a participant, with its name unless the two are equal.
+func named(id, name string) string {
+	if id == name {
+		return id
+	}
+	return id + " as " + name
 }
 
 func participant(server string) string { return strings.ReplaceAll(server, "-", "") }

@@ -19,14 +19,12 @@ import (
 // commandNotes are facts about a command that its help leaves out.
 var commandNotes = map[string]string{
 	"rush": `
-- The command restocks a product after a rush that holds, and sends a small burst to the same processes. ` + "`--restocks`" + ` sets how often.
 - ` + "`--strike`" + ` injects a fault in the middle of each burst. The shops are then child processes with short leases. A verdict ` + "`holds`" + `
   without proof that the fault took effect is ` + "`inconclusive`" + `. The command skips a strategy that the fault cannot affect.
 - ` + "`--duration`" + ` needs less ` + "`--stock`" + ` than the buyers can buy in that time.
 - With ` + "`--target`" + `, a strategy without a promise is expected to hold.
 `,
 	"explore": `
-- Each buyer has its own shop process. ` + "`--instances shared`" + ` puts all buyers into one process.
 - The search merges equal states. ` + "`--full`" + ` turns this off. Without ` + "`--app`" + `, merging works on the embedded engine, and with
   ` + "`--engine local`" + ` on MariaDB and PostgreSQL.
 - Exit code 1 also means that a buyer released another holder's lock, which the catalogue rules out for this strategy.
@@ -35,11 +33,10 @@ var commandNotes = map[string]string{
 `,
 	"verify": `
 - ` + "`--engine local`" + ` runs the explorer on MariaDB, MySQL or PostgreSQL, and then injects every fault. On Galera it runs no explorer.
-- ` + "`--engine embedded`" + ` runs the explorer and the bursts. ` + "`--quick`" + ` leaves out the burst at two processes.
+- ` + "`--quick`" + ` leaves out the burst at two processes.
 - ` + "`--race`" + ` builds a shop with Go's race detector, and sends bursts to the strategies that keep data in memory.
 - ` + "`--app`" + ` searches every schedule, then sends bursts of ` + "`--rush-buyers`" + `. The queries of the file judge each burst.
 - ` + "`--target`" + ` sends bursts, closes connections, slows the network, and repeats requests. A strategy without a promise is expected to hold.
-- ` + "`--explain CELL`" + ` prints the evidence of a cell from an earlier JSON report, instead of running anything.
 - With ` + "`--repeat`" + `, a cell is as promised only if every run of it is. The explorer runs once.
 `,
 	"serve": `
@@ -101,9 +98,9 @@ const generatedPage = "<!-- written by go generate ./cmd/shop -->\n"
 // commandPage returns the page of a command and its subcommands.
 func commandPage(c *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s# shop %s\n\nThis page shows users of the command line how to use `./shop %s`. Its task: %s.\n", generatedPage, c.Name(), c.Name(), strings.ToLower(c.Short[:1])+c.Short[1:])
+	fmt.Fprintf(&b, "%s# shop %s\n\nThis page shows command-line users how to %s.\n", generatedPage, c.Name(), strings.ToLower(c.Short[:1])+c.Short[1:])
 	if guide, err := filepath.Rel("docs/reference/commands", page(c)); err == nil && guide != c.Name()+".md" {
-		fmt.Fprintf(&b, "For the background, read [%s](%s).\n", filepath.Base(guide), guide)
+		fmt.Fprintf(&b, "Background: [%s](%s).\n", filepath.Base(guide), guide)
 	}
 	writeCommand(&b, c)
 	for _, sub := range c.Commands() {
@@ -121,15 +118,17 @@ var shopInExample = regexp.MustCompile(`(?m)(^|[^/\w])shop `)
 
 // writeCommand writes the usage, the examples and the flags of one command.
 func writeCommand(b *strings.Builder, c *cobra.Command) {
-	fmt.Fprintf(b, "\nUsage: `./%s`. Examples:\n\n```sh\n%s\n```\n", c.UseLine(), shopInExample.ReplaceAllString(strings.ReplaceAll(c.Example, "  ", ""), "$1./shop "))
+	fmt.Fprintf(b, "\nUsage: `./%s`\n\n```sh\n%s\n```\n", c.UseLine(), shopInExample.ReplaceAllString(strings.ReplaceAll(c.Example, "  ", ""), "$1./shop "))
 	if _, codes, ok := strings.Cut(c.Long, "Exit codes: "); ok {
 		fmt.Fprintf(b, "\nExit codes: %s\n", strings.Join(strings.Fields(codes), " "))
 	}
 	groups, _ := flagGroups(c, true)
+	of, _, _ := c.Root().Find([]string{"rush"}) // rush has every shared flag
+	all, _ := flagGroups(of, true)
 	var shared []string
-	for _, g := range groups {
+	for i, g := range groups {
 		if slices.Contains([]string{underServers, underShop, underOutput}, g.heading) {
-			g.flags.VisitAll(func(f *pflag.Flag) { shared = append(shared, "`--"+f.Name+"`") })
+			shared = append(shared, sharedFlags(g, all[i])...)
 			continue
 		}
 		before := "\n"
@@ -139,26 +138,49 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 		writeFlags(b, before, g.flags)
 	}
 	if shared != nil {
-		fmt.Fprintf(b, "\n[Shared flags](../commands.md#shared-flags): %s.\n", strings.Join(shared, ", "))
+		fmt.Fprintf(b, "\n[Shared flags](../commands.md#shared-flags): %s.\n", strings.Join(shared, "; "))
 	}
 }
 
-// writeFlags writes a table of flags, if there are any.
+// sharedFlags names the flags of a group: the group if a command has all of them, or all but a few.
+func sharedFlags(has, all flagGroup) []string {
+	var present, absent []string
+	all.flags.VisitAll(func(f *pflag.Flag) {
+		to := &present
+		if has.flags.Lookup(f.Name) == nil {
+			to = &absent
+		}
+		*to = append(*to, "`--"+f.Name+"`")
+	})
+	switch {
+	case present == nil:
+		return nil
+	case absent == nil:
+		return []string{"all of " + all.heading}
+	case len(absent) < len(present):
+		return []string{"all of " + all.heading + " except " + strings.Join(absent, ", ")}
+	}
+	return []string{strings.Join(present, ", ")}
+}
+
+// writeFlags writes a list of flags, if there are any.
 func writeFlags(b *strings.Builder, before string, flags *pflag.FlagSet) {
 	if !flags.HasFlags() {
 		return
 	}
-	b.WriteString(before + "| flag | meaning | default |\n|---|---|---|\n")
+	b.WriteString(before)
 	flags.VisitAll(func(f *pflag.Flag) {
 		name, usage := pflag.UnquoteUsage(f)
 		usage, given, ok := strings.Cut(usage, " (default: ")
 		value := strings.Trim(f.DefValue, "[]")
 		if ok {
 			value, _, _ = strings.Cut(given, ")")
-		} else if value == "0" || value == "0s" || value == "false" {
-			value = ""
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", strings.TrimSpace("--"+f.Name+" "+name), strings.TrimSuffix(usage, "."), value)
+		fmt.Fprintf(b, "- `%s`: %s", strings.TrimSpace("--"+f.Name+" "+name), strings.TrimSuffix(usage, "."))
+		if !slices.Contains([]string{"", "0", "0s", "false"}, value) {
+			fmt.Fprintf(b, " (default: %s)", value)
+		}
+		b.WriteString("\n")
 	})
 }
 

@@ -34,6 +34,10 @@ var matrixPages = []struct{ name, database, redis string }{
 // every cell, and every cell was as promised. -short skips cells that were not played yet.
 func TestMatrixPages(t *testing.T) {
 	want := []string{"README"}
+	readme, err := os.ReadFile(matrixFolder + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +54,13 @@ func TestMatrixPages(t *testing.T) {
 			}
 			seen, conditions := readMatrix(t, string(text))
 			compareMatrix(t, seen, conditions, page.database, page.redis)
+			for _, e := range lockstrategy.All() {
+				for _, c := range conditions {
+					if why := e.WhyNoPromise(c, page.database); why != "" && e.LackedOn(page.database) == "" && !strings.Contains(string(readme), "- "+strings.ToUpper(why[:1])+why[1:]+".\n") {
+						t.Errorf("README.md lacks why nothing is promised for %s under %s: %s", e.Name, c, why)
+					}
+				}
+			}
 		})
 	}
 	files, err := filepath.Glob(matrixFolder + "*.md")

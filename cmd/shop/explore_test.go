@@ -260,11 +260,10 @@ func witnessPage(t *testing.T, args []string, line string, local bool) string {
 	if at := slices.Index(args, "--events"); at > 0 {
 		title += ", event " + args[at+1]
 	}
-	page := "<!-- written by " + updateCommand + " -->\n# Witness: " + title + "\n\n" +
-		"This page shows the shortest schedule in which `" + args[0] + "` " + shows + ", for readers who ask how that happens.\n\n" +
-		"Search for it, or replay it step by step:\n\n    ./shop explore " + strings.Join(args, " ") + "\n    ./shop explore " + strings.Join(replay, " ") + "\n\n"
+	page := "<!-- written by go generate ./cmd/shop -->\n# Witness: " + title + "\n\n" +
+		"This page shows readers how `" + args[0] + "` " + shows + ", in the shortest schedule. Search or replay it:\n\n    ./shop explore " + strings.Join(args, " ") + "\n    ./shop explore " + strings.Join(replay, " ") + "\n\n"
 	if strings.Contains(diagram, "ex 3600") {
-		page += "The explorer sets the TTL to one hour (`ex 3600`), so that no lease expires by the clock.\nIn the search, a lease expires only by the event `expire`.\n\n"
+		page += "The TTL is one hour (`ex 3600`), so a lease expires only by the event `expire`.\n\n"
 	}
 	page += "```mermaid\n" + diagram + "```\n"
 	if strings.HasPrefix(outcome, "holds") {

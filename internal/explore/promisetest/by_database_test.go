@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,6 +177,7 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 		fmt.Fprintf(&b, "%d. Buyer %d: `%s`\n", i+1, s.Buyer, sent(s))
 	}
 	fmt.Fprintf(&b, "\nFrom step %d on, the database decides:\n\n| database | buyer %d continues | answers | verdict |\n|---|---|---|---|\n", same+1, all[0].Steps[same].Buyer)
+	var rows, names []string // databases with the same row share it
 	for _, p := range all {
 		var rest []string
 		for _, s := range p.Steps[same:] {
@@ -185,7 +187,15 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 		if p.Broken() {
 			word = "**" + word + "**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.level.Title, strings.Join(rest, "; "), p.Answers(), word)
+		row := fmt.Sprintf("%s | %s | %s", strings.Join(rest, "; "), p.Answers(), word)
+		if i := slices.Index(rows, row); i >= 0 {
+			names[i] += "; " + p.level.Title
+			continue
+		}
+		rows, names = append(rows, row), append(names, p.level.Title)
+	}
+	for i, row := range rows {
+		fmt.Fprintf(&b, "| %s | %s |\n", names[i], row)
 	}
 	b.WriteString("\nReplay each schedule:\n\n")
 	for _, p := range all {

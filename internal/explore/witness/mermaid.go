@@ -3,6 +3,7 @@ package witness
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -29,26 +30,19 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
 	for i := range buyers {
-		fmt.Fprintf(&b, "    participant B%d as buyer %d\n", i+1, i+1)
-	}
-	seen := map[string]bool{}
-	for _, s := range w.Steps {
-		if s.Server != "" && s.Buyer != 0 && !seen[s.Server] {
-			seen[s.Server] = true
-			fmt.Fprintf(&b, "    participant %s\n", named(participant(s.Server), serverName(s.Server)))
-		}
+		fmt.Fprintf(&b, "    participant buyer-%d\n", i+1)
 	}
 	shown, arrow := "", ""
 	var commands []string
 	for i, s := range w.Steps {
 		switch {
 		case s.Buyer == 0:
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(strings.Trim(s.Command, "()")))
+			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(strings.Trim(s.Command, "()")))
 		case s.Server == "":
-			fmt.Fprintf(&b, "    Note over B%d: %s\n", s.Buyer, escape(strings.Trim(s.Command, "()")))
+			fmt.Fprintf(&b, "    Note over buyer-%d: %s\n", s.Buyer, escape(strings.Trim(s.Command, "()")))
 		default:
-			arrow = fmt.Sprintf("B%d->>%s", s.Buyer, participant(s.Server))
-			commands = append(commands, escape(withResult(s)))
+			arrow = fmt.Sprintf("buyer-%d->>%s", s.Buyer, serverName(s.Server))
+			commands = append(commands, escape(w.abridged(s)))
 		}
 		now, last := w.standing(s), i == len(w.Steps)-1
 		if commands != nil {
@@ -59,23 +53,23 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 			commands = nil
 		}
 		if s.Note != "" {
-			fmt.Fprintf(&b, "    Note right of B%d: %s\n", s.Buyer, escape(s.Note))
+			fmt.Fprintf(&b, "    Note right of buyer-%d: %s\n", s.Buyer, escape(s.Note))
 		}
 		if now != shown {
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(now))
+			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(now))
 			shown = now
 		}
 	}
 	if len(w.Findings) == 0 {
-		fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
 	}
 	for _, f := range w.Findings {
-		fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s%s\n", buyers, w.Verdict, returns, escape(f.Query))
+		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s: %s%s\n", buyers, w.Verdict, returns, escape(f.Query))
 		for _, row := range f.Shown() {
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(labelled(f.Columns, row, " = ")))
+			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(labelled(f.Columns, row, " = ")))
 		}
 		if more := f.More(); more != "" {
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, more)
+			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, more)
 		}
 	}
 	_, err := io.WriteString(out, b.String())
@@ -96,24 +90,24 @@ func labelled(columns, values []string, is string) string {
 	return strings.Join(all, ", ")
 }
 
-// withResult returns a command and its result, unless that says only that one row was written.
-func withResult(s Step) string {
+// Statements of the catalogue's strategies, whose conditions say nothing here.
+var (
+	readProduct  = regexp.MustCompile(`^SELECT \* FROM product WHERE name = '[^']*' LIMIT 1`)
+	writeProduct = regexp.MustCompile(`^(UPDATE product SET amount = \S+) WHERE id = \d+$`)
+)
+
+// abridged returns a command and its result, unless that says only that one row was written.
+func (w *Witness) abridged(s Step) string {
+	text := s.Command
+	if w.Program == "" {
+		text = readProduct.ReplaceAllString(writeProduct.ReplaceAllString(brief(text), "$1"), "SELECT product")
+	}
 	switch s.Result {
 	case "", "1 row", "id=N":
-		return brief(s.Command)
+		return text
 	}
-	return brief(s.Command) + " -> " + s.Result
+	return text + " -> " + s.Result
 }
-
-// named declares a participant, with its name unless the two are equal.
-func named(id, name string) string {
-	if id == name {
-		return id
-	}
-	return id + " as " + name
-}
-
-func participant(server string) string { return strings.ReplaceAll(server, "-", "") }
 
 func serverName(server string) string {
 	if server == "sql" {

@@ -38,7 +38,7 @@ func TestProgram(t *testing.T) {
 			"broken: must return no row, and does: SELECT * FROM items WHERE stock < 0\n┌",
 			"│ 007 │    -1 │", "and 2 more\nbuyer 1: 200 bought, buyer 2: 409 sold out\nagain: shop explore",
 		},
-		"mermaid": {"Note over B1,B2: stock 1, who nobody\n", "Note over B1,B2: broken: must return no row, and does: SELECT * FROM items WHERE stock < 0\n    Note over B1,B2: id = 007, stock = -1\n", "and 2 more"},
+		"mermaid": {"Note over buyer-1,buyer-2: stock 1, who nobody\n", "Note over buyer-1,buyer-2: broken: must return no row, and does: SELECT * FROM items WHERE stock < 0\n    Note over buyer-1,buyer-2: id = 007, stock = -1\n", "and 2 more"},
 		"html":    {"<th>stock</th><th>who</th></tr>", `<td class="n">-1</td><td class="n">b</td></tr>`, "must return no row, and does: <code>SELECT * FROM items WHERE stock &lt; 0</code>", "<tr><td>007</td><td>-1</td></tr>"},
 		"json":    {`"command": "SELECT stock < 1 & x FROM items"`, `"token": "expire"`, `"watch": [`, `"rows": [`},
 	} {
@@ -72,7 +72,7 @@ func TestProgramWatchesNothing(t *testing.T) {
 	if err := w.Mermaid(&diagram, 2); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(text.String(), "nobody") || strings.Contains(diagram.String(), "B2: \n") || strings.Contains(diagram.String(), "records") {
+	if strings.Contains(text.String(), "nobody") || strings.Contains(diagram.String(), "buyer-2: \n") || strings.Contains(diagram.String(), "records") {
 		t.Errorf("%s\n%s", &text, &diagram)
 	}
 }

@@ -425,7 +425,7 @@ func TestMarkdownBound(t *testing.T) {
 					t.Errorf("it lacks %q", want)
 				}
 			}
-			if !strings.HasSuffix(b.String(), "--from matrix.json\n") {
+			if !strings.HasSuffix(b.String(), "\nRun it: `./shop verify`\n") {
 				t.Error("the page does not end with how to run it again")
 			}
 		})

@@ -16,10 +16,9 @@ import (
 
 // legend explains the table of a page.
 const legend = `
-**breaks**: a condition breaks the strategy, as the catalogue promises. **may break**: for some conditions the catalogue
-makes no promise, because timing decides. **!** contradicts the catalogue, **?** proved nothing; the evidence stands below.
-"The other N" are the conditions that the row does not name, without those that do not apply to the strategy.
-[faults.md](../faults.md) describes the conditions, [verdicts.md](../verdicts.md) the verdicts.
+**breaks**: as the catalogue promises. **may break**: the catalogue makes no promise ([reasons](README.md#why-there-is-no-promise)).
+**!** contradicts the catalogue, **?** proved nothing. "The other N": all remaining conditions that apply to the strategy.
+[Conditions](../faults.md), [verdicts](../verdicts.md).
 `
 
 // page returns the report as a page of documentation: a short table in place of the
@@ -39,10 +38,10 @@ func (r Report) page() *report.Page {
 		t.Rows[i][0].Text += ", " + s
 	}
 	return &report.Page{
-		Intro:  fmt.Sprintf("This page answers which faults break which lock strategy on %s, for developers who choose one.", r.where()),
+		Intro:  "This page shows developers which faults break which lock strategy on these servers.",
 		Legend: legend + "\nConditions of this run: " + list(conditions) + ".\n",
 		Table:  t,
-		After:  r.unpromised() + r.notRun(strategies, conditions) + r.runAgain(),
+		After:  r.notRun(strategies, conditions) + "\nRun it: `./" + cmp.Or(r.Command, "shop verify") + "`\n",
 	}
 }
 
@@ -170,20 +169,9 @@ func list(conditions []promise.Condition) string {
 	return strings.Join(names, ", ")
 }
 
-// unpromised gives each reason for which the catalogue makes no promise, with its strategies.
-func (r Report) unpromised() string {
-	var reasons grouped
-	for _, c := range r.Cells {
-		if c.NoPromise != "" {
-			reasons.add(c.NoPromise, c.Strategy)
-		}
-	}
-	return section("Why there is no promise", reasons.lines(func(why, strategies string) string {
-		return strings.ToUpper(why[:1]) + why[1:] + ". Strategies: " + strategies + "."
-	}))
-}
-
-// notRun gives the conditions that apply to a strategy and have no cell, and what else was left out.
+// notRun gives the conditions that apply to a strategy and have no cell, and what else was left
+// out. The page of the faults names the servers that a condition needs, and the folder's README
+// the strategies without an exploration.
 func (r Report) notRun(strategies []string, conditions []promise.Condition) string {
 	var missing grouped
 	for _, s := range strategies {
@@ -196,19 +184,12 @@ func (r Report) notRun(strategies []string, conditions []promise.Condition) stri
 		}
 	}
 	lines := missing.lines(func(conditions, strategies string) string { return strategies + ": " + conditions })
-	return section("Not run", append(lines, r.LeftOut...))
-}
-
-// runAgain says how to repeat the run, and how to read the evidence of a cell. Its example
-// is the first fault that breaks a strategy which holds without a fault.
-func (r Report) runAgain() string {
-	i := slices.IndexFunc(r.Cells, func(c Cell) bool {
-		calm := r.cell(c.Strategy, promise.TwoProcesses)
-		return presented{&c}.status() == report.Breaks && slices.Contains(promise.Faults(), c.Fault) && calm != nil && calm.Verdict == verdict.Holds
-	})
-	c := r.Cells[max(i, 0)]
-	return fmt.Sprintf("\n## Run it, and read the evidence of one cell\n\n    ./%s --report matrix.md --report matrix.json\n    ./shop verify --explain %s/%s --from matrix.json\n",
-		cmp.Or(r.Command, "shop verify"), c.Strategy, c.Fault)
+	for _, left := range r.LeftOut {
+		if !strings.Contains(left, ": run with --local-") && !strings.HasPrefix(left, "the explorer, ") {
+			lines = append(lines, left)
+		}
+	}
+	return section("Not run", lines)
 }
 
 // grouped are strategies that share a text.

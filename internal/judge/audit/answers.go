@@ -106,8 +106,24 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// Count adds the answers to the evidence. e.Report must be set. An order for more units than are
-// left at the end may have been refused correctly.
+// reserved returns the number of units that other buyers may have reserved while the shop refused
+// one as sold out, and may have given back since. These are the orders in flight that ended
+// without a sale and without that answer. It returns 0 if the refusal has no times.
+func reserved(answers []Answer, refused Answer) (units int64) {
+	if refused.End.IsZero() {
+		return 0
+	}
+	for _, a := range answers {
+		isServed := a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut
+		if !isServed && a.Start.Before(refused.End) && a.End.After(refused.Start) {
+			units += a.units()
+		}
+	}
+	return units
+}
+
+// Count adds the answers to the evidence. e.Report must be set. A refusal may have been correct if
+// the order was for more units than are left at the end, or if others had reserved those units.
 func (e *Evidence) Count(answers []Answer) {
 	var told, lost, rejected int64
 	for _, a := range answers {
@@ -117,7 +133,7 @@ func (e *Evidence) Count(answers []Answer) {
 			told += a.units()
 		case purchase.SoldOut:
 			e.SoldOut++
-			if a.units() <= e.Report.Leftover {
+			if left := e.Report.Leftover; a.units() <= left && a.units() <= left-reserved(answers, a) {
 				e.Denied++
 			}
 		case purchase.Busy:

@@ -91,6 +91,36 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// TestReserved: buyers that gave up may have reserved the units that are left. Two units are left,
+// and one buyer is refused from second 2 to second 3.
+func TestReserved(t *testing.T) {
+	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	for name, c := range map[string]struct {
+		outcome    purchase.Outcome
+		start, end int
+		units      int64
+		want       int64
+	}{
+		"gave up meanwhile":   {purchase.Busy, 0, 5, 2, 0},
+		"had too few":         {purchase.Busy, 0, 5, 1, 1},
+		"gave up before":      {purchase.Busy, 0, 1, 2, 1},
+		"came later":          {purchase.Busy, 4, 5, 2, 1},
+		"hung up meanwhile":   {purchase.Unknown, 0, 5, 2, 0},
+		"failed meanwhile":    {purchase.Failed, 0, 5, 2, 0},
+		"bought meanwhile":    {purchase.Sold, 0, 5, 2, 1},
+		"was refused as well": {purchase.SoldOut, 0, 5, 3, 1},
+	} {
+		e := Evidence{Report: Report{Leftover: 2}}
+		e.Count([]Answer{
+			{Outcome: purchase.SoldOut, Start: second(2), End: second(3)},
+			{Outcome: c.outcome, Units: c.units, Start: second(c.start), End: second(c.end)},
+		})
+		if e.Denied != c.want {
+			t.Errorf("%s: %d denied, want %d", name, e.Denied, c.want)
+		}
+	}
+}
+
 // TestCount: Count separates errors of the shop from answers that the shop is not responsible for.
 func TestCount(t *testing.T) {
 	var e Evidence

@@ -11,14 +11,18 @@ import (
 // after sends single buyers after the burst and returns their answers. They show whether a
 // buyer is served when no other buyer competes.
 //
-// If buyers of the burst gave up, one buyer asks at each process. It is served at once if the
-// others were merely faster. It also waits if a lock is still held.
+// If buyers of the burst gave up or lost the lock, one buyer asks at each process. It is served at once if
+// the others were merely faster. It also waits if a lock is still held. If the others had reserved
+// units while the burst was refused as sold out, it can buy one.
 //
 // If the orders had several sizes, one buyer asks for all units that are left. It shows whether
 // they can be sold. A buyer of few units may have been refused correctly while a larger order was
 // under way.
 func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers.Answer, _ error) {
-	if slices.ContainsFunc(crowd, func(a buyers.Answer) bool { return a.Outcome == purchase.Busy }) && !isSilent(crowd) {
+	gaveUp := func(a buyers.Answer) bool {
+		return a.Outcome == purchase.Busy || a.Outcome == purchase.LockLost
+	}
+	if slices.ContainsFunc(crowd, gaveUp) && !isSilent(crowd) {
 		var all []buyers.Buyer
 		for range c.BaseURLs {
 			all = append(all, buyers.Buyer{Name: crowdName() + "-late"})

@@ -99,7 +99,7 @@ func TestAnswers(t *testing.T) {
 		{"lost before the sale", reads, false, verdict.Holds, "20 answers were lost"},
 		{"lost while the shop is at work", sellsLater, false, verdict.Holds, "20 answers were lost"},
 		{"every answer lost", loses, true, verdict.Inconclusive, "100 units asked for, 100 stocked"},
-		{"lost, and sold twice", sellsTwice, false, verdict.Leaked, "records are of buyers"},
+		{"lost, and sold twice", sellsTwice, false, verdict.Leaked, "records belong to buyers"},
 		{"lost, and oversold", sellsMore, false, verdict.Oversold, "units sold of 100"},
 		{"500", answers(500, ""), false, verdict.Failed, "20 buyers were answered with an error"},
 		{"500 to all buyers", answers(500, ""), true, verdict.Failed, "200 buyers were answered with an error"},

@@ -250,6 +250,5 @@ Shop:
 	b.WriteString("\nIn `rush` and `verify`, `--sold-out-check` and `--admission` are off by default, because they would answer in place of the strategy.\n\nOutput:\n")
 	groups, _ = flagGroups(rush, true)
 	writeFlags(&b, "\n", at(underOutput))
-	b.WriteString("\nThe ending of `--report` sets the format: JSON, JUnit XML, Markdown (for a CI step's summary) or HTML.\n")
 	return b.String()
 }

@@ -46,13 +46,12 @@ The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` 
 	above := []string{dialect.PostgresRepeatableRead, dialect.PostgresSerializable}
 	writeDatabases(&b, embedded, []databaseColumn{
 		{"SQLite", []string{dialect.SQLite}},
-		{"MariaDB", []string{dialect.MySQL}},
-		{"PostgreSQL, READ COMMITTED", []string{dialect.Postgres}},
+		{"MariaDB; PostgreSQL at READ COMMITTED", []string{dialect.MySQL, dialect.Postgres}},
 		{"PostgreSQL, above READ COMMITTED", above},
 	})
 	b.WriteString(`
 **Stale writes.** SQLite, and PostgreSQL above READ COMMITTED, refuse to write a row that has changed since the transaction read it.
-SQLite answers SQLITE_BUSY_SNAPSHOT and PostgreSQL 40001. ` + "`transaction`" + ` starts again after this error, so it is safe there, although
+` + "`transaction`" + ` starts again after this error, so it is safe there, although
 the same code oversells on MariaDB. ` + "`queue`, `for-update`, `conditional`, `check-after` and `redis-decr`" + ` do not start again: they
 answer some buyers "busy" while units are left. The number of such buyers is chance, hence "no promise".
 
@@ -78,13 +77,13 @@ writers the catalogue therefore promises nothing for locks outside the database.
 read, and the cluster checks that UPDATE for conflicts.
 
 **A dead node** delays every COMMIT until the other nodes expel it (5 seconds by default). A shorter lease that is not renewed
-expires meanwhile, and the next holder oversells. One writer does not prevent this.
+expires meanwhile, and the next holder oversells.
 
 ## Failover of the database
 
 An asynchronous replica may lack the last commits (` + "`db-failover-async`" + `). After a failover to it, every strategy loses acknowledged sales
-and sells those units again. No lock and no isolation level prevents that. With a synchronous replica of PostgreSQL, 150 kills of the
-primary under load lost no acknowledged sale.
+and sells those units again. No lock and no isolation level prevents that. A synchronous replica of
+PostgreSQL lost none.
 
 `)
 	writeTopologies(&b)

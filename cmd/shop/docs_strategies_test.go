@@ -95,18 +95,18 @@ one [condition](glossary.md#condition) breaks it: a rush of buyers (`+"`rush`"+`
 strategy. [Databases](databases.md) covers other databases and other kinds of Redis. The [matrix](matrix/README.md) has the
 verdict of every run.
 
-Select a strategy with `+"`lock=NAME`"+` in the URL. `+"`lock=Y` means `redis`; `lock=N`, or no `lock`, means `none`"+`. The shop answers 501 if
-a server that the strategy needs is not configured. `+"`./shop strategies`"+` prints this table, and with `+"`--json`"+` the whole catalogue.
+Select a strategy with `+"`lock=NAME`"+` in the URL. `+"`lock=Y` means `redis`; `lock=N`, or no `lock`, means `none`"+`. The page of a
+strategy lists the servers that it needs; the shop answers 501 without them. `+"`./shop strategies`"+` prints this table, and with `+"`--json`"+` the whole catalogue.
 
-| strategy | what it does | needs | safe? |
-|---|---|---|---|
+| strategy | what it does | safe? |
+|---|---|---|
 `, len(lockstrategy.All()))
 	for _, e := range lockstrategy.All() {
 		safe := safetyCell(e, dialect.MySQL)
 		if breaks := brokenBy(e); breaks != "" {
 			safe = "**not safe**: " + breaks
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strategyLink("strategies/", e), cell(e.Summary), needs(e), safe)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strategyLink("strategies/", e), cell(e.Summary), safe)
 	}
 	fmt.Fprint(&b, `
 ## See one break

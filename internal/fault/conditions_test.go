@@ -57,22 +57,18 @@ other buyers buy, and then let the first buyer go on. A fault that did not take 
 
 ## Explorations and runs without a fault
 
-| condition | what happens |
-|---|---|
 `)
 	for _, c := range promise.Columns() {
 		if about := promise.About(c); about != "" {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", c, about)
+			fmt.Fprintf(&b, "- `%s`: %s\n", c, about)
 		}
 	}
 	b.WriteString(`
 ## Faults
 
-A fault affects only strategies that use one of the servers under "needs". A flag under "needs" starts the servers of the fault, with
-` + "`--engine local`" + `. An empty cell means every strategy.
+A fault with servers in brackets affects only strategies that use one of them. A flag in brackets starts the servers of the fault; it
+needs ` + "`--engine local`" + ` too.
 
-| fault | what happens | needs |
-|---|---|---|
 `)
 	var inRush []string
 	for _, f := range all {
@@ -86,12 +82,15 @@ A fault affects only strategies that use one of the servers under "needs". A fla
 		if f.CellOnly == "" {
 			inRush = append(inRush, "`"+string(f.Name)+"`")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.About, needs)
+		if needs != "" {
+			needs = " (" + needs + ")"
+		}
+		fmt.Fprintf(&b, "- `%s`: %s%s\n", f.Name, f.About, needs)
 	}
 	fmt.Fprintf(&b, `
 ## Inject one fault
 
-This command starts private servers and runs one cell. `+"`make servers`"+` installs MariaDB and Redis.
+`+"`make servers`"+` installs MariaDB and Redis for this command:
 
     $ ./shop verify --engine local --strategy redis --fault pause
     oversold        redis under pause, 2.5 s

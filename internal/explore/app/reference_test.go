@@ -16,7 +16,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\|").FindAllSubmatch(text, -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `([a-z.-]+)(?:: accepted)?`:").FindAllSubmatch(text, -1) {
 		listed = append(listed, string(row[1]))
 	}
 	accepted := keys(reflect.TypeFor[file]())

@@ -229,7 +229,7 @@ func (f *shopFlags) validate() error {
 
 func checkAdmission(value string) error { return checkChoice(admission, value, adaptive, noAdmission) }
 
-// checkRange returns an error unless the value of a flag is between least and most. A NaN is not.
+// checkRange returns an error unless the value of a flag is between least and most. A NaN never is.
 func checkRange[V int | int64 | float64 | time.Duration](flag string, got, least, most V) error {
 	if got >= least && got <= most {
 		return nil

@@ -30,7 +30,7 @@ type rushOptions struct {
 const (
 	strategyUsage = "strategy `names`, comma-separated, or all"
 	targetUsage   = "`URL` of a running service to test [admin token: SHOP_ADMIN_TOKEN]"
-	roundUsage    = "length of a round, including an uncounted third"
+	roundUsage    = "length of a round; the first third does not count"
 	notWithTarget = "cannot be combined with --target, which names a running service"
 )
 

@@ -88,10 +88,10 @@ type search struct {
 
 // A plan decides which schedule is run next. It is a tree or a graph.
 type plan interface {
-	// next returns the next schedule, and the number of preemptions that it is the first to need; false
-	// if there is none.
+	// next returns the next schedule. cost is a lower bound of its preemptions. more is false if no
+	// schedule is left.
 	next() (cost int, t trip, more bool)
-	// whole reports whether the bound has left nothing out.
+	// whole reports whether the bound excluded no schedule.
 	whole() bool
 }
 
@@ -208,7 +208,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 	return nil
 }
 
-// mostCompound is the number of such commands that are kept: one is enough to know that there are some.
+// mostCompound is the maximum length of Compound, Pauses and Divided. They need not be complete.
 const mostCompound = 20
 
 // withNew appends the commands of seen that all lacks, up to mostCompound.
@@ -296,7 +296,7 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	return all
 }
 
-// fresh returns Point.Fresh, if it matters.
+// fresh returns Point.Fresh if nodes are treated as equal. Otherwise it returns zero values.
 func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh bool) {
 	if !s.x.config.nodesAlike() {
 		return "", false

@@ -23,7 +23,7 @@ const byChance = "after a COMMIT with an unknown outcome the unit is not returne
 
 // RedisDecr keeps a copy of the stock in Redis.
 //
-//   - Summary: DECR admits, then insert + unconditional update; INCR on refusal
+//   - Summary: DECR in Redis admits a buyer; then insert + unconditional update; INCR if there is no sale
 //   - Guarantees: The counter admits no more buyers than it had units, while Redis keeps the counter and no
 //     other strategy sells.
 //   - Breaks when: a crash after DECR, or a COMMIT cut off, leaks; Redis loses the counter: oversold

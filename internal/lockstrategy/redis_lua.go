@@ -33,7 +33,7 @@ const redisLua = "redis-lua"
 //
 //   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches,
 //     idempotent by entry id, and the database decides
-//   - Guarantees: The database decides: it sells under the row's lock, and only what it has. Each
+//   - Guarantees: The database decides each sale, under the row's lock, and never sells more than the stock. Each
 //     order is written once: the last entry in the product's row and the order's key prevent a second write. The buyer is
 //     answered sold when the record is durable. Orders in the stream survive a restart of the shop, of the
 //     database, and of Redis with its append-only file.

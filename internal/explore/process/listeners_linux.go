@@ -77,7 +77,7 @@ func (s *Space) diagnosed() (all []listener, err error) {
 	return all, err
 }
 
-// ofKernel asks through the socket that is kept for it, or through a new one for the host's network.
+// ofKernel calls ask with the open socket of s. If s is nil, it opens a socket in the host's network.
 func (s *Space) ofKernel(ask func(fd int) error) error {
 	if s == nil {
 		f, err := diagSocket()

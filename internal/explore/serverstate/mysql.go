@@ -39,8 +39,8 @@ func (d *mysqlConnections) Blocks() bool { return true }
 
 // Waiting takes three looks, which together are exact. A transaction's state says LOCK WAIT before the
 // server has looked for a deadlock, whose victim may be this transaction. The counter counts a wait
-// only after that look (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it
-// still counts a transaction that was granted the lock, or chosen as a victim, and has not woken. So
+// only after the server has looked (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then
+// wait_start). But it also counts a transaction that got the lock, or is a victim, until it wakes. So
 // the counter must match the waits, and the same waits must be there before and after it. Then every
 // wait is real.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
@@ -120,8 +120,8 @@ func threadOf(transaction string) (id int64) {
 	return id
 }
 
-// waitingByName adds the connections that wait in GET_LOCK. They include one that was granted the lock,
-// until it runs: see Holder.
+// waitingByName adds the connections that wait in GET_LOCK. A connection that was granted the lock is
+// among them until its thread runs: see Holder.
 func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]bool) error {
 	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]
 	return rows.Err()
 }
 
-// Holder returns the connection that has a named lock, or 0. A connection with the lock that it asked
-// for no longer waits, whatever the process list says.
+// Holder returns the connection that has a named lock, or 0. If a connection asked for the lock and
+// Holder returns it, it no longer waits, even if the process list says so.
 func (d *mysqlConnections) Holder(ctx context.Context, name string) (id int64, err error) {
 	var holder sql.NullInt64
 	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
@@ -233,7 +233,7 @@ func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 	return mariaDB && follows, rows.Err()
 }
 
-// Recount: setting AUTO_INCREMENT reaches the disk, and so takes longer than a run.
+// Recount returns "": setting AUTO_INCREMENT writes to the disk, which takes longer than a run.
 func (r *mysqlRecords) Recount() string { return "" }
 
 // Cleared waits for the purge, which removes rows that InnoDB has marked as deleted. Before that, two

@@ -5,9 +5,9 @@
 // The strategy admits an order: one script takes the units from the stock in Redis and appends the
 // order to the stream. This package does the rest.
 //
-// Invariant: the database decides. It sells under the row's lock, and only what it has. Each order
-// is written once: its entry must come after the last entry recorded in the product's row, and its
-// Idempotency-Key is unique. A buyer is answered sold when the record is durable.
+// Invariant: the database decides. It sells under the lock of the row, and never more than the
+// stock. Each order is written once: its entry must come after the last entry recorded in the
+// product's row, and its Idempotency-Key is unique. A buyer is answered sold when the record is durable.
 package orderstream
 
 import (

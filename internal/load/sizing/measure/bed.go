@@ -62,8 +62,8 @@ func (b *Bed) Products(n int) []string {
 	return names
 }
 
-// Restock prepares the bed for the next strategy. Its fencing tokens may come from another source,
-// and a lock without a TTL of the last setting may still be held.
+// Restock prepares the bed for the next strategy. It deletes all locks, since one without a TTL may
+// still be held, and resets the fence, since each strategy may count its tokens from another start.
 func (b *Bed) Restock(ctx context.Context) error {
 	for _, locks := range append([]redis.UniversalClient{b.Engine.Redis}, b.Engine.Redlock...) {
 		if err := locks.FlushDB(ctx).Err(); err != nil {

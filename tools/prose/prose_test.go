@@ -197,15 +197,3 @@ func checkFiles(t *testing.T, files fstest.MapFS) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-func TestUnfinished(t *testing.T) {
-	findings := []finding{{"docs/A.md", 1, "word", ""}, {"docs/ci/A.md", 1, "word", ""}}
-	got := withoutUnfinished(findings, []string{"docs", "rlock", ""})
-	want := []finding{
-		{"docs/ci/A.md", 1, "word", ""},
-		{unfinishedFile, 2, "unfinished", "rlock has no finding: remove this line"},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v; want %v", got, want)
-	}
-}

@@ -139,10 +139,10 @@ if have node && have npm; then quietly "Node and its clients" clients; else lack
 
 part "exercises 1 to 4 in Python"
 explored
-if python3 -c 'import pymysql, redis' 2>/dev/null || /usr/bin/python3 -c 'import pymysql, redis' 2>/dev/null; then
+if python3 -c 'import pymysql, redis' 2>/dev/null; then
 	ok "Python with pymysql and redis"
 else
-	lacks "Python with pymysql and redis: make servers"
+	lacks "pymysql and redis for $(command -v python3 || echo python3): make servers, or pip install pymysql redis"
 fi
 
 part "real servers, real faults"

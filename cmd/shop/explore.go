@@ -72,7 +72,7 @@ was incomplete or proved nothing, 130 interrupted.`,
 				return nil
 			}
 			if len(args) != 1 {
-				return fmt.Errorf("explore needs one strategy (got %d); list them with: shop strategies", len(args))
+				return fmt.Errorf("explore needs one strategy (got %d) or --app FILE; list the strategies with: shop strategies", len(args))
 			}
 			return nil
 		},

@@ -68,7 +68,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 			return nil, fmt.Errorf("%s at %s: %w", name, s.addresses[name], err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
+			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right? `local: true` starts a private server", name, s.addresses[name], err)
 		}
 	}
 	if err := checkProcess(ctx, s.SQL("mysql"), s.addresses["mysql"]); err != nil {

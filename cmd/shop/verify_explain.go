@@ -46,7 +46,7 @@ func (o *verifyOptions) explainCell(c *cobra.Command) (err error) {
 	if err != nil {
 		return fmt.Errorf("--explain: %w (%s)", err, path)
 	}
-	_, err = io.WriteString(c.OutOrStdout(), cell.Explain())
+	_, err = io.WriteString(c.OutOrStdout(), verify.Explain(*cell))
 	return err
 }
 

@@ -54,7 +54,7 @@ func (r Report) Cell(name string) (*Cell, error) {
 }
 
 // Explain returns what the cell showed, for a person.
-func (c Cell) Explain() string {
+func Explain(c Cell) string {
 	shown := presented{&c}
 	var b strings.Builder
 	line := func(name, text string) {

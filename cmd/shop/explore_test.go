@@ -253,8 +253,9 @@ func witnessPage(t *testing.T, args []string, line string, local bool) string {
 	_, outcome, _ := strings.Cut(text, "┘\n")
 	shows, _, _ := strings.Cut(outcome, ":")
 	shows = "is " + shows
+	which := "first"
 	if strings.Contains(diagram, "deleted the lock of") {
-		shows = "releases another holder's lock"
+		shows, which = "releases another holder's lock", "second"
 	}
 	title := args[0] + " " + shows
 	if at := slices.Index(args, "--events"); at > 0 {
@@ -262,6 +263,9 @@ func witnessPage(t *testing.T, args []string, line string, local bool) string {
 	}
 	page := "<!-- written by go generate ./cmd/shop -->\n# Witness: " + title + "\n\n" +
 		"This page shows readers how `" + args[0] + "` " + shows + ", in the shortest schedule. Search or replay it:\n\n    ./shop explore " + strings.Join(args, " ") + "\n    ./shop explore " + strings.Join(replay, " ") + "\n\n"
+	if e, _ := lockstrategy.ByName(args[0]); e.Lock.FreesAnothers && slices.Contains(args, "expire") {
+		page += "If the search prints two witnesses, this page shows the " + which + ".\n\n"
+	}
 	if strings.Contains(diagram, "ex 3600") {
 		page += "The TTL is one hour (`ex 3600`), so a lease expires only by the event `expire`.\n\n"
 	}

@@ -99,7 +99,7 @@ func TestExercise(t *testing.T) {
 	half := string(sums[:len(sums)/2])
 	half = half[:strings.LastIndex(half, "\n")+1]
 	write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, but not in the learner's folder
-	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of one buyer, alone +5\.0 +5\.0\n`, "sales a second", `faults: .* --engine local .* rush, two-processes, crash\n`)
+	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of one buyer, alone +5\.0 +5\.0\n`, "sales a second", `faults so far: .* --engine local .* rush, two-processes, crash\n`)
 	if after, err := os.ReadFile(filepath.Join(dir, "go.sum")); err != nil || string(after) != half {
 		t.Errorf("a check has written go.sum: %v", err)
 	}
@@ -143,7 +143,7 @@ func TestExerciseBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(moved, "go.mod"), strings.Replace(string(mod), "=> \"", "=> \"/deleted", 1))
-	if code, out, errs := l.exercise("start", "1", ""); code != exitHarness || out != "" || !strings.Contains(errs, "the folder's name is empty") {
+	if code, out, errs := l.exercise("start", "1", ""); code != exitHarness || out != "" || !strings.Contains(errs, "start needs the name of a new folder") {
 		t.Errorf("start 1 \"\": exit %d, %q, %q", code, out, errs)
 	}
 	if out, spaced := l.passes("start", "1", filepath.Join(moved, "two words")), "'"+filepath.Join(moved, "two words")+"'\n"; !strings.HasSuffix(out, "shop exercise check "+spaced) {
@@ -187,7 +187,7 @@ func TestExerciseBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(l.config, "oversell", "exercises.json"), "{")
-	if code, _, errs := l.exercise("list"); code != exitHarness || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "mend or remove it") {
+	if code, _, errs := l.exercise("list"); code != exitHarness || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "repair or delete the file") {
 		t.Errorf("damaged progress: exit %d, %q", code, errs)
 	}
 	if entries, err := os.ReadDir(full); err != nil || len(entries) != 1 {

@@ -177,9 +177,9 @@ func TestAttachRefused(t *testing.T) {
 		{"another program", a.file(t, other.Process.Pid, a.mysql(), ""), "it is not what listens at", nil},
 		{"this command's parent", a.file(t, os.Getpid(), a.mysql(), ""), "has started this command itself", nil},
 		{"taken", a.file(t, pid, fmt.Sprintf("mysql: %q", taken.Addr()), ""), "address already in use", nil},
-		{"no gate", a.file(t, pid, "", ""), "gates has no mysql", nil},
-		{"no server", a.file(t, pid, a.mysql()+`, redis: "127.0.0.1:16379"`, ""), "gates: redis: give redis, too", nil},
-		{"at the server", a.file(t, pid, fmt.Sprintf("mysql: %q", u.Host), ""), "is where the server itself is", nil},
+		{"no gate", a.file(t, pid, "", ""), "gates needs mysql", nil},
+		{"no server", a.file(t, pid, a.mysql()+`, redis: "127.0.0.1:16379"`, ""), "gates: redis: also set redis", nil},
+		{"at the server", a.file(t, pid, fmt.Sprintf("mysql: %q", u.Host), ""), "is the server's own address; choose another port", nil},
 		{"local", a.file(t, pid, a.mysql(), "local: true\n"), "local and attach", nil},
 		{"crash", a.file(t, pid, a.mysql(), ""), "cannot crash alone", []string{"--events", "crash"}},
 	} {

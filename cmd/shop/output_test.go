@@ -83,16 +83,16 @@ func TestVerifyJSON(t *testing.T) {
 		args  string // FILE stands for a file in a folder of its own
 		print bool   // prints JSON and writes no file
 	}{
-		"alone":                {"verify --strategy mutex --fault rush --json", true},
-		"before another flag":  {"verify --json --strategy mutex --fault rush", true},
-		"a dash":               {"verify --json - --strategy mutex --fault rush", true},
-		"= a dash":             {"verify --strategy mutex --fault rush --json=-", true},
-		"true":                 {"verify --strategy mutex --fault rush --json=true", true},
-		"a file":               {"verify --strategy mutex --fault rush --json FILE", false},
-		"a file, then a flag":  {"verify --json FILE --strategy mutex --fault rush", false},
-		"= a file":             {"verify --strategy mutex --json=FILE --fault rush", false},
-		"a file and a report":  {"verify --strategy mutex --fault rush --json FILE --report FILE.md", false},
-		"a report of the same": {"verify --strategy mutex --fault rush --json --report FILE.json", true},
+		"alone":                {"verify --strategy conditional --fault rush --json", true},
+		"before another flag":  {"verify --json --strategy conditional --fault rush", true},
+		"a dash":               {"verify --json - --strategy conditional --fault rush", true},
+		"= a dash":             {"verify --strategy conditional --fault rush --json=-", true},
+		"true":                 {"verify --strategy conditional --fault rush --json=true", true},
+		"a file":               {"verify --strategy conditional --fault rush --json FILE", false},
+		"a file, then a flag":  {"verify --json FILE --strategy conditional --fault rush", false},
+		"= a file":             {"verify --strategy conditional --json=FILE --fault rush", false},
+		"a file and a report":  {"verify --strategy conditional --fault rush --json FILE --report FILE.md", false},
+		"a report of the same": {"verify --strategy conditional --fault rush --json --report FILE.json", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,9 +148,9 @@ func TestOldOutputFlags(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"verify --strategy mutex --fault rush --junit -", "<testsuites"},
-		{"verify --strategy mutex --fault rush --markdown -", "| `mutex` |"},
-		{"verify --strategy mutex --fault rush --html -", "<!doctype html>"},
+		{"verify --strategy conditional --fault rush --junit -", "<testsuites"},
+		{"verify --strategy conditional --fault rush --markdown -", "| `conditional` |"},
+		{"verify --strategy conditional --fault rush --html -", "<!doctype html>"},
 		{"explore conditional --bound 0 --format mermaid", "none breaks"},
 		{"explore conditional --bound 0 --format html", "<!DOCTYPE html>"},
 		{"explore conditional --bound 0 --format json", `"strategy": "conditional"`},

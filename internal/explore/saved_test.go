@@ -151,7 +151,7 @@ func TestAgainEvents(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	c.Events = nil
-	if _, err := openLittle(t, c, l).Again(t.Context(), s); err == nil || !strings.Contains(err.Error(), "give --events expire") {
+	if _, err := openLittle(t, c, l).Again(t.Context(), s); err == nil || !strings.Contains(err.Error(), "add --events expire") {
 		t.Error(err)
 	}
 	c.Events, c.Buyers = []explore.Event{"expire"}, 3

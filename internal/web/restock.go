@@ -46,10 +46,10 @@ func (s *Shop) databaseDown(ctx context.Context) error {
 
 // newRoom returns a room that buys from this shop under each strategy that it can run.
 func (s *Shop) newRoom() *room.Room {
-	config := room.Config{Sell: s.counter.Sell, Known: s.isProduct, Restock: s.restock}
+	config := room.Config{Sell: s.counter.Sell, CheckProduct: s.isProduct, Restock: s.restock}
 	for _, e := range lockstrategy.All() {
 		if _, here := s.counter.Strategies[e.Name]; here {
-			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, Tells: soldTells(e.Name)})
+			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, ReceiptShowsUnit: soldTells(e.Name)})
 		}
 	}
 	return room.New(config)

@@ -21,13 +21,13 @@ type Phone struct{ ID, Name, From string }
 
 // A buyer is a phone and the result of its last press in this sale.
 type buyer struct {
-	number  int    // in order of arrival
-	name    string // as typed
-	shown   string // the same, with a number if another buyer already has the name
-	from    string
-	heard   time.Time
-	pressed bool   // in any sale
-	press   *press // under way; nil: none
+	number      int    // in order of arrival
+	name        string // as typed
+	displayName string // the same, with a number if another buyer already has the name
+	from        string
+	lastSeen    time.Time
+	pressed     bool   // in any sale
+	press       *press // under way; nil: none
 	result
 }
 
@@ -42,12 +42,12 @@ type press struct {
 
 // A result is what a phone has got since the last restock.
 type result struct {
-	outcome purchase.Outcome // of the last press; "" before the first
-	unit    int64            // number of its unit; 0 if the receipt does not identify it
-	beyond  bool             // whether the sale was beyond the stock
-	hungUp  bool             // whether the phone hung up before the answer
-	units   int              // sold to it
-	presses int              // presses with an answer
+	outcome    purchase.Outcome // of the last press; "" before the first
+	unit       int64            // number of its unit; 0 if the receipt does not identify it
+	isOversold bool             // whether the sale was beyond the stock
+	hungUp     bool             // whether the phone hung up before the answer
+	units      int              // sold to it
+	presses    int              // presses with an answer
 }
 
 // CheckName says in one line what is wrong with a typed name, or returns nil.
@@ -70,10 +70,10 @@ func CheckName(name string) error {
 // check validates the phone's data.
 func (p Phone) check() error {
 	if len(p.ID) < 16 || len(p.ID) > 64 || strings.Trim(p.ID, "0123456789abcdef") != "" {
-		return fmt.Errorf("%w: phone is not an id of 16 to 64 characters of 0-9 and a-f", errBad)
+		return fmt.Errorf("%w: phone is not an id of 16 to 64 characters of 0-9 and a-f", errInvalid)
 	}
 	if err := CheckName(p.Name); err != nil {
-		return fmt.Errorf("%w: %w", errBad, err)
+		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return nil
 }

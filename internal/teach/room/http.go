@@ -46,8 +46,8 @@ type handler struct {
 // writeError answers with an error of a Room.
 func writeError(c *gin.Context, err error) {
 	switch {
-	case errors.Is(err, errBad):
-		problem.Invalid(c, err.Error()[len(errBad.Error()+": "):])
+	case errors.Is(err, errInvalid):
+		problem.Invalid(c, err.Error()[len(errInvalid.Error()+": "):])
 	case errors.Is(err, errShut), errors.Is(err, errPressing), errors.Is(err, errFull):
 		problem.Write(c, http.StatusConflict, string(purchase.Failed), err.Error())
 	default:

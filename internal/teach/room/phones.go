@@ -37,9 +37,9 @@ func (p *phones) join(who Phone) (*buyer, error) {
 		p.byID[who.ID] = b
 	}
 	if b.name != who.Name {
-		b.name, b.shown = who.Name, p.uniqueName(who.Name)
+		b.name, b.displayName = who.Name, p.uniqueName(who.Name)
 	}
-	b.heard = time.Now()
+	b.lastSeen = time.Now()
 	return b, nil
 }
 
@@ -48,7 +48,7 @@ func (p *phones) join(who Phone) (*buyer, error) {
 func (p *phones) uniqueName(name string) string {
 	taken := map[string]bool{}
 	for _, b := range p.byID {
-		taken[b.shown] = true
+		taken[b.displayName] = true
 	}
 	shown := name
 	for n := 2; taken[shown]; n++ {
@@ -83,7 +83,7 @@ func (p *phones) makePlace(from string) error {
 func (p *phones) oldest(among func(b *buyer) bool) (id string, found bool) {
 	var oldest *buyer
 	for phone, b := range p.byID {
-		if among(b) && (oldest == nil || b.pressed == oldest.pressed && b.heard.Before(oldest.heard) || !b.pressed && oldest.pressed) {
+		if among(b) && (oldest == nil || b.pressed == oldest.pressed && b.lastSeen.Before(oldest.lastSeen) || !b.pressed && oldest.pressed) {
 			id, oldest = phone, b
 		}
 	}
@@ -92,13 +92,13 @@ func (p *phones) oldest(among func(b *buyer) bool) (id string, found bool) {
 
 // begin clears the results for a new sale, and forgets the phones that are gone.
 func (p *phones) begin() {
-	maps.DeleteFunc(p.byID, func(_ string, b *buyer) bool { return time.Since(b.heard) > maxSilence && b.press == nil })
+	maps.DeleteFunc(p.byID, func(_ string, b *buyer) bool { return time.Since(b.lastSeen) > maxSilence && b.press == nil })
 	for _, b := range p.byID {
 		b.result = result{}
 	}
 }
 
-// listed returns the buyers in the order in which they came.
-func (p *phones) listed() []*buyer {
+// inOrder returns the buyers in the order in which they came.
+func (p *phones) inOrder() []*buyer {
 	return slices.SortedFunc(maps.Values(p.byID), func(a, b *buyer) int { return cmp.Compare(a.number, b.number) })
 }

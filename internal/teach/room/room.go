@@ -34,29 +34,29 @@ var (
 	errShut     = errors.New("the sale is not open")
 	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has only one at a time
 	errFull     = errors.New("as many press now as the room holds; press again in a moment")
-	errBad      = errors.New("bad request")
+	errInvalid  = errors.New("bad request")
 )
 
 // A Strategy is one that the leader may choose.
 type Strategy struct {
 	Name string
-	// Tells: the remaining stock in a receipt identifies the sold unit.
-	Tells bool
+	// ReceiptShowsUnit: the remaining stock in a receipt identifies the sold unit.
+	ReceiptShowsUnit bool
 }
 
 // Config contains the functions that a room needs.
 type Config struct {
-	Sell       func(ctx context.Context, strategy string, o purchase.Order) (purchase.Receipt, error)
-	Known      func(ctx context.Context, productName string) error              // returns an error if the product does not exist
-	Restock    func(ctx context.Context, productName string, units int64) error // must call Restocked
-	Strategies []Strategy                                                       // the strategies that the shop can run
+	Sell         func(ctx context.Context, strategy string, o purchase.Order) (purchase.Receipt, error)
+	CheckProduct func(ctx context.Context, productName string) error              // returns an error if the product does not exist
+	Restock      func(ctx context.Context, productName string, units int64) error // must call Restocked
+	Strategies   []Strategy                                                       // the strategies that the shop can run
 }
 
 // A Room connects the leader, the door and the buyers of one sale. It knows which presses are under
 // way. Its methods may be called by any number of goroutines.
 type Room struct {
-	config  Config
-	leading sync.Mutex // one leader's change at a time; a restock may take long
+	config   Config
+	leaderMu sync.Mutex // one leader's change at a time; a restock may take long
 
 	mu     sync.Mutex
 	sale   *sale // nil until the leader has started one
@@ -74,15 +74,15 @@ func (r *Room) Put(ctx context.Context, productName, strategy string, units int6
 	i := slices.IndexFunc(r.config.Strategies, func(s Strategy) bool { return s.Name == strategy })
 	switch bad := product.CheckForSale(productName); {
 	case bad != nil:
-		return fmt.Errorf("%w: %w", errBad, bad)
+		return fmt.Errorf("%w: %w", errInvalid, bad)
 	case i < 0:
-		return fmt.Errorf("%w: strategy %q is not one that this shop can run; GET /strategies lists them", errBad, strategy)
+		return fmt.Errorf("%w: strategy %q is not one that this shop can run; GET /strategies lists them", errInvalid, strategy)
 	case units < 1 || units > product.MaxStock:
-		return fmt.Errorf("%w: stock must be between 1 and %d (got %d)", errBad, product.MaxStock, units)
+		return fmt.Errorf("%w: stock must be between 1 and %d (got %d)", errInvalid, product.MaxStock, units)
 	}
-	r.leading.Lock()
-	defer r.leading.Unlock()
-	if err := r.config.Known(ctx, productName); err != nil {
+	r.leaderMu.Lock()
+	defer r.leaderMu.Unlock()
+	if err := r.config.CheckProduct(ctx, productName); err != nil {
 		return err
 	}
 	r.Shut()
@@ -115,7 +115,7 @@ func (r *Room) begin(productName string, s Strategy, units int64) {
 // that is open or about to open.
 func (r *Room) Open(seconds int) error {
 	if seconds < 0 || seconds > MaxCountdown {
-		return fmt.Errorf("%w: in_seconds must be between 0 and %d (got %d)", errBad, MaxCountdown, seconds)
+		return fmt.Errorf("%w: in_seconds must be between 0 and %d (got %d)", errInvalid, MaxCountdown, seconds)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Room) Join(p Phone) error {
 }
 
 // Press buys one unit for the phone. key identifies the press: a repeated press gets the same
-// answer, and waits for it if necessary. The error describes the result in words and wraps errBad,
+// answer, and waits for it if necessary. The error describes the result in words and wraps errInvalid,
 // errShut, errPressing, errFull, or the strategy's error.
 func (r *Room) Press(ctx context.Context, p Phone, key string) (says string, _ error) {
 	if err := p.check(); err != nil {
@@ -189,7 +189,7 @@ func (r *Room) buy(ctx context.Context, b *buyer, d *door, order purchase.Order)
 	if err := d.wait(ctx); err != nil {
 		return "", err
 	}
-	s, err := r.goIn(order)
+	s, err := r.saleFor(order)
 	if err != nil {
 		return "", err
 	}
@@ -216,14 +216,14 @@ func (r *Room) enter(p Phone, o *purchase.Order) (b *buyer, d *door, first *pres
 	}
 	o.Product = r.sale.product
 	if err := o.Check(); err != nil {
-		return nil, nil, nil, fmt.Errorf("%w: %w", errBad, err)
+		return nil, nil, nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	b.press, b.pressed = &press{key: o.IdempotencyKey, done: make(chan struct{})}, true
 	return b, r.door, nil, nil
 }
 
-// goIn returns the current sale if it sells the ordered product.
-func (r *Room) goIn(o purchase.Order) (*sale, error) {
+// saleFor returns the current sale if it sells the ordered product.
+func (r *Room) saleFor(o purchase.Order) (*sale, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sale.product != o.Product {
@@ -239,11 +239,11 @@ func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Rec
 	if errors.Is(err, purchase.ErrKeyReused) { // by another order, so there was no attempt
 		return "", err
 	}
-	now := s.count(b.result, receipt, err)
-	now.hungUp = err != nil && ctx.Err() != nil
-	says = s.words(now)
+	res := s.count(b.result, receipt, err)
+	res.hungUp = err != nil && ctx.Err() != nil
+	says = s.words(res)
 	if s == r.sale {
-		b.result = now
+		b.result = res
 	}
 	if err != nil {
 		return "", &refused{says: says, cause: err}
@@ -257,7 +257,7 @@ func (r *Room) seenBy(phone string) phoneAnswer {
 	defer r.mu.Unlock()
 	answer := phoneAnswer{Sale: r.sale.view(r.door)}
 	if b := r.phones.byID[phone]; b != nil {
-		b.heard = time.Now()
+		b.lastSeen = time.Now()
 		you := r.sale.viewOf(b)
 		answer.You = &you
 		if r.sale != nil {
@@ -272,7 +272,7 @@ func (r *Room) everybody() panelAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answer := panelAnswer{Sale: r.sale.view(r.door), Buyers: []buyerJSON{}, Outcomes: map[purchase.Outcome]int{}}
-	for _, b := range r.phones.listed() {
+	for _, b := range r.phones.inOrder() {
 		answer.Buyers = append(answer.Buyers, r.sale.viewOf(b))
 	}
 	for _, o := range purchase.Outcomes() {

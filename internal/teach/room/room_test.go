@@ -97,7 +97,7 @@ func (k *counter) known(_ context.Context, name string) error {
 func open(t *testing.T, strategy string, units int64) *Room {
 	t.Helper()
 	k := &counter{unsure: "unsure"}
-	k.room = New(Config{Sell: k.sell, Known: k.known, Restock: k.restock, Strategies: []Strategy{{Name: "holds", Tells: true}, {Name: "same", Tells: true}, {Name: "lags"}}})
+	k.room = New(Config{Sell: k.sell, CheckProduct: k.known, Restock: k.restock, Strategies: []Strategy{{Name: "holds", ReceiptShowsUnit: true}, {Name: "same", ReceiptShowsUnit: true}, {Name: "lags"}}})
 	if err := k.room.Put(t.Context(), "apple", strategy, units); err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestBadPress(t *testing.T) {
 		"countdown": r.Open(MaxCountdown + 1),
 		"backwards": r.Open(-1),
 	} {
-		if !errors.Is(err, errBad) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, errInvalid) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want one line", what, err)
 		}
 	}

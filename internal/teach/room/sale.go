@@ -10,46 +10,46 @@ import (
 // A sale lasts from one restock to the next. It counts how often each unit was sold. The methods
 // that return views accept nil, a room without a sale. The room's mutex guards it.
 type sale struct {
-	product  string
-	strategy Strategy
-	stock    int64
-	sold     int64          // units sold to phones
-	times    map[int64]int  // number of sales of each unit
-	beyond   map[int64]bool // records beyond the stock, by id; the same press may be answered twice
-	outcomes map[purchase.Outcome]int
+	product         string
+	strategy        Strategy
+	stock           int64
+	sold            int64          // units sold to phones
+	salesPerUnit    map[int64]int  // number of sales of each unit
+	oversoldRecords map[int64]bool // records beyond the stock, by id; the same press may be answered twice
+	outcomes        map[purchase.Outcome]int
 }
 
 func newSale(productName string, s Strategy, units int64) *sale {
 	return &sale{
 		product: productName, strategy: s, stock: units,
-		times: map[int64]int{}, beyond: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
+		salesPerUnit: map[int64]int{}, oversoldRecords: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
 	}
 }
 
 // count counts an answer and returns the buyer's new result.
 func (s *sale) count(before result, receipt purchase.Receipt, err error) result {
-	now := result{outcome: purchase.OutcomeOf(err), units: before.units, presses: before.presses}
-	beyond, again := s.beyond[receipt.ID]
+	res := result{outcome: purchase.OutcomeOf(err), units: before.units, presses: before.presses}
+	beyond, again := s.oversoldRecords[receipt.ID]
 	again = again && err == nil
 	if !again {
-		now.presses++
-		s.outcomes[now.outcome]++
+		res.presses++
+		s.outcomes[res.outcome]++
 	}
 	if err != nil {
-		return now
+		return res
 	}
-	if s.strategy.Tells {
-		now.unit = s.stock - receipt.Left
+	if s.strategy.ReceiptShowsUnit {
+		res.unit = s.stock - receipt.Left
 	}
 	if !again {
-		now.units++
+		res.units++
 		s.sold++
-		s.times[now.unit]++
+		s.salesPerUnit[res.unit]++
 		beyond = s.sold > s.stock // at this moment; later presses do not change it
-		s.beyond[receipt.ID] = beyond
+		s.oversoldRecords[receipt.ID] = beyond
 	}
-	now.beyond = beyond
-	return now
+	res.isOversold = beyond
+	return res
 }
 
 type saleJSON struct {
@@ -90,11 +90,11 @@ func (s *sale) view(d *door) saleJSON {
 
 func (s *sale) viewOf(b *buyer) buyerJSON {
 	v := buyerJSON{
-		Number: b.number, Name: b.shown, Waiting: b.press != nil, Outcome: b.outcome, Unit: b.unit,
-		Beyond: b.beyond, Units: b.units, Presses: b.presses,
+		Number: b.number, Name: b.displayName, Waiting: b.press != nil, Outcome: b.outcome, Unit: b.unit,
+		Beyond: b.isOversold, Units: b.units, Presses: b.presses,
 	}
 	if s != nil && b.outcome == purchase.Sold && b.unit != 0 {
-		v.Times = s.times[b.unit]
+		v.Times = s.salesPerUnit[b.unit]
 	}
 	return v
 }
@@ -135,7 +135,7 @@ func (s *sale) soldWords(r result) string {
 	words := "You got one."
 	if r.unit > 0 {
 		words = fmt.Sprintf("You got unit %d of %d.", r.unit, s.stock)
-		if others := s.times[r.unit] - 1; others == 1 {
+		if others := s.salesPerUnit[r.unit] - 1; others == 1 {
 			words += " Another buyer bought it too."
 		} else if others > 1 {
 			words += fmt.Sprintf(" So did %d others.", others)

@@ -11,12 +11,12 @@ import (
 // command.
 func (e events) renew(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
-		if due := e.dogs.due(b); len(due) > 0 {
+		if armed := e.dogs.armed(b); len(armed) > 0 {
 			all = append(all, move{
 				// A timer fires only in the buyer's process.
 				Choice: schedule.Choice{Token: fmt.Sprintf("renew%d", b.id), Buyer: b.id, Name: "renew", Effect: schedule.Local},
 				Text:   "its watchdog is due",
-				Make:   func(context.Context) error { e.ring(due); return nil },
+				Make:   func(context.Context) error { e.fire(armed); return nil },
 			})
 		}
 	}

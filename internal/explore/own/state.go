@@ -190,7 +190,7 @@ func (k *knowledge) stateOf(b *buyer) string {
 		return "ended " + answer
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "%x %s %t %t %t %d", k.memories[b.id-1].hash(), answer, b.inside, b.resting, b.steps > 0, len(k.r.dogs.due(b)))
+	fmt.Fprintf(&s, "%x %s %t %t %t %d", k.memories[b.id-1].hash(), answer, b.inside, b.resting, b.steps > 0, len(k.r.dogs.armed(b)))
 	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
 		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
 	}
@@ -212,7 +212,7 @@ func (k *knowledge) stateOf(b *buyer) string {
 // ended reports whether the buyer's process will do nothing more. It returns false for a process with a
 // worker or other buyers, since that is not known.
 func (k *knowledge) ended(b *buyer) bool {
-	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.due(b)) == 0 && len(b.views) == 0
+	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.armed(b)) == 0 && len(b.views) == 0
 }
 
 // number is a time since 1970 in ms or µs, a time until a lease ends, in ms, or the id of a

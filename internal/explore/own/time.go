@@ -38,16 +38,16 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 	}
 	if p.phase == renewals {
 		p.phase = expiry
-		var due []*timer
+		var armed []*timer
 		for _, b := range p.r.buyers {
-			due = append(due, p.r.dogs.due(b)...)
+			armed = append(armed, p.r.dogs.armed(b)...)
 		}
-		if len(due) > 0 {
+		if len(armed) > 0 {
 			p.renewed = true
 			if err := p.age(ctx); err != nil {
 				return "", false, err
 			}
-			p.r.ring(due)
+			p.r.fire(armed)
 			return "time passes: every watchdog that lives is due", true, nil
 		}
 	}

@@ -48,23 +48,23 @@ func (w *watchdogs) add(t *timer) {
 	w.timers = append(w.timers, t)
 }
 
-// due returns the running timers of the buyer. The timers of a crashed buyer never fire.
-func (w *watchdogs) due(b *buyer) (due []*timer) {
+// armed returns the running timers of the buyer. The timers of a crashed buyer never fire.
+func (w *watchdogs) armed(b *buyer) (armed []*timer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.timers {
 		if t.buyer == b.id && t.armed.Load() && !b.crashed {
-			due = append(due, t)
+			armed = append(armed, t)
 		}
 	}
-	return due
+	return armed
 }
 
-// ring lets timers fire. Their commands then wait at the gate together with the buyer's own command.
+// fire lets timers fire. Their commands then wait at the gate together with the buyer's own command.
 // From then on the gates alone do not show whether a buyer still moves.
-func (r *run) ring(due []*timer) {
+func (r *run) fire(timers []*timer) {
 	r.rest.severalAtOnce = true
-	for _, t := range due {
+	for _, t := range timers {
 		if t.armed.Swap(false) {
 			r.knows.memories[t.buyer-1].hear("a watchdog is due")
 			go r.dogs.renew(t)

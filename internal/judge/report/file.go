@@ -23,21 +23,21 @@ type File struct {
 // changes no file, since a run may end without a result. others maps paths that other flags write
 // to the names of these flags.
 func Check(files []File, others map[string]string) error {
-	taken := map[string]string{}
+	flagByPath := map[string]string{}
 	for flag, path := range others {
 		if path != "" {
-			taken[place(path)] = flag
+			flagByPath[resolvePath(path)] = flag
 		}
 	}
 	for _, f := range files {
-		switch other := taken[place(f.Path)]; other {
+		switch other := flagByPath[resolvePath(f.Path)]; other {
 		case "":
 		case f.Flag:
 			return fmt.Errorf("--%s names %s twice", f.Flag, f.Path)
 		default:
 			return fmt.Errorf("--%s and --%s must have different paths (got %s for both)", other, f.Flag, f.Path)
 		}
-		taken[place(f.Path)] = f.Flag
+		flagByPath[resolvePath(f.Path)] = f.Flag
 		if f.Path == "-" {
 			continue
 		}
@@ -59,8 +59,8 @@ func Save(files []File, d Document, stdout io.Writer) (err error) {
 	return err
 }
 
-// place returns the absolute path of the file without symbolic links.
-func place(path string) string {
+// resolvePath returns the absolute path of the file without symbolic links.
+func resolvePath(path string) string {
 	if path == "-" {
 		return path
 	}
@@ -78,7 +78,7 @@ func check(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		folder, name := filepath.Split(place(path))
+		folder, name := filepath.Split(resolvePath(path))
 		f, err := os.OpenFile(filepath.Join(folder, "."+name+"."+rand.Text()[:8]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err != nil {
 			return &fs.PathError{Op: "create", Path: path, Err: errors.Unwrap(err)}
@@ -106,7 +106,7 @@ func SaveSoFar(files []File, d Document) error {
 		}
 		text, err := f.render(d)
 		if err == nil {
-			err = replace(place(f.Path), text)
+			err = replace(resolvePath(f.Path), text)
 		}
 		errs = append(errs, err)
 	}
@@ -131,7 +131,7 @@ func (f File) save(d Document, stdout io.Writer) error {
 // does not allow new files.
 func Replace(path string, text []byte) error {
 	if !special(path) {
-		if err := replace(place(path), text); !errors.Is(err, errNoReplacing) {
+		if err := replace(resolvePath(path), text); !errors.Is(err, errNoReplacing) {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func Replace(path string, text []byte) error {
 // render returns the document in the file's format, with links relative to its folder.
 func (f File) render(d Document) ([]byte, error) {
 	if d.folder = "."; f.Path != "-" {
-		d.folder = filepath.Dir(place(f.Path))
+		d.folder = filepath.Dir(resolvePath(f.Path))
 	}
 	var text bytes.Buffer
 	err := f.Format.Write(&text, d)

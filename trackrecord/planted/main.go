@@ -85,7 +85,7 @@ func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (
 		if right {
 			kept++
 		}
-		fmt.Fprintf(out, "| %s | %s | %s | `%s` | %s | %.0f |\n", p.name, p.class, p.where, strings.Join(p.run, " "), verdict, time.Since(start).Seconds())
+		fmt.Fprintf(out, "| %s | %s | %s | `%s` | %s | %.0f |\n", p.name, p.class, p.area, strings.Join(p.run, " "), verdict, time.Since(start).Seconds())
 	}
 	fmt.Fprintf(out, "\n%d of %d as expected\n", kept, len(patches))
 	return kept == len(patches), nil

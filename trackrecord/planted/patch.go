@@ -14,12 +14,12 @@ import (
 type patch struct {
 	name, file string
 
-	class  string // number of the bug's class; "control" is harmless
-	where  string // a family of strategies, or the room
-	wrong  string // description of the bug
-	source string // where the idea comes from
-	run    []string
-	says   *regexp.Regexp // expected in the instrument's output
+	class       string // number of the bug's class; "control" is harmless
+	area        string // a family of strategies, or the room
+	description string // what the bug does
+	source      string // where the idea comes from
+	run         []string
+	wantOutput  *regexp.Regexp // expected in the instrument's output
 }
 
 // control reports whether the instrument must stay silent.
@@ -72,7 +72,7 @@ func parse(text string) (p patch, err error) {
 			return p, fmt.Errorf("its header has no %q line", key+":")
 		}
 	}
-	p.class, p.where, p.wrong, p.source = fields["Class"], fields["Where"], fields["Wrong"], fields["Source"]
+	p.class, p.area, p.description, p.source = fields["Class"], fields["Where"], fields["Wrong"], fields["Source"]
 	if n, err := strconv.Atoi(p.class); !p.control() && (err != nil || n < 1 || n > classes) {
 		return p, fmt.Errorf("its class is %q: 1 to %d, or control", p.class, classes)
 	}
@@ -80,14 +80,14 @@ func parse(text string) (p patch, err error) {
 	if len(p.run) < 2 || p.run[0] != "shop" {
 		return p, fmt.Errorf("its command is %q, which is none of shop", fields["Run"])
 	}
-	p.says, err = regexp.Compile(fields["Says"])
+	p.wantOutput, err = regexp.Compile(fields["Says"])
 	return p, err
 }
 
 // judge compares the result of the instrument with the expectation. A bug is caught by exit code 1
 // and the expected output; exit code 2 is an error of the harness. A control needs exit code 0.
 func (p patch) judge(code int, printed string) (verdict string, ok bool) {
-	said := p.says.FindString(printed)
+	said := p.wantOutput.FindString(printed)
 	switch {
 	case p.control() && code == 0 && said != "":
 		return "silent", true

@@ -21,7 +21,7 @@ func TestPatches(t *testing.T) {
 		if err := p.apply(t.Context(), "../..", "--check"); err != nil {
 			t.Error(err)
 		}
-		seen["class "+p.class], seen[p.where] = true, true
+		seen["class "+p.class], seen[p.area] = true, true
 		if !p.control() {
 			bugs++
 		}
@@ -49,7 +49,7 @@ func TestPatches(t *testing.T) {
 const header = "Class: 1\nWhere: SQL\nWrong: all\nSource: a book\nRun: shop rush --expect\nSays: stalled\n\ndiff --git a/x b/x\n"
 
 func TestParse(t *testing.T) {
-	if p, err := parse(header); err != nil || p.class != "1" || len(p.run) != 3 || !p.says.MatchString("is stalled") {
+	if p, err := parse(header); err != nil || p.class != "1" || len(p.run) != 3 || !p.wantOutput.MatchString("is stalled") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for name, c := range map[string]struct{ old, replaced, want string }{

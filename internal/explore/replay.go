@@ -31,6 +31,9 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	for tries := 1; x.isVoid(err) && ctx.Err() == nil && tries < shownTries; tries++ {
 		w, err = x.follow(ctx, s.Tokens)
 	}
+	if errors.Is(err, schedule.ErrDivergence) && x.config.Program == "" {
+		err = fmt.Errorf("%w; a replay needs the servers of the search: give the same --engine and --local-db", err)
+	}
 	return w, err
 }
 

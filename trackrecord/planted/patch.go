@@ -16,7 +16,7 @@ type patch struct {
 
 	class       string // number of the bug's class; "control" is harmless
 	area        string // a family of strategies, or the room
-	description string // what the bug does
+	description string // of the bug, for the table
 	source      string // where the idea comes from
 	run         []string
 	wantOutput  *regexp.Regexp // expected in the instrument's output

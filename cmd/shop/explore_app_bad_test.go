@@ -227,7 +227,7 @@ func (s ownServers) badFlags() []badCase {
 		{name: "--save and --report", args: []string{"--report", "w.json", "--save", "w.json"}, says: []string{"must have different paths"}},
 		{name: "--replay of another file", args: []string{"--replay", "oversell.yaml"}, says: []string{"--replay: oversell.yaml is not a file of --save", "--save writes one"}},
 		{name: "--replay of no file", args: []string{"--replay", "none.json"}, says: []string{"--replay needs a replay string or a file of --save (got \"none.json\")"}},
-		{name: "--replay of another program's file", args: []string{"--replay", "saved.json"}, says: []string{"the saved schedule belongs to other with 2 buyers, not to bad with 2 buyers"}},
+		{name: "--replay of another program's file", args: []string{"--replay", "saved.json"}, says: []string{"the saved schedule belongs to the program other, not to bad; write `name: other` in the file"}},
 		{name: "--replay of another program's line", args: []string{"--replay", "v1:other:b2:s1:1*3.2*3"}, says: []string{"the replay string belongs to other with 2 buyers", "not to bad"}},
 		{name: "--replay of a torn line", args: []string{"--replay", "v1:bad:b2:s1:1*3.x*3"}, says: []string{`"x*3" is no step`}},
 		{

@@ -220,7 +220,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--replay: %w", err)
 	}
 	if s.Strategy != name {
-		return config, fmt.Errorf("--replay is a string for strategy %s, not for %s; use: shop explore %[1]s --replay ...", s.Strategy, name)
+		return config, fmt.Errorf("--replay is a string for strategy %s, not for %s; name that strategy instead", s.Strategy, name)
 	}
 	if err := o.agrees(c, s); err != nil {
 		return config, err

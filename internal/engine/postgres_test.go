@@ -49,7 +49,7 @@ func TestPostgresRefused(t *testing.T) {
 		{"wrong password", of(func(u *url.URL) { u.User = url.UserPassword("shop", "secret") }), "password authentication failed"},
 		{"no such database", of(func(u *url.URL) { u.Path = "/nowhere" }), `database "nowhere" does not exist`},
 		{"no right to create tables", of(func(u *url.URL) { u.User = url.UserPassword("poor", "secret") }), "permission denied for schema owned (SQLSTATE 42501); let the database's owner"},
-		{"read-only", of(func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), "give the primary"},
+		{"read-only", of(func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), "use the primary"},
 		{"TLS refused", of(func(u *url.URL) { u.RawQuery = "sslmode=require" }), "set sslmode to prefer"},
 		{"no such sslmode", of(func(u *url.URL) { u.RawQuery = "sslmode=maybe" }), "sslmode is invalid"},
 		{"no host", "postgres://shop:secret@/shop", "names no host"},
@@ -258,7 +258,7 @@ func TestPostgresReadOnly(t *testing.T) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if down := e.Check(t.Context()); len(down) > 0 {
-			if err := down["database"]; err == nil || !strings.Contains(err.Error(), "give the primary") {
+			if err := down["database"]; err == nil || !strings.Contains(err.Error(), "use the primary") {
 				t.Errorf("down: %v", down)
 			}
 			return

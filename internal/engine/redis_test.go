@@ -76,7 +76,7 @@ func TestWrongRedis(t *testing.T) {
 		{"a password with a hash, sentinel", "redis+sentinel://u:se#cret@127.0.0.1:1/shop", "%23"},
 		{"a password with a bracket", "redis+cluster://u:se[cret@127.0.0.1:1", "percent-encode"},
 		{"a password with an at sign and a slash", "redis+cluster://u:p@se/cret@127.0.0.1:1", "%40"},
-		{"an unreadable password", "redis+cluster://:secret%zz@" + node, "not readable"},
+		{"an unreadable password", "redis+cluster://:secret%zz@" + node, "cannot read the URL"},
 		{"another scheme", "http://" + one, "redis+cluster://"},
 	} {
 		_, err := openRedis(t, c.url)

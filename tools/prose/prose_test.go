@@ -29,6 +29,7 @@ func TestSentences(t *testing.T) {
 		{"word", "The retry is asked for by somebody.", "The client asks for the retry."},
 		{"word", "how long a buy may take, but for its COMMIT", "how long a buy may take, except for its COMMIT"},
 		{"word", "how long a buy may take, but\nfor its COMMIT", "`but for` is code."},
+		{"word", `The reason, or "": nobody asks; "x".`, `The reason, or "": "nobody" is a quotation.`},
 		{"word", "Tries in vain.", "The retry fails again."},
 		{"word", "What comes to is told here?", "The outcome is reported here."},
 		{
@@ -43,7 +44,7 @@ func TestSentences(t *testing.T) {
 		{
 			"long",
 			strings.Repeat("word `code` ", 36),
-			strings.Repeat("word `code` \"and quotations\" ", 35),
+			strings.Repeat("word → `code` \"and quotations\" ", 35),
 		},
 	} {
 		if got := rules(paragraph{line: 1, text: test.old}.check("x")); !slices.Contains(got, test.rule) {

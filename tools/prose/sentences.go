@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 const maxSentenceWords = 35
@@ -28,7 +29,7 @@ type paragraph struct {
 }
 
 var (
-	quoted    = regexp.MustCompile("`[^`]+`|\"[^\"]+\"|“[^”]+”")
+	quoted    = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]+”")
 	shortened = regexp.MustCompile(`(^|[\s(])(e\.g|i\.e|etc|vs|cf|approx)\.$|\.\.\.$`)
 	ending    = regexp.MustCompile(`[.!?]["')\]*_]*\s`)
 	subject   = regexp.MustCompile(`(?i)^\W*(who|whoever|what)\s`)
@@ -87,9 +88,7 @@ func sentenceLength(text string) int {
 func wordCount(sentence string) int {
 	n := 0
 	for _, word := range strings.Fields(sentence) {
-		if strings.ContainsFunc(word, func(r rune) bool {
-			return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r > 127
-		}) {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			n++
 		}
 	}

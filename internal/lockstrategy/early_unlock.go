@@ -87,7 +87,7 @@ func earlyUnlockEntry() Entry {
 			Uncounted: sizing.Path{TurnSQL: 3},
 			Witnesses: []Witness{{Flags: "--instances shared"}},
 			WaitsFor:  WaitLock,
-			CaughtBy:  map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwiceOrTwoHolders},
+			CaughtBy:  map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},
 		// On SQLite, B must read in the 50 us or so between A's unlock and A's commit. One rush
 		// in twenty finds no such buyer and holds.

@@ -56,7 +56,7 @@ func mutexEntry() Entry {
 		Traits: Traits{
 			InMemory: true,
 			WaitsFor: WaitLock,
-			CaughtBy: map[string]string{"TwoProcesses": wantSoldTwiceOrTwoHolders},
+			CaughtBy: map[string]string{"TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},
 	}.holdsExcept(promise.BreaksFrom(promise.TwoProcesses)).withPromiseOn(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
 		withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // one buyer at each process can end it, and one of them may be refused

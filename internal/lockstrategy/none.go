@@ -40,7 +40,7 @@ func noneEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewNone(d) },
 		Traits: Traits{
 			Aliases:  []string{"N", ""},
-			CaughtBy: map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwice},
+			CaughtBy: map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwice, "MixedUnits": wantSoldTwice},
 		},
 	}.holdsExcept(promise.BreaksFrom(promise.Rush))
 }

@@ -77,7 +77,7 @@ func transactionEntry() Entry {
 		Name: "transaction", Family: noControl,
 		New: func(d Deps) purchase.Strategy { return NewTransaction(d) },
 		Traits: Traits{
-			CaughtBy: map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwice},
+			CaughtBy: map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwice, "MixedUnits": wantSoldTwice},
 		},
 	}.holdsExcept(promise.BreaksFrom(promise.Rush)).withPromiseOn(dialect.SQLite, promise.Played(), verdict.Holds).withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

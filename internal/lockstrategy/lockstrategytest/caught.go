@@ -16,16 +16,13 @@ import (
 // check does not catch it.
 const rounds = 50
 
-// caughtBy returns the message with which a check must catch the strategy on this database.
-func caughtBy(w *world, check string) (reason string, broken bool) {
-	if check == "MixedUnits" { // the rush of TwoProcesses with other amounts
-		check = "TwoProcesses"
-	}
-	reason, broken = w.entry.CaughtBy[check]
-	condition, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[check]
-	if promised && w.entry.Promised(condition, w.engine.Database) == verdict.Holds {
+// caughtBy returns the message with which a check must catch the strategy on this database. tests is
+// check.tests.
+func caughtBy(w *world, check string, tests promise.Condition) (reason string, broken bool) {
+	if tests != "" && w.entry.Promised(tests, w.engine.Database) == verdict.Holds {
 		return "", false // it holds on this database
 	}
+	reason, broken = w.entry.CaughtBy[check]
 	return reason, broken
 }
 

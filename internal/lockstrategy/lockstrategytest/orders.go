@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -30,10 +31,10 @@ func invalid() map[string]purchase.Order {
 	return wrong
 }
 
-// lacksOrder skips a strategy whose buyers race within one process: the
-// result of one order then shows nothing about the others.
+// lacksOrder skips a strategy whose buyers race within one process: the result of one order then
+// shows nothing about the others.
 func lacksOrder(w *world) string {
-	if _, broken := caughtBy(w, "Rush"); broken {
+	if _, broken := caughtBy(w, "Rush", promise.Rush); broken {
 		return "it does not keep the buyers of a process apart"
 	}
 	return ""

@@ -42,7 +42,7 @@ func TestCancelIsCaught(t *testing.T) {
 			w := &world{books: books{enginetest.Embedded(t)}, entry: lockstrategy.Entry{Name: name, New: func(d lockstrategy.Deps) purchase.Strategy {
 				return c.wrap(lockstrategy.NewConditional(d))
 			}}}
-			mustCatch(t, w, check{"CancelWhileHolding", cancelWhileHolding, nil}, c.reason)
+			mustCatch(t, w, check{"CancelWhileHolding", cancelWhileHolding, nil, ""}, c.reason)
 		})
 	}
 }

@@ -73,7 +73,7 @@ func checks() []check {
 // Exercise does not look for leaked goroutines, since several entries may run at once. NoLeaks
 // around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
-	asked := &world{books: books{open(t)}, entry: entry} // for lacks
+	asked := &world{auditor: auditor{open(t)}, entry: entry} // for lacks
 	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {
@@ -87,7 +87,7 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 					t.Skipf("%s on %s: %s", entry.Name, asked.engine.Name, why)
 				}
 			}
-			w := &world{books: asked.books, entry: entry}
+			w := &world{auditor: asked.auditor, entry: entry}
 			t.Cleanup(w.close)
 			if reason, broken := caughtBy(w, c.name, c.tests); broken {
 				w.engine = open(t) // the check may leave locks and buyers behind

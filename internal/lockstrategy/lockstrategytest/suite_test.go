@@ -39,7 +39,7 @@ func TestCancelIsCaught(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{books: books{enginetest.Embedded(t)}, entry: lockstrategy.Entry{Name: name, New: func(d lockstrategy.Deps) purchase.Strategy {
+			w := &world{auditor: auditor{enginetest.Embedded(t)}, entry: lockstrategy.Entry{Name: name, New: func(d lockstrategy.Deps) purchase.Strategy {
 				return c.wrap(lockstrategy.NewConditional(d))
 			}}}
 			mustCatch(t, w, check{"CancelWhileHolding", cancelWhileHolding, nil, ""}, c.reason)

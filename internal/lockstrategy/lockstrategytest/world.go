@@ -21,7 +21,7 @@ const longLease = 2 * time.Minute
 
 // world is an engine with the strategy under test.
 type world struct {
-	books
+	auditor
 	entry lockstrategy.Entry
 
 	mu      sync.Mutex

@@ -7,16 +7,16 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// books reads the stock and the records of a product from an engine, and checks them. No other code
-// of the suite reads them.
-type books struct {
+// auditor reads the stock and the records of a product from an engine, and checks them. No other
+// code of the suite reads them.
+type auditor struct {
 	engine *engine.Engine
 }
 
 // audited returns stock and records.
-func (w books) audited(tb testing.TB, name string) audit.Report {
+func (a auditor) audited(tb testing.TB, name string) audit.Report {
 	tb.Helper()
-	report, err := audit.Read(tb.Context(), w.engine.DB, name)
+	report, err := audit.Read(tb.Context(), a.engine.DB, name)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -24,17 +24,17 @@ func (w books) audited(tb testing.TB, name string) audit.Report {
 }
 
 // mustHaveRecords fails the test unless that many sales are recorded and the stock agrees.
-func (w books) mustHaveRecords(tb testing.TB, name string, want int64) {
+func (a auditor) mustHaveRecords(tb testing.TB, name string, want int64) {
 	tb.Helper()
-	if got := w.audited(tb, name); got.Records != want || got.Drift != 0 {
+	if got := a.audited(tb, name); got.Records != want || got.Drift != 0 {
 		tb.Errorf("stock and records %+v, want %d records and no drift", got, want)
 	}
 }
 
 // mustBe fails the test unless stock and records of apple equal want.
-func (w books) mustBe(tb testing.TB, when string, want audit.Report) {
+func (a auditor) mustBe(tb testing.TB, when string, want audit.Report) {
 	tb.Helper()
-	if got := w.audited(tb, "apple"); got != want {
+	if got := a.audited(tb, "apple"); got != want {
 		tb.Errorf("%s: stock and records %+v, want %+v", when, got, want)
 	}
 }

@@ -120,7 +120,7 @@ func TestDenied(t *testing.T) {
 	second := &claim{lock: lock, slot: holder.enter(c, lock.keys.lock), ctx: ctx, request: r}
 	defer second.slot.leave()
 	if lease, _, err := second.try(ctx); lease != nil || err != nil {
-		t.Fatalf("got %v, %v; somebody else has it", lease, err)
+		t.Fatalf("got %v, %v; another holder has it", lease, err)
 	}
 	resume := pause(t, server)
 	over, cancel := withTimeout(ctx, c.clock, 20*time.Millisecond, errWaitOver)

@@ -77,7 +77,7 @@ func FuzzRedisValues(f *testing.F) {
 			t.Fatalf("%v, %v", lease, err)
 		case err == nil:
 			if has := rdb.HExists(ctx, k.lock, lease.Holder()).Val(); !has {
-				t.Errorf("Redis does not know %s, who has the lock", lease.Holder())
+				t.Errorf("Redis does not know the holder %s", lease.Holder())
 			}
 			if token, _ := lock.Token(ctx); token != lease.Token() && max(token, -token) < 1<<53 { // see RaiseToken
 				t.Errorf("token %d, and Redis has %d", lease.Token(), token)

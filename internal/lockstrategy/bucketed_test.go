@@ -190,7 +190,7 @@ func waitForRow(t *testing.T, e *engine.Engine) {
 	for deadline := time.Now().Add(time.Minute); ; {
 		var waits struct{ Value int }
 		if err := e.Admin.Raw(dialect.Of(e.DB).RowWaits).Scan(&waits).Error; err != nil || time.Now().After(deadline) {
-			t.Errorf("nobody waits for a row: %v", err)
+			t.Errorf("no statement waits for a row: %v", err)
 			return
 		}
 		if waits.Value > 0 {

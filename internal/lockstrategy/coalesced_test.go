@@ -87,7 +87,7 @@ func mustHold(t *testing.T, e *engine.Engine, records, left int64) {
 	t.Helper()
 	books, err := audit.Read(t.Context(), e.DB, "apple")
 	if err != nil || books.Drift != 0 || books.Records != records || books.Leftover != left {
-		t.Errorf("books %+v, %v; want %d records, %d left", books, err, records, left)
+		t.Errorf("stock and records %+v, %v; want %d records, %d left", books, err, records, left)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestCoalescedBadOrder(t *testing.T) {
 		mustBe(t, errs, make([]error, len(errs))...)
 		books, err := audit.Read(t.Context(), e.DB, "apple")
 		if err != nil || books.Records != 6 || books.Leftover != 95 { // the first sale was before the restock
-			t.Errorf("books %+v, %v; want 5 more records and 95 left", books, err)
+			t.Errorf("stock and records %+v, %v; want 5 more records and 95 left", books, err)
 		}
 	})
 }

@@ -164,6 +164,6 @@ const (
 	wantSoldTwice             = "verdict (oversold|drifted)"
 	wantTwoHolders            = "drift 1"
 	wantSoldTwiceOrTwoHolders = wantSoldTwice + "|2 holders at once" // for processes that each grant the lock
-	wantLockedForEver         = "locked for ever"
+	wantLockedForEver         = "locked forever"
 	wantFreedAnother          = "freed the second one's lock"
 )

@@ -188,7 +188,7 @@ func FuzzRedisValues(f *testing.F) {
 		_, copies := p.shop.(purchase.StockKeeper)
 		believes := copies && p.Promise[promise.RedisRestart] == verdict.Oversold
 		if books.Drift != 0 || !believes && (books.Oversold != 0 || books.Leftover < 0 || books.Leftover > books.Stocked) {
-			t.Errorf("%s: books %+v after %s", p.Name, books, outcome)
+			t.Errorf("%s: stock and records %+v after %s", p.Name, books, outcome)
 		}
 	})
 }

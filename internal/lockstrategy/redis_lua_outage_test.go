@@ -33,12 +33,12 @@ func openOn(t *testing.T, db, redis string) *engine.Engine {
 	return e
 }
 
-// rush sends a burst of buyers and calls strike during it, times times, each time after n more
+// rush sends a burst of buyers and calls inject during it, times times, each time after n more
 // acknowledged sales.
-func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error, shops ...purchase.Strategy) {
+func (a *answers) rush(t *testing.T, stocked, times, n int, inject func() error, shops ...purchase.Strategy) {
 	t.Helper()
 	over := make(chan struct{})
-	struck := 0
+	injected := 0
 	var faults sync.WaitGroup
 	faults.Go(func() {
 		for range times {
@@ -50,9 +50,9 @@ func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error,
 				}
 			}
 			if a.acknowledged() < stocked {
-				struck++
+				injected++
 			}
-			if err := strike(); err != nil {
+			if err := inject(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -60,7 +60,7 @@ func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error,
 	a.crowd(t, "buyer", 32, shops...)
 	close(over)
 	faults.Wait()
-	if struck == 0 {
+	if injected == 0 {
 		t.Error("all was sold before anything happened: this test has shown nothing")
 	}
 }

@@ -165,7 +165,7 @@ func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 		t.Fatal(err)
 	}
 	if books.Drift != 0 || books.Oversold != 0 || books.Duplicates != 0 || books.Leftover != left {
-		t.Errorf("books %+v, want no drift and %d left", books, left)
+		t.Errorf("stock and records %+v, want no drift and %d left", books, left)
 	}
 	records, err := purchase.Page(e.DB.WithContext(t.Context()), "apple", 0, 1<<20)
 	if err != nil {

@@ -156,17 +156,17 @@ func TestComingBackIsNoBurst(t *testing.T) {
 		go func() { served <- wave(1_000) }()
 		time.Sleep(admissionWait/10 + time.Millisecond) // the burst's time is over, and half of it served
 		if late := wave(2_000); late != 0 {
-			t.Errorf("%d of those who come late, want none", late)
+			t.Errorf("%d late buyers were let in, want none", late)
 		}
 		if first := <-served; first != 1_000 {
 			t.Errorf("%d of the first, want all: a burst", first)
 		}
 		if back := wave(1_000); back != 256 {
-			t.Errorf("%d of those who come back, want 256: a crowd", back)
+			t.Errorf("%d returning buyers were let in, want 256: a crowd", back)
 		}
 		time.Sleep(time.Minute)
 		if later := wave(1_000); later != 1_000 {
-			t.Errorf("%d of those who come much later, want all: a burst", later)
+			t.Errorf("%d much later buyers were let in, want all: a burst", later)
 		}
 	})
 }
@@ -187,11 +187,11 @@ func TestLockIsKept(t *testing.T) {
 		came := s.served()
 		for range 10 {
 			if retryAfter(t, buyWithin(t.Context(), open, units(1))) == 0 {
-				t.Error("was let in where nobody has been served for half of the wait")
+				t.Error("a buyer was let in although none was served for half of the wait")
 			}
 		}
 		if got := s.served(); got != came {
-			t.Errorf("%d of those who were refused came to the strategy", got-came)
+			t.Errorf("%d refused buyers reached the strategy", got-came)
 		}
 		pear := units(1)
 		pear.Product = "pear"
@@ -238,7 +238,7 @@ func TestTooSlowToBeServed(t *testing.T) {
 		}
 		crowd.Wait()
 		if sold < 500 || late > 0 {
-			t.Errorf("%d were sold to in a minute, want 600 at most; %d who were let in waited in vain, want none", sold, late)
+			t.Errorf("%d sales in a minute, want 600 at most; %d admitted buyers were not served, want none", sold, late)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func TestFence(t *testing.T) {
 				}
 				books, err := audit.Read(t.Context(), db, "apple")
 				if err != nil || books.Drift != c.drift {
-					t.Errorf("books %+v, %v, want drift %d", books, err, c.drift)
+					t.Errorf("stock and records %+v, %v, want drift %d", books, err, c.drift)
 				}
 			})
 		}
@@ -100,7 +100,7 @@ func TestSellFenced(t *testing.T) {
 			}
 		}
 		if books, err := audit.Read(t.Context(), db, "apple"); err != nil || books.Records != 2 || books.Drift != 0 {
-			t.Errorf("books %+v, %v, want two records", books, err)
+			t.Errorf("stock and records %+v, %v, want two records", books, err)
 		}
 
 		late, err := product.ByName(db, "apple")
@@ -149,6 +149,6 @@ func TestSellFencedStale(t *testing.T) {
 		t.Errorf("%v, want %v", err, purchase.ErrBusy)
 	}
 	if books, err := audit.Read(t.Context(), sealed, "apple"); err != nil || books.Records != 0 || books.Drift != 0 {
-		t.Errorf("books %+v, %v, want no record", books, err)
+		t.Errorf("stock and records %+v, %v, want no record", books, err)
 	}
 }

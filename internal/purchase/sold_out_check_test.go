@@ -127,7 +127,7 @@ func TestReadBeginsLater(t *testing.T) {
 		s.end <- struct{}{}
 		want(t, before, purchase.SoldOut)
 		if reads, _ := s.counts(); reads != 2 {
-			t.Fatalf("%d reads: who came after the restock is answered by one from before it", reads)
+			t.Fatalf("%d reads: a read from before the restock answered a buyer that came after it", reads)
 		}
 		<-s.begun
 		s.end <- struct{}{}

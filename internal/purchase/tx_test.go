@@ -42,7 +42,7 @@ func TestUnknownOutcome(t *testing.T) {
 			}
 			books, err := audit.Read(t.Context(), direct.DB, "apple")
 			if err != nil || books.Records != c.records || books.Drift != 0 {
-				t.Errorf("books %+v, %v; want %d records and no drift", books, err, c.records)
+				t.Errorf("stock and records %+v, %v; want %d records and no drift", books, err, c.records)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 				t.Errorf("%s: %v, want the context's cause", name, err)
 			}
 			if books, err := audit.Read(t.Context(), e.DB, "apple"); err != nil || books.Leftover != 100 {
-				t.Errorf("%s: books %+v, %v; want nothing written", name, books, err)
+				t.Errorf("%s: stock and records %+v, %v; want nothing written", name, books, err)
 			}
 		}
 	})
@@ -177,7 +177,7 @@ func TestTxRollsBack(t *testing.T) {
 			}()
 		}
 		if books, err := audit.Read(t.Context(), e.DB, "apple"); err != nil || books.Leftover != 100 {
-			t.Errorf("books %+v, %v; want nothing written", books, err)
+			t.Errorf("stock and records %+v, %v; want nothing written", books, err)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestAdmission(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.Name == engine.Embedded {
-			t.Skip("nobody but the shop holds a lock there")
+			t.Skip("only the shop holds a lock there")
 		}
 		base := startServe(t, e.URLs, waitFor(time.Minute))
 		webtest.Restock(t, base, "apple", 10_000)
@@ -68,10 +68,10 @@ func TestAdmission(t *testing.T) {
 		}
 		all.Wait()
 		if sold.Load() < 256 {
-			t.Errorf("%d were sold to, want each who was let in", sold.Load())
+			t.Errorf("%d sales, want one for each admitted buyer", sold.Load())
 		}
 		if got := webtest.Audit(t, base, "apple"); int64(got.Records) != sold.Load() || got.Drift != 0 {
-			t.Errorf("%d records, drift %d; want %d, and none for the %d who were refused", got.Records, got.Drift, sold.Load(), refused.Load())
+			t.Errorf("%d records, drift %d; want %d, and none for the %d refused buyers", got.Records, got.Drift, sold.Load(), refused.Load())
 		}
 	})
 }

@@ -81,7 +81,7 @@ func testSells(t *testing.T, base, strategy string) {
 	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/product/buy"+query, "", nil), http.StatusConflict, "sold_out")
 	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
 	if got, want := webtest.Audit(t, base, "pear"), (audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
-		t.Errorf("books %+v, want %+v", got, want)
+		t.Errorf("stock and records %+v, want %+v", got, want)
 	}
 }
 
@@ -116,7 +116,7 @@ func testRestockUnderLoad(t *testing.T, base, strategy string) {
 	all.Wait()
 	entry, _ := lockstrategy.ByName(strategy)
 	if got := webtest.Audit(t, base, name); entry.Promise[promise.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
-		t.Errorf("books %+v, want no drift", got)
+		t.Errorf("stock and records %+v, want no drift", got)
 	}
 }
 
@@ -181,7 +181,7 @@ func testIdempotency(t *testing.T, base string) {
 	other := strings.Replace(body, `"amount":2`, `"amount":1`, 1)
 	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/product/buy", other, key), http.StatusUnprocessableEntity, "failed")
 	if got := webtest.Audit(t, base, "apple"); got.Records != 1 || got.UnitsSold != 2 || got.Drift != 0 {
-		t.Errorf("books %+v, want one record", got)
+		t.Errorf("stock and records %+v, want one record", got)
 	}
 	// Without a purchaser, the key gives the name, so the repeated request is the same order.
 	anonymous := http.Header{"Idempotency-Key": {"order-2"}}
@@ -304,7 +304,7 @@ func testBadInput(t *testing.T, base string) {
 		})
 	}
 	if after := webtest.Audit(t, base, "apple"); after != before {
-		t.Errorf("books %+v, before %+v: bad input has changed something", after, before)
+		t.Errorf("stock and records %+v, before %+v: bad input has changed something", after, before)
 	}
 }
 

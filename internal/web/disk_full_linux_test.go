@@ -60,7 +60,7 @@ func TestDiskFull(t *testing.T) {
 				webtest.Eventually(t, strategy+" sells again", func() bool { return buy(strategy).Status == http.StatusOK })
 			}
 			if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
-				t.Errorf("books %+v", got)
+				t.Errorf("stock and records %+v", got)
 			}
 		})
 	}

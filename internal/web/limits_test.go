@@ -222,7 +222,7 @@ func TestMaxConns(t *testing.T) {
 	asks := dialed(t, addr)
 	fmt.Fprint(asks, "GET /product/buy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	if status := statusOf(t, asks); status != http.StatusOK {
-		t.Errorf("who has something to ask is told %d", status)
+		t.Errorf("a client with a request gets %d", status)
 	}
 	// Which one depends on when the shop noticed that each has its answer.
 	last := holders[held-2]

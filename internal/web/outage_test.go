@@ -100,7 +100,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("readyz %d with two of three Redlock nodes", got)
 	}
 	if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
-		t.Errorf("books %+v, want no drift", got)
+		t.Errorf("stock and records %+v, want no drift", got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestRestockWithoutRedis(t *testing.T) {
 			t.Errorf("%q does not say that the %s is down", p.Detail, server)
 		}
 		if after := webtest.Audit(t, base, "apple"); after != before {
-			t.Errorf("books %+v, before %+v", after, before)
+			t.Errorf("stock and records %+v, before %+v", after, before)
 		}
 	}
 	kill := func(node *localserver.Redis) {
@@ -279,6 +279,6 @@ func restockWithout[Server interface{ Kill() error }](t *testing.T, server strin
 		t.Errorf("%q, want %q", p.Detail, want)
 	}
 	if after := webtest.Audit(t, base, "apple"); after != before {
-		t.Errorf("books %+v, before %+v", after, before)
+		t.Errorf("stock and records %+v, before %+v", after, before)
 	}
 }

@@ -87,7 +87,7 @@ func TestDatabaseRefuses(t *testing.T) {
 			t.Run("read-only", func(t *testing.T) { d.whileReadOnly(t, execute, base) })
 			t.Run("connections", func(t *testing.T) { d.whileFull(t, execute, e.DB, base) })
 			if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
-				t.Errorf("books %+v", got)
+				t.Errorf("stock and records %+v", got)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base strin
 	restocked := webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil)
 	webtest.WantProblem(t, restocked, http.StatusServiceUnavailable, "failed")
 	if got := webtest.Audit(t, base, "apple"); got.Stocked != before.Stocked || got.Drift != 0 {
-		t.Errorf("books %+v, before %+v", got, before)
+		t.Errorf("stock and records %+v, before %+v", got, before)
 	}
 	execute(d.write)
 	for _, strategy := range writers() {

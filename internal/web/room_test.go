@@ -148,7 +148,7 @@ func TestRoomRestock(t *testing.T) {
 	webtest.Restock(t, base, "apple", 3)
 	after = webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
 	if after.Sale.Sold != 0 || after.Sale.Stock != 3 || len(after.Buyers) != 4 || after.Buyers[0].Outcome != "" {
-		t.Errorf("%+v, %+v; want a sale of 3 and nobody served", after.Sale, after.Buyers)
+		t.Errorf("%+v, %+v; want a sale of 3 and no buyer served", after.Sale, after.Buyers)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestSoldOutAhead(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.Name == engine.Embedded {
-			t.Skip("nobody but the shop holds a lock there")
+			t.Skip("only the shop holds a lock there")
 		}
 		for _, checked := range []bool{true, false} {
 			t.Run(fmt.Sprintf("check=%v", checked), func(t *testing.T) {
@@ -116,6 +116,6 @@ func testRestockedUnderCheck(t *testing.T, base, other, strategy string) {
 	close(stop)
 	crowd.Wait()
 	if got := webtest.Audit(t, base, product); got.Leftover != 0 || got.Drift != 0 || got.Records != 3 {
-		t.Errorf("%s: books %+v", strategy, got)
+		t.Errorf("%s: stock and records %+v", strategy, got)
 	}
 }

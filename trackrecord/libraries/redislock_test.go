@@ -71,7 +71,7 @@ func TestRedislock58(t *testing.T) {
 		return time.Hour
 	})})
 	if !errors.Is(err, redislock.ErrNotObtained) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%v, want that somebody else has the lock", err)
+		t.Fatalf("%v, want that another client has the lock", err)
 	}
 	bug{redislock.New, "v0.9.1"}.judge(t, tries.Load() == many, fmt.Sprintf(
 		"pauses of 1 ms, 1 h, 1 h, ... were asked for; in 3 s or less it tried %d times", tries.Load()))

@@ -19,7 +19,7 @@ import (
 func TestRedsync186(t *testing.T) {
 	t.Parallel()
 	if a, b := twoOfFive(t, true, false); !a || b {
-		t.Errorf("nobody forgot: the first has it %t, the second %t; want true, false", a, b)
+		t.Errorf("no node forgot: the first has it %t, the second %t; want true, false", a, b)
 	}
 	if a, b := twoOfFive(t, false, true); !a || b {
 		t.Errorf("all five nodes, one of which forgot: the first has it %t, the second %t; want true, false", a, b)
@@ -78,7 +78,7 @@ func mutex(t *testing.T, nodes []*localserver.Redis, options ...redsync.Option) 
 func TestRedsync149(t *testing.T) {
 	t.Parallel()
 	if extended := extendAfterOther(t); extended {
-		t.Error("without the option: the lock was extended after somebody else had it")
+		t.Error("without the option: the lock was extended after another client had it")
 	}
 	extended := extendAfterOther(t, redsync.WithSetNXOnExtend())
 	bug{redsync.New, ""}.judge(t, extended, fmt.Sprintf(
@@ -96,7 +96,7 @@ func extendAfterOther(t *testing.T, options ...redsync.Option) bool {
 	other := mutex(t, nodes, redsync.WithTries(1000), redsync.WithRetryDelay(20*time.Millisecond))
 	must(t, other.LockContext(t.Context())) // returns when the lease has expired
 	if time.Now().Before(late.Until()) {
-		t.Fatal("the other client had the lock before the lease had run out")
+		t.Fatal("the other client had the lock before the lease had expired")
 	}
 	_, err := other.UnlockContext(t.Context())
 	must(t, err)

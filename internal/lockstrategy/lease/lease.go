@@ -37,7 +37,7 @@ type Lease interface {
 }
 
 // ErrNotHeld means that another holder or none had the lease when it was released.
-var ErrNotHeld = errors.New("the lease had run out before its release")
+var ErrNotHeld = errors.New("the lease had expired before its release")
 
 // A Fencer is a Lease with a fencing token: a number greater than that of any earlier lease on the
 // product.

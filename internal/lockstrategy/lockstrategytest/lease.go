@@ -95,7 +95,7 @@ func holderCrash(tb testing.TB, w *world) {
 		survivor.Settings.Wait = 300 * time.Millisecond // it will never get in
 	}
 	if _, err := w.build(survivor).Buy(tb.Context(), order("apple", 2, 1)); err != nil {
-		tb.Errorf("locked for ever: the next buyer, when all leases have run out: %v", err)
+		tb.Errorf("locked forever: the next buyer, after all leases have expired: %v", err)
 		return
 	}
 	w.mustHaveRecords(tb, "apple", 1)

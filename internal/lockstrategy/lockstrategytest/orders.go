@@ -75,14 +75,14 @@ func badOrderAlone(tb testing.TB, w *world) {
 	for i := range good {
 		buy(order("apple", 2+i, 1), func(_ purchase.Receipt, err error) {
 			if err != nil {
-				tb.Errorf("beside orders that cannot be sold: %v", err)
+				tb.Errorf("next to orders that cannot be sold: %v", err)
 			}
 		})
 	}
 	stuck.release()
 	all.Wait()
 	w.settle(tb, "apple")
-	w.mustBe(tb, "beside orders that cannot be sold", audit.Report{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
+	w.mustBe(tb, "next to orders that cannot be sold", audit.Report{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
 }
 
 // keyOfOneOrder: different orders arrive at once under one key, through two processes. The shop

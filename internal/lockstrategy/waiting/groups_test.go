@@ -93,7 +93,7 @@ func TestGroupsFill(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(gs.byProduct) != 0 {
-			t.Error("something was kept of a product that nobody waits for")
+			t.Error("something was kept of a product without waiting buyers")
 		}
 	})
 }
@@ -259,7 +259,7 @@ func TestGroupsApart(t *testing.T) {
 			members := g.Gather()
 			first, second := g.Apart(members[:1]), g.Apart(members[1:])
 			if pass(first, at.commit) {
-				t.Error("a group of nobody goes on")
+				t.Error("the context of a group without members goes on")
 			}
 			if len(first.Gather()) != 0 || !first.Gathered() {
 				t.Error("the first part has its member still, or the line's")

@@ -48,7 +48,7 @@ func TestPollerOrder(t *testing.T) {
 			t.Errorf("order %v, want 0 1 2", order)
 		}
 		if p.lines.byProduct.Len() != 0 {
-			t.Error("a line that nobody stands in was kept")
+			t.Error("the queue was kept although no buyer waits in it")
 		}
 	})
 }

@@ -200,7 +200,7 @@ func TestBounds(t *testing.T) {
 		}
 		buyers := r.everybody().Buyers
 		if len(buyers) != MaxBuyers || buyers[0].Name != "0" || buyers[1].Name != "21" || buyers[MaxBuyers-1].Name != "319" {
-			t.Errorf("%d buyers, %+v ...; want %d: the first, who still asks, and the newest", len(buyers), buyers[:2], MaxBuyers)
+			t.Errorf("%d buyers, %+v ...; want %d: the first, which still polls, and the newest", len(buyers), buyers[:2], MaxBuyers)
 		}
 		if err := r.Join(Phone{phone(0), "another name", ""}); err != nil || len(r.everybody().Buyers) != MaxBuyers || r.everybody().Buyers[0].Name != "another name" {
 			t.Errorf("a phone has one name: %v, %+v", err, r.everybody().Buyers[0])
@@ -326,7 +326,7 @@ func TestOnePress(t *testing.T) {
 		}
 		hangUp()
 		if a := <-answers; !errors.Is(a.err, context.Canceled) {
-			t.Errorf("who hung up: %+v", a)
+			t.Errorf("the press that hung up: %+v", a)
 		}
 		time.Sleep(time.Second)
 		for range 2 {

@@ -189,7 +189,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("nothing to stop: %d", status)
 	}
 	if status, _ := srv.post("/live/strikes", `{"fault":"crash"}`); status != http.StatusConflict {
-		t.Errorf("nothing to strike: %d", status)
+		t.Errorf("no run to inject a fault into: %d", status)
 	}
 	start()
 	srv.keeper.Close()

@@ -54,10 +54,10 @@ func TestLevels(t *testing.T) {
 		}
 	}
 	if open[true] == 0 || open[false] == 0 {
-		t.Errorf("of the open levels %d can be broken and %d cannot: who knows that need not look", open[false], open[true])
+		t.Errorf("%d open levels can be broken and %d cannot: a player that knows this need not look", open[false], open[true])
 	}
 	if _, known := Named("no-such-level"); known {
-		t.Error("a level that there is not was found")
+		t.Error("an unknown level was found")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestNotWon(t *testing.T) {
 	}
 	broken := &play.End{Verdict: verdict.Oversold, Broken: true}
 	if l := named(t, "lock-the-row"); l.WonBy(broken) {
-		t.Error("a level that nobody can break was won by a break")
+		t.Error("an unbreakable level was won by a break")
 	}
 	if l := named(t, "dead-holder"); l.WonBy(broken) {
 		t.Error("a level was won by another break than its goal")

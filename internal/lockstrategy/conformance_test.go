@@ -15,9 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// apart says why an entry is not run on a database without OVERSELL_SOAK, or returns "". A lock
+// whySkipped says why an entry is not run on a database without OVERSELL_SOAK, or returns "". A lock
 // outside the database wraps the same section on each database.
-func apart(e *engine.Engine, entry lockstrategy.Entry) string {
+func whySkipped(e *engine.Engine, entry lockstrategy.Entry) string {
 	if e.DB.Name() == dialect.Postgres && entry.Leased && os.Getenv("OVERSELL_SOAK") == "" {
 		return "its lock is kept elsewhere, and MariaDB's run has shown it; make soak, or OVERSELL_SOAK=1, runs it"
 	}
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 				if why := entry.Missing(onengine.Deps(e)); why != "" {
 					t.Skip(why) // real servers run every strategy: TestEveryStrategyRuns
 				}
-				if why := apart(e, entry); why != "" {
+				if why := whySkipped(e, entry); why != "" {
 					t.Skip(why)
 				}
 				lockstrategytest.Exercise(t, entry, open)

@@ -14,8 +14,8 @@ type Texts struct {
 	Guarantees string `json:"guarantees"`
 	BreaksWhen string `json:"breaks_when"` // in a few words, for a table
 
-	// HowItBreaks is BreaksWhen at length: the steps, or the limit of the guarantee. It is empty
-	// if BreaksWhen says all.
+	// HowItBreaks is the long form of BreaksWhen: the steps, or the limit of the guarantee. It is
+	// empty if BreaksWhen says everything.
 	HowItBreaks string `json:"how_it_breaks,omitempty"`
 
 	Cost   string `json:"cost"`

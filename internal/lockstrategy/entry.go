@@ -69,8 +69,8 @@ const (
 	NeedsEtcd      Need = deps.Etcd
 )
 
-// Traits are what the instruments must know about a strategy in addition to its promise. The zero
-// value suits a strategy whose buyers wait for the row in the database.
+// Traits describe a strategy to the instruments, in addition to its promise. The zero value suits a
+// strategy whose buyers wait for the row in the database.
 type Traits struct {
 	// Aliases are other values of ?lock= for this strategy. Y and N come from the tutorial that
 	// this shop grew from; "" means no lock.
@@ -131,8 +131,8 @@ type Traits struct {
 	// search that follows from the promise, see Entry.WitnessSearches.
 	Witnesses []Witness
 
-	// Path says what a sale sends, and which part of it makes the next sale wait. It is the input
-	// of shop size. TestDescribed counts it, see described.
+	// Path counts the commands of a sale, and those that make the next sale wait. It is the input of
+	// shop size. TestDescribed counts them, see described.
 	Path sizing.Path
 
 	// Uncounted holds the fields of Path that cannot be counted. Its other fields are zero.
@@ -150,7 +150,7 @@ type Witness struct {
 	Long   string // why only `make soak` runs the search, and other tests replay its result; "" if the search is quick
 }
 
-// A Turn is what a buyer waits for. It determines which lock events the buyer reports.
+// A Turn names the thing that a buyer waits for. It determines which lock events the buyer reports.
 type Turn int
 
 const (

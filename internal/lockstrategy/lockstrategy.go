@@ -3,9 +3,9 @@
 //
 //	all.go        the list, in display order
 //	NAME.go       one strategy: its texts, its code, its Entry (what it promises)
-//	entry.go      what an Entry says
+//	entry.go      Entry, the description of a strategy
 //	catalogue.json  generated: the texts, and what a sale sends
-//	deps/         what a strategy is built from
+//	deps/         the dependencies of a strategy
 //	lease/        a lock around the naive section of internal/purchase
 //	waiting/      how the buyers of one process wait for their turn
 //	rediskey/     a lock that is one key of one Redis
@@ -27,8 +27,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Aliases of what a caller needs to build strategies and to use locks. The subpackages document
-// them.
+// Aliases of the types that a caller needs to build strategies and to use locks. The subpackages
+// document them.
 type (
 	Deps      = deps.Deps
 	Settings  = deps.Settings

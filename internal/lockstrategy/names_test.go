@@ -142,14 +142,14 @@ func TestStrategiesAreNotNamed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		room, _ := filepath.Rel(root, filepath.Dir(path))
-		room = filepath.ToSlash(room)
+		folder, _ := filepath.Rel(root, filepath.Dir(path))
+		folder = filepath.ToSlash(folder)
 		for _, m := range mentions(files, file) {
 			if path == filepath.Join(root, "internal/lockstrategy", strings.ReplaceAll(m.strategy, "-", "_")+".go") {
 				own++
 				continue
 			}
-			if reason := excused(room, m); reason != "" {
+			if reason := excused(folder, m); reason != "" {
 				used[reason] = true
 				continue
 			}
@@ -172,9 +172,9 @@ func TestStrategiesAreNotNamed(t *testing.T) {
 
 // excused returns the reason why a literal means something else. A comparison with a name is never
 // excused.
-func excused(room string, m mention) (reason string) {
+func excused(folder string, m mention) (reason string) {
 	for _, e := range notStrategies {
-		inside := room == e.folder || strings.HasPrefix(room, e.folder+"/")
+		inside := folder == e.folder || strings.HasPrefix(folder, e.folder+"/")
 		if inside && !m.compared && slices.Contains(e.names, m.strategy) {
 			return e.reason
 		}

@@ -51,7 +51,8 @@ func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
 	return v
 }
 
-// withPromiseOn promises v on a database under the conditions that affect the entry; "" means no promise.
+// withPromiseOn promises v on a database under the conditions that affect the entry; "" means no
+// promise.
 func (e Entry) withPromiseOn(database string, conditions []promise.Condition, v verdict.Verdict) Entry {
 	differs := promise.Promise{}
 	maps.Copy(differs, e.PromiseOn[database])
@@ -69,8 +70,8 @@ func (e Entry) withPromiseOn(database string, conditions []promise.Condition, v 
 	return e
 }
 
-// withPromiseAboveReadCommitted promises v where the database refuses a stale write with 40001: PostgreSQL at
-// REPEATABLE READ and SERIALIZABLE.
+// withPromiseAboveReadCommitted promises v where the database refuses a stale write with 40001:
+// PostgreSQL at REPEATABLE READ and SERIALIZABLE.
 func (e Entry) withPromiseAboveReadCommitted(conditions []promise.Condition, v verdict.Verdict) Entry {
 	return e.withPromiseOn(dialect.PostgresRepeatableRead, conditions, v).withPromiseOn(dialect.PostgresSerializable, conditions, v)
 }

@@ -20,18 +20,20 @@ func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 	return breaks
 }
 
-// Safety is the table cell that says whether the strategy keeps the stock right on a database:
+// Safety returns a table cell that says whether the strategy keeps the stock right on a database:
 //
-//   - "safe"
+//   - "safe", if no condition breaks it
 //   - "not safe: pause", with the first condition that breaks it
 //   - "safe in a rush", if no fault was injected there
 //   - "no promise", if the catalogue makes none for two processes, or if no fault was injected
 //     there and one breaks the strategy at the database's default isolation level
 func (e Entry) Safety(database string) string {
-	event, _ := BrokenBy(e, database)
-	breaks := append(e.Breaks(database), event)
+	breaks := e.Breaks(database)
+	if event, _ := BrokenBy(e, database); event != "" {
+		breaks = append(breaks, event)
+	}
 	switch {
-	case breaks[0] != "":
+	case len(breaks) > 0:
 		return "not safe: " + strings.TrimPrefix(string(breaks[0]), "explore-")
 	case e.Promised(promise.TwoProcesses, database) == "":
 		return "no promise"

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// setNXTTL takes a free key with a TTL in the same command, and at the end deletes the key whoever
-// holds it.
+// setNXTTL takes a free key with a TTL in the same command. At the end it deletes the key, even if
+// another buyer holds it by then.
 //
 //   - Summary: SET NX with a TTL, unconditional DEL
 //   - Guarantees: Mutual exclusion per product while every section ends within the TTL.

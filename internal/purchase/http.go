@@ -59,14 +59,14 @@ type Counter struct {
 	doors keyed.Map[string, *semaphore.Weighted] // of the products that are bought or restocked now
 }
 
-// everybody exceeds the number of buys in flight. It is the weight of a product's door: each buy
+// allBuys exceeds the number of buys in flight. It is the weight of a product's door: each buy
 // passes with 1 of it, and a restock closes the door by taking all of it.
-const everybody = 1 << 40
+const allBuys = 1 << 40
 
 // through runs fn while it holds that much of the product's door.
 func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
 	k.mu.Lock()
-	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(everybody) })
+	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(allBuys) })
 	k.mu.Unlock()
 	defer func() {
 		k.mu.Lock()
@@ -103,7 +103,7 @@ func (k *Counter) Closed(ctx context.Context, productName string, fn func() erro
 	const long = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, k.Wait+long, fmt.Errorf("%w: a buy of the product has not returned %s after its wait was over", ErrBusy, long))
 	defer cancel()
-	return k.through(ctx, productName, everybody, fn)
+	return k.through(ctx, productName, allBuys, fn)
 }
 
 type receiptJSON struct {
@@ -252,7 +252,7 @@ func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 		}
 	}
 	if name = o.Purchaser; name == "" {
-		o.Purchaser = anyone(o.IdempotencyKey)
+		o.Purchaser = generatedName(o.IdempotencyKey)
 	}
 	if err := o.Check(); err != nil {
 		return o, "", "", fmt.Errorf("%w: %w", errInvalid, err)
@@ -280,9 +280,9 @@ func readBody(r *http.Request, o *Order, lock *string) error {
 	}{&o.Product, &o.Purchaser, &o.Amount, lock})
 }
 
-// anyone names a buyer without a name: at random, or after the Idempotency-Key, so that a repeated
-// request is the same order.
-func anyone(key string) string {
+// generatedName returns a purchaser for a request without one: at random, or from the Idempotency-Key,
+// so that a repeated request is the same order.
+func generatedName(key string) string {
 	if key == "" {
 		return "buyer-" + strings.ToLower(rand.Text()[:16])
 	}

@@ -1,5 +1,5 @@
-// Package deps has what a lock strategy is built from: connections, waits and times, an observer,
-// and the hooks by which a scheduler controls time.
+// Package deps contains the parts of a lock strategy that its caller supplies: connections, waits and
+// times, an observer, and the hooks by which a scheduler controls time.
 //
 // The package holds no connection of its own and knows no strategy. A strategy gets a Deps in its
 // constructor and uses nothing else. This lets the explorer control the code that the shop runs.
@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// Deps holds what a strategy may be built from. A nil connection means that the server is not
+// Deps holds the dependencies of a strategy. A nil connection means that the server is not
 // configured; Entry.Needs says which ones a strategy uses.
 type Deps struct {
 	DB      *gorm.DB

@@ -1,5 +1,5 @@
-// Package lease has the right to sell a product for a limited time, and runs the naive section
-// under it.
+// Package lease defines a lease, the right to sell a product for a limited time, and runs the naive
+// section under one.
 //
 //	Locked.Buy: waiting -> Locker.Lock -> acquired -> section -> Release
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// everybody exceeds the number of batches that run at once.
-const everybody = 1 << 30
+// allBatches exceeds the number of batches that run at once.
+const allBatches = 1 << 30
 
 // moverPause is how long a mover waits after it found no order of its buyers, or no database.
 const moverPause = 10 * time.Millisecond
@@ -27,7 +27,7 @@ type Mover struct {
 	deps   deps.Deps
 	settle *redis.Script
 
-	moving *semaphore.Weighted // of weight everybody; a batch takes 1 of it, a restock takes all
+	moving *semaphore.Weighted // of weight allBatches; a batch takes 1, and a restock takes all
 
 	mu      sync.Mutex
 	waiting map[string]waiters // by product; an entry exists while a goroutine moves its orders
@@ -37,7 +37,7 @@ type Mover struct {
 func NewMover(d deps.Deps, strategy string) *Mover {
 	return &Mover{
 		Keys: Keys{strategy}, deps: d, settle: redis.NewScript(Settle),
-		moving: semaphore.NewWeighted(everybody), waiting: map[string]waiters{},
+		moving: semaphore.NewWeighted(allBatches), waiting: map[string]waiters{},
 	}
 }
 
@@ -160,9 +160,9 @@ func (m *Mover) Drain(ctx context.Context, product string) error {
 // Forget drops the product's stock and its orders in Redis. It waits for the batches of this
 // process: no order from before a restock may be sold after it.
 func (m *Mover) Forget(ctx context.Context, product string) error {
-	if err := m.moving.Acquire(ctx, everybody); err != nil {
+	if err := m.moving.Acquire(ctx, allBatches); err != nil {
 		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))
 	}
-	defer m.moving.Release(everybody)
+	defer m.moving.Release(allBatches)
 	return deps.Failed(deps.Redis, m.deps.Redis.Del(ctx, m.Stock(product), m.Stream(product), m.Orders(product)).Err())
 }

@@ -1,4 +1,4 @@
-// Package quorum has N independent Redis nodes of which a majority decides.
+// Package quorum asks N independent Redis nodes. A majority of them decides.
 //
 // A node that did not answer in time is skipped for a while, so that one silent node does not cost
 // every buyer a timeout. A skipped node counts as down, and a majority of all nodes is still

@@ -129,7 +129,7 @@ func (h handler) getBuyers(c *gin.Context) {
 		writeError(c, err)
 		return
 	}
-	answer := h.room.everybody()
+	answer := h.room.panelView()
 	tcp, ok := h.addr.(*net.TCPAddr)
 	answer.NeedsToken = !ok || !tcp.IP.IsLoopback()
 	answer.Pages = append([]string{}, pages...) // never null

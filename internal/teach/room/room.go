@@ -267,8 +267,8 @@ func (r *Room) seenBy(phone string) phoneAnswer {
 	return answer
 }
 
-// everybody returns the panel's view.
-func (r *Room) everybody() panelAnswer {
+// panelView returns the panel's view.
+func (r *Room) panelView() panelAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answer := panelAnswer{Sale: r.sale.view(r.door), Buyers: []buyerJSON{}, Outcomes: map[purchase.Outcome]int{}}

@@ -129,7 +129,7 @@ func TestPress(t *testing.T) {
 			t.Errorf("press %s: %q, %v; want %q, %v", c.key, says, err, c.says, c.err)
 		}
 	}
-	if got := r.everybody(); got.Outcomes[purchase.Sold] != 1 || got.Outcomes[purchase.SoldOut] != 1 || got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
+	if got := r.panelView(); got.Outcomes[purchase.Sold] != 1 || got.Outcomes[purchase.SoldOut] != 1 || got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
 		t.Errorf("the panel sees %+v; the repeated press is no second sale", got)
 	}
 }
@@ -145,7 +145,7 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("the same press again: %q, %v", says, err)
 		}
 	}
-	if got := r.everybody(); got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
+	if got := r.panelView(); got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
 		t.Errorf("%+v; want one unit sold", got)
 	}
 	if says, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "another"); err != nil || says != "You got unit 2 of 3. You have 2 now." {
@@ -165,7 +165,7 @@ func TestSoldTwice(t *testing.T) {
 	if want := "You got unit 1 of 1. So did 2 others. The shop sold more than it had: 3 of 1."; got.Says != want || got.You.Times != 3 {
 		t.Errorf("got %q, %+v; want %q and 3 times", got.Says, got.You, want)
 	}
-	if b := r.everybody().Buyers; b[0].Beyond || !b[1].Beyond || !b[2].Beyond {
+	if b := r.panelView().Buyers; b[0].Beyond || !b[1].Beyond || !b[2].Beyond {
 		t.Errorf("beyond the stock are the second and the third of one unit: %+v", b)
 	}
 }
@@ -180,7 +180,7 @@ func TestLags(t *testing.T) {
 			t.Errorf("%q, %v; want no number", says, err)
 		}
 	}
-	for _, b := range r.everybody().Buyers {
+	for _, b := range r.panelView().Buyers {
 		if b.Times != 0 || b.Unit != 0 {
 			t.Errorf("%+v is told of a unit", b)
 		}
@@ -198,19 +198,19 @@ func TestBounds(t *testing.T) {
 			}
 			r.seenBy(phone(0)) // it continues to poll
 		}
-		buyers := r.everybody().Buyers
+		buyers := r.panelView().Buyers
 		if len(buyers) != MaxBuyers || buyers[0].Name != "0" || buyers[1].Name != "21" || buyers[MaxBuyers-1].Name != "319" {
 			t.Errorf("%d buyers, %+v ...; want %d: the first, which still polls, and the newest", len(buyers), buyers[:2], MaxBuyers)
 		}
-		if err := r.Join(Phone{phone(0), "another name", ""}); err != nil || len(r.everybody().Buyers) != MaxBuyers || r.everybody().Buyers[0].Name != "another name" {
-			t.Errorf("a phone has one name: %v, %+v", err, r.everybody().Buyers[0])
+		if err := r.Join(Phone{phone(0), "another name", ""}); err != nil || len(r.panelView().Buyers) != MaxBuyers || r.panelView().Buyers[0].Name != "another name" {
+			t.Errorf("a phone has one name: %v, %+v", err, r.panelView().Buyers[0])
 		}
 		time.Sleep(maxSilence + time.Second)
 		r.seenBy(phone(0))
 		if err := r.Put(t.Context(), "apple", "holds", 3); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.everybody().Buyers; len(got) != 1 || got[0].Outcome != "" {
+		if got := r.panelView().Buyers; len(got) != 1 || got[0].Outcome != "" {
 			t.Errorf("after a restock there are %+v; want the one that still asks, without an outcome", got)
 		}
 	})
@@ -239,7 +239,7 @@ func TestDoor(t *testing.T) {
 				press(n)
 			}
 			synctest.Wait()
-			if got := r.everybody().Sale; len(answers) != 0 || got.State != "opening" || got.OpensInMS != 3_000 {
+			if got := r.panelView().Sale; len(answers) != 0 || got.State != "opening" || got.OpensInMS != 3_000 {
 				t.Errorf("%d went in, %+v", len(answers), got)
 			}
 		}
@@ -266,7 +266,7 @@ func TestDoor(t *testing.T) {
 		if sold != 100 {
 			t.Errorf("%d were sold to, want 100", sold)
 		}
-		for _, b := range r.everybody().Buyers {
+		for _, b := range r.panelView().Buyers {
 			if b.Waiting {
 				t.Errorf("%+v still waits", b)
 			}
@@ -290,8 +290,8 @@ func TestHungUp(t *testing.T) {
 		}()
 		synctest.Wait()
 		hangUp()
-		if err := <-done; !errors.Is(err, context.Canceled) || r.everybody().Buyers[0].Waiting {
-			t.Errorf("%v; %+v", err, r.everybody().Buyers)
+		if err := <-done; !errors.Is(err, context.Canceled) || r.panelView().Buyers[0].Waiting {
+			t.Errorf("%v; %+v", err, r.panelView().Buyers)
 		}
 		r.Shut()
 	})
@@ -334,7 +334,7 @@ func TestOnePress(t *testing.T) {
 				t.Errorf("the same press: %+v", a)
 			}
 		}
-		if got := r.everybody(); got.Sale.Sold != 1 || got.Outcomes[purchase.Sold] != 1 || got.Buyers[0].Waiting {
+		if got := r.panelView(); got.Sale.Sold != 1 || got.Outcomes[purchase.Sold] != 1 || got.Buyers[0].Waiting {
 			t.Errorf("%+v; want one press, and one unit sold", got)
 		}
 	})
@@ -382,7 +382,7 @@ func TestInvented(t *testing.T) {
 				t.Fatalf("phone %d is pushed out: %+v", n, got)
 			}
 		}
-		if got := len(r.everybody().Buyers); got > MaxBuyers {
+		if got := len(r.panelView().Buyers); got > MaxBuyers {
 			t.Errorf("%d phones", got)
 		}
 	})
@@ -396,7 +396,7 @@ func TestBeyond(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b := r.everybody().Buyers; b[0].Beyond || !b[1].Beyond {
+	if b := r.panelView().Buyers; b[0].Beyond || !b[1].Beyond {
 		t.Errorf("the first of one unit pressed twice: %+v", b)
 	}
 }
@@ -419,7 +419,7 @@ func TestBadPress(t *testing.T) {
 			t.Errorf("%s: %v, want one line", what, err)
 		}
 	}
-	if got := r.everybody().Sale; got.Sold != 0 || got.Stock != 1 || got.State != "open" {
+	if got := r.panelView().Sale; got.Sold != 0 || got.Stock != 1 || got.State != "open" {
 		t.Errorf("the sale has changed: %+v", got)
 	}
 	if err := New(Config{}).Open(0); !errors.Is(err, errShut) {
@@ -433,7 +433,7 @@ func TestUnknownProduct(t *testing.T) {
 	if err := r.Put(t.Context(), "pear", "holds", 5); !errors.Is(err, purchase.ErrNoProduct) {
 		t.Errorf("%v", err)
 	}
-	if got := r.everybody().Sale; got.Product != "apple" || got.State != "open" {
+	if got := r.panelView().Sale; got.Product != "apple" || got.State != "open" {
 		t.Errorf("the sale has changed: %+v", got)
 	}
 }
@@ -448,7 +448,7 @@ func TestSameName(t *testing.T) {
 		}
 	}
 	names := func() (all []string) {
-		for _, b := range r.everybody().Buyers {
+		for _, b := range r.panelView().Buyers {
 			all = append(all, b.Name)
 		}
 		return all

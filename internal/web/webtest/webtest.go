@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Patience is the time after which a test takes a step for stuck. A burst for each of 25
+// Patience is the time after which a test reports a step as stuck. A burst for each of 25
 // strategies takes more than 90 s on a busy machine with the race detector.
 const Patience = 5 * time.Minute
 

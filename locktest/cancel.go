@@ -175,8 +175,8 @@ func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	return took, errors.Join(err, lease.Unlock(ctx))
 }
 
-// noLeak: everything that a client started ends with it, also after canceled waiters. One client is
-// opened and closed before the count, for what starts once per process.
+// noLeak: all goroutines of a client end with it, also after canceled waiters. One client is opened
+// and closed before the count, so that goroutines which start once per process do not count.
 func noLeak(ctx context.Context, tr *trial) Result {
 	if err := tr.life(ctx); err != nil {
 		return breaks("%v", err)

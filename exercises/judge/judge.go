@@ -177,7 +177,7 @@ func (c code) verdict(done Check, err error) Check {
 	return done
 }
 
-// lostControl says what the learner's code does that the explorer cannot schedule.
+// lostControl describes the action of the learner's code that the explorer cannot schedule.
 func (c code) lostControl(err error) string {
 	text := oneLine(err.Error())
 	switch {

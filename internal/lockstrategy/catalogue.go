@@ -46,7 +46,7 @@ func Resolver() func(lock string) string {
 	}
 }
 
-// Missing says what the entry needs and d does not have. It returns "" if nothing is missing.
+// Missing names the first need of the entry that d does not meet. It returns "" if d meets all.
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {

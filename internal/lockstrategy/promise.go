@@ -136,8 +136,8 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
-// LackedOn says what the strategy needs and the database lacks, judged by the database's name
-// alone. It returns "" if nothing is lacking.
+// LackedOn names the first need of the strategy that the database does not meet, judged by the
+// database's name alone. It returns "" if the database meets all.
 func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)
 	for _, need := range e.Needs {

@@ -64,7 +64,7 @@ func (s Shelf) one(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-// CheckForSale returns what is wrong with the name of a product to restock, or nil.
+// CheckForSale returns an error if the name of a product to restock is invalid.
 func CheckForSale(name string) error {
 	if err := CheckName(name); err != nil {
 		return fmt.Errorf("product %w", err)
@@ -134,7 +134,7 @@ func restockAmount(r *http.Request) (int64, error) {
 	return *body.Amount, nil
 }
 
-// ReadBody reads the JSON body of a request. If that fails, it answers what is wrong and returns
+// ReadBody reads the JSON body of a request. If that fails, it answers with the error and returns
 // false. The request must declare JSON, since a page of another origin cannot send that. example is
 // a valid body.
 func ReadBody(c *gin.Context, example string, v any) bool {

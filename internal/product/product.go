@@ -1,4 +1,4 @@
-// Package product has the products: what is on sale, and how many units are left.
+// Package product stores the products on sale and how many units of each are left.
 //
 // It knows nothing about buyers. Each function runs in the *gorm.DB that it receives, a pool or an
 // open transaction, so a strategy decides what is atomic.
@@ -47,7 +47,7 @@ type Product struct {
 // TableName keeps the singular that the migrations use.
 func (Product) TableName() string { return "product" }
 
-// CheckName returns what is wrong with the name of a product or purchaser, or nil. It refuses white
+// CheckName returns an error if the name of a product or purchaser is invalid. It refuses white
 // space at the ends because MySQL's utf8mb4_bin pads names when it compares them: 'a' = 'a ' (MySQL
 // 8.0 manual, 12.8.5, trailing space handling).
 func CheckName(name string) error {

@@ -243,8 +243,8 @@ func TestTooSlowToBeServed(t *testing.T) {
 	})
 }
 
-// TestWhoHangsUpMakesRoom: a buyer that disconnects leaves at once, and does not count in the pace.
-func TestWhoHangsUpMakesRoom(t *testing.T) {
+// TestHangUpMakesRoom: a buyer that disconnects leaves at once, and does not count in the pace.
+func TestHangUpMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
 		open := purchase.NewAdmission(admissionWait).Before("till", s)

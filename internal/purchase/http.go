@@ -49,7 +49,7 @@ type Counter struct {
 	Resolve    func(lock string) string // maps a value of ?lock= to a strategy's name
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
 	Wait       time.Duration // how long a buy may take, except for its COMMIT
-	// Down says what is wrong with the database, or returns nil. A buyer whose wait has ended
+	// Down returns an error if the database cannot serve. A buyer whose wait has ended
 	// cannot distinguish a broken database from a long queue.
 	Down  func(ctx context.Context) error
 	Seats chan struct{} // its capacity is the maximum number of buys in flight
@@ -157,8 +157,9 @@ func span(called, returned time.Time) string {
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
 }
 
-// Sell sells to a buyer of another page than the buy's own: with a seat, behind the product's door,
-// by the same strategy. It returns the error of Check for an invalid order.
+// Sell sells to a buyer who does not use the buy route, such as a phone in the classroom. Like that
+// route, it takes a seat and waits for the product's door. It returns the error of Check for an
+// invalid order.
 func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (Receipt, error) {
 	if err := order.Check(); err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", errInvalid, err)

@@ -32,8 +32,8 @@ type Order struct {
 	IdempotencyKey string // "" for none; the limits of names apply; a repeated key gets the first answer again
 }
 
-// Check returns what is wrong with an order, or nil. It looks at the order alone: only the sale
-// finds out whether the product exists.
+// Check returns an error if an order is invalid. It looks at the order alone: only the sale finds
+// out whether the product exists.
 func (o Order) Check() error {
 	if err := product.CheckName(o.Product); err != nil {
 		return fmt.Errorf("product %w", err)

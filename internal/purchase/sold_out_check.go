@@ -32,7 +32,7 @@ type SoldOutCheck struct {
 }
 
 // Left reads how many units of a product can still be sold, without a lock. The number is at least
-// the stock that was committed at some moment between the begin and the end of the read. It returns
+// the stock that was committed at some moment between the beginning and the end of the read. It returns
 // ErrNoProduct if there is no such product.
 type Left func(ctx context.Context, product string) (units int64, _ error)
 

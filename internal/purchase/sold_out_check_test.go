@@ -37,7 +37,7 @@ func (s *shelf) counts() (reads, took int) {
 	return s.reads, s.took
 }
 
-// read returns the stock at the begin of the read.
+// read returns the stock at the beginning of the read.
 func (s *shelf) read(ctx context.Context, _ string) (int64, error) {
 	s.mu.Lock()
 	s.reads++

@@ -46,8 +46,9 @@ func newServers(t testing.TB, topology string) *server {
 	return s
 }
 
-// TestConformance has each lock show what docs/guides/lock-in-your-program.md says of it: what it
-// claims holds, what it does not claim does not, and the exceptions below.
+// TestConformance runs the checks on each lock. Their results are those that
+// docs/guides/lock-in-your-program.md describes: a lock passes the checks of its claims and breaks
+// the others, with the exceptions in expected.
 func TestConformance(t *testing.T) {
 	srv := newServer(t)
 	for _, k := range kinds() {
@@ -66,7 +67,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// expected is what a lock is known to show.
+// expected returns the known result of a check on a lock.
 func expected(k kind, check string) (verdict, seen locktest.Verdict) {
 	claims := map[string]bool{
 		"Fairness": k.fair, "Renewal": k.renews, "LossSignal": k.signalsLoss, "FrozenServer": k.signalsLoss,

@@ -1,4 +1,4 @@
-// Package exercise has a lease. Its release deletes the key, whoever owns it by then.
+// Package exercise has a lease. Its release deletes the key, even if another buyer owns it by then.
 package exercise
 
 import (

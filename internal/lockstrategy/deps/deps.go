@@ -30,8 +30,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks says what the database cannot do, and why, by need. The server's own answer when it
-	// was opened decides, not its name.
+	// Lacks gives, by need, the reason why the database does not meet it. The server's own answer
+	// when it was opened decides, not its name.
 	Lacks map[string]string
 
 	// Certifies: the cluster compares a COMMIT with those of other nodes and may refuse it in

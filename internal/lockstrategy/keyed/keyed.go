@@ -1,4 +1,4 @@
-// Package keyed has a map whose entries live while they are in use: the lock of a product, the
+// Package keyed provides a map whose entries live while they are in use: the lock of a product, the
 // subscription to a channel. An unused key leaves nothing behind, so invented keys do not fill the
 // memory.
 //

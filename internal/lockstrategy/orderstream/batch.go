@@ -75,7 +75,7 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 	return o, nil
 }
 
-// state is what the database says about a product at one moment.
+// state is a product in the database at one moment.
 type state struct {
 	last  entryID                     // the database has decided on this entry and all earlier ones
 	entry string                      // last, in the notation of Redis

@@ -27,7 +27,7 @@ type Crowds struct {
 	inUse keyed.Map[string, *Crowd]
 }
 
-// A Crowd holds the buyers of one product, and what the process currently knows about its rows.
+// A Crowd holds the buyers of one product, and the process's current knowledge of its rows.
 type Crowd struct {
 	mu      sync.Mutex
 	rows    int64          // rows to choose from

@@ -1,4 +1,4 @@
-// Package zkline has queues of ephemeral sequential nodes in ZooKeeper, one queue per product.
+// Package zkline implements queues of ephemeral sequential nodes in ZooKeeper, one queue per product.
 //
 // It hides two problems that the recipe for a lock does not mention: missing parent nodes, and
 // calls whose answer was lost.

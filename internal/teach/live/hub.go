@@ -1,5 +1,5 @@
-// Package live shows an audience what the shop does at that moment: a hub turns the events of
-// buyers into lanes, and a page draws the lanes.
+// Package live shows an audience the shop's current activity: a hub turns the events of buyers into
+// lanes, and a page draws the lanes.
 //
 //	buyers -> Hub.Publish -> lanes -> changes, 20 times a second -> GET /live/events -> page
 //	                      -> one bounded buffer for each stream that asks for the events themselves

@@ -40,7 +40,7 @@ type press struct {
 	hungUp bool // whether the phone hung up before the answer
 }
 
-// A result is what a phone has got since the last restock.
+// A result sums up the presses of a phone since the last restock.
 type result struct {
 	outcome    purchase.Outcome // of the last press; "" before the first
 	unit       int64            // number of its unit; 0 if the receipt does not identify it
@@ -50,7 +50,7 @@ type result struct {
 	presses    int              // presses with an answer
 }
 
-// CheckName says in one line what is wrong with a typed name, or returns nil.
+// CheckName returns an error of one line if a typed name is invalid.
 func CheckName(name string) error {
 	switch n := utf8.RuneCountInString(name); {
 	case name == "":

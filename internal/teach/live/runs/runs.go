@@ -60,7 +60,7 @@ type Fault struct {
 
 // A Sender sends crowds.
 type Sender interface {
-	// Check returns what is wrong with a request, and replaces aliases in it.
+	// Check returns an error if a request is invalid, and replaces aliases in it.
 	Check(r *Request) error
 	// Command returns the command that repeats the request.
 	Command(r Request) string

@@ -8,7 +8,7 @@
 --         a repeated command changes nothing
 --
 -- Returns {holds, token} when granted,
---         {0, ms until the lock runs out} when somebody else has it.
+--         {0, ms until the lock expires} when another holder has it.
 local free = redis.call('exists', KEYS[1]) == 0
 if not free and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
 	return {0, redis.call('pttl', KEYS[1])}

@@ -4,10 +4,10 @@
 -- ARGV[1] lease in ms
 -- ARGV[2] the holder's field
 -- ARGV[3] holds that this holder will have
--- ARGV[4] ms after its turn that a waiter counts as dead
--- ARGV[5] 1: queue when somebody else has it; 0: do not
+-- ARGV[4] ms past its turn after which a silent waiter is dead
+-- ARGV[5] 1: queue when another holder has the lock; 0: do not
 --
--- Returns {holds, 0} when granted, {0, ms after which to look again} when not.
+-- Returns {holds, 0} when granted, {0, ms until the next attempt} when not.
 local at = now()
 local before = redis.call('lindex', KEYS[2], 0)
 local first = skip_dead(at)
@@ -16,7 +16,7 @@ local free = redis.call('exists', KEYS[1]) == 0
 if free and (not first or first == ARGV[2]) then
 	redis.call('lpop', KEYS[2])
 	redis.call('zrem', KEYS[3], ARGV[2])
-	-- Everybody moves up by one.
+	-- All waiters move up by one.
 	for _, field in ipairs(redis.call('zrange', KEYS[3], 0, -1)) do
 		redis.call('zincrby', KEYS[3], -tonumber(ARGV[4]), field)
 	end
@@ -33,7 +33,7 @@ if not free and redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 	return {tonumber(ARGV[3]), 0}
 end
 
--- The message went to the one just skipped; its successor must hear of it.
+-- The message went to a waiter that was skipped; notify its successor.
 if free and before ~= first then
 	call_next(at)
 end

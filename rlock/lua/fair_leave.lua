@@ -1,9 +1,9 @@
--- Takes a waiter that gave up out of the queue. Should the lock be free and
--- the message have gone to this waiter, the next one is told instead.
+-- Removes a waiter that gave up from the queue. If the lock is free, the message
+-- may have gone to this waiter, so the next one is notified.
 --
 -- KEYS    as in fair.lua
 -- ARGV[1] the waiter's field
--- ARGV[2] ms after its turn that a waiter counts as dead
+-- ARGV[2] ms past its turn after which a silent waiter is dead
 --
 -- Returns 1, or 0 when it was not in the queue.
 local behind = false

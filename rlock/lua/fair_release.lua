@@ -1,11 +1,11 @@
--- Gives back one hold of the fair lock; with the last one the lock, and tells
--- the next in the queue.
+-- Gives back one hold of the fair lock. The last one frees the lock and notifies
+-- the next waiter in the queue.
 --
 -- KEYS    as in fair.lua
 -- ARGV[1] the holder's field
 -- ARGV[2] holds that are left
 --
--- Returns {holds that are left, field of the one that was told or ''};
+-- Returns {holds that are left, field of the notified waiter or ''};
 -- {-1, ''} when the holder does not hold it.
 local left = tonumber(ARGV[2])
 if left > 0 then

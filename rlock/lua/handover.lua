@@ -1,5 +1,5 @@
--- Gives the lock from one holder to another of the same process. Nobody is
--- told: for everybody else it stays locked.
+-- Gives the lock from one holder to another of the same process. No waiter is
+-- notified, since the lock stays locked.
 --
 -- KEYS[1] the lock, a hash
 -- KEYS[2] the token counter; only when the successor wants a fenced lock

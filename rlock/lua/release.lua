@@ -1,11 +1,11 @@
--- Gives back one hold; with the last one the lock, and tells who waits.
+-- Gives back one hold. The last one frees the lock and notifies the waiters.
 --
 -- KEYS[1] the lock, a hash
 -- KEYS[2] the lock's channel
 -- ARGV[1] the holder's field
 -- ARGV[2] holds that are left
 --
--- Returns {holds that are left, listeners told}; {-1, 0} when the holder does
+-- Returns {holds that are left, notified listeners}; {-1, 0} when the holder does
 -- not hold it.
 local left = tonumber(ARGV[2])
 if left > 0 then

@@ -1,5 +1,5 @@
--- Extends the lease of a holder that still has it. It never takes the lock,
--- so that it may come late, and never shortens the lease.
+-- Extends the lease of a holder that still has it. It may come late: it never
+-- takes the lock, and never shortens the lease.
 --
 -- KEYS[1] the lock, a hash
 -- ARGV[1] lease in ms

@@ -15,8 +15,8 @@
 -- Returns  the id of the entry, also of one that the key has already; "" when
 --          there are not enough units; "?" when the stock is not known here
 local under_way = redis.call('HGET', KEYS[4], ARGV[2])
--- A Redis that has forgotten may give an id twice; then whoever settles the one
--- removes the other, and its key must not point to nothing for good.
+-- A Redis that has lost its data may assign an id twice. Settling one of the two
+-- entries then removes the other, so check that the entry still exists.
 if under_way and #redis.call('XRANGE', KEYS[2], under_way, under_way) == 1 then
   return under_way
 end

@@ -1,9 +1,9 @@
 -- Removes entries that the database has decided on
 -- Role: change
 --
--- When the database has refused one, the stock here is not what the database has: it is
--- forgotten, and the next buyer loads it anew, with the units of the refused. So none is
--- given back twice, and none is kept.
+-- If the database has refused an order, the stock here differs from the database. The
+-- script deletes it, and the next buyer loads it again, with the units of the refused
+-- order. So no unit is given back twice, and none is kept.
 --
 -- KEYS[1]  stock, units as a number
 -- KEYS[2]  stream of the orders that are not in the database yet

@@ -272,7 +272,7 @@ func TestRoomHundred(t *testing.T) {
 
 	holds := s.promising("holds")
 	rush(holds)
-	leader.says(".room-verdict", "the books agree")
+	leader.says(".room-verdict", "stock and records agree")
 	leader.says(".room-sums", "100 presses: 50 sold, 50 sold out")
 	leader.until(`!document.querySelector('.room-is-over')`)
 	leader.shot("screen-after-" + holds)
@@ -281,7 +281,7 @@ func TestRoomHundred(t *testing.T) {
 	for crowd := 1; ; crowd++ {
 		rush(breaks)
 		leader.until(`document.querySelector('.room-verdict strong').textContent !== 'no sale yet'`)
-		if leader.text(".room-verdict strong") != "the books agree" {
+		if leader.text(".room-verdict strong") != "stock and records agree" {
 			break
 		}
 		if crowd == 3 {

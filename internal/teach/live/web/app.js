@@ -1,7 +1,7 @@
-// The live page: what the stream says stands, drawn in lanes. The stream sends the state and
-// no history, so whoever opens the page, or comes back to it, sees what everybody sees.
+// The live page draws the state of the stream in lanes. The stream sends the state and no history,
+// so a page that is opened late, or reloaded, shows the same as every other page.
 
-import { booksOf, element, good, Lane } from './lane.js';
+import { auditOf, element, good, Lane } from './lane.js';
 import { Leader } from './leader.js';
 import { showPast } from './past.js';
 import { outcomes, svg } from './shapes.js';
@@ -11,15 +11,15 @@ const lanes = new Map(); // "product strategy" as JSON -> data
 const views = new Map(); // strategy -> Lane
 const facts = {}; // run, runs, faults
 let catalogue = [];
-let changed = true; // the words have to be written again
-let told = ''; // what was said last to who hears the page
+let changed = true; // the text must be written again
+let told = ''; // the last text for screen readers
 
-// sent brings the lanes into view where they stand below the form.
+// sent scrolls to the lanes if they are below the form.
 const sent = () => { if ($('stage').getBoundingClientRect().top > innerHeight / 3) $('stage').scrollIntoView(); };
 
 const leader = new Leader({ changed: () => { changed = true; }, catalogue: () => catalogue, sent });
 
-// take folds a message of the stream in.
+// take applies a message of the stream.
 function take(state) {
   if (state.whole) {
     lanes.clear();
@@ -38,11 +38,11 @@ function take(state) {
 
 const running = () => (facts.run && facts.run.state === 'running' ? facts.run : null);
 
-// current is the run whose product is looked at; null where none is kept.
+// current returns the run of the chosen product, or null.
 const current = () => (facts.run && facts.run.product === leader.product ? facts.run : null);
 
-// chosen are the lanes to show: those of the run, then others with buyers, or at rest those
-// that are about to be sent.
+// chosen returns the lanes to show: those of the run, then others with buyers. If there are none, it
+// returns the chosen strategies.
 function chosen() {
   const run = current();
   const there = [...lanes.values()].filter((l) => l.product === leader.product).map((l) => l.strategy);
@@ -52,7 +52,7 @@ function chosen() {
   return names.length ? names : leader.strategies();
 }
 
-// shelf is a lane that nobody has bought from yet.
+// shelf returns the lane of a strategy without buyers.
 function shelf(strategy, stock) {
   const perCell = Math.max(1, Math.ceil(stock / (facts.max_cells || stock)));
   return {
@@ -67,7 +67,7 @@ function stateOf(run, strategy) {
   return run.now === strategy ? 'selling' : 'next';
 }
 
-// write puts the state into words and figures.
+// write shows the state in words and numbers.
 function write() {
   const run = current();
   const names = chosen();
@@ -93,7 +93,7 @@ function write() {
   headline(run);
 }
 
-// headline says where it stands in one line, and once in a while to who hears the page.
+// headline describes the state in one line, and reports it to screen readers from time to time.
 function headline(run) {
   let text = 'Choose strategies and send a crowd.', kind = '';
   if (run) {
@@ -104,18 +104,18 @@ function headline(run) {
     else if (run.error) text = `Run ${run.number} ended early: ${run.error}`;
     else if (run.rows.length === 1) text = seen;
     else text = `${run.buyers} buyers, ${run.stock} units: ${run.rows.filter((r) => good(r.verdict)).length} of ${run.rows.length} strategies hold`;
-    const all = run.state === 'running' || run.rows.length === 1 ? [last] : run.results; // what the line speaks of
+    const all = run.state === 'running' || run.rows.length === 1 ? [last] : run.results; // the results in the line
     if (last && all.every((r) => good(r.verdict) === false)) kind = 'bad';
     else if (last && all.every((r) => good(r.verdict))) kind = 'good';
   }
   $('headline').textContent = text;
   $('headline').className = kind;
   const key = run ? run.id + run.state + run.results.length : '';
-  if (key !== told) { // a summary a verdict, not a word an event
+  if (key !== told) { // one text per verdict, not per event
     told = key;
     const lane = run && run.now && lanes.get(JSON.stringify([run.product, run.now]));
-    const books = lane ? booksOf(lane) : null;
-    $('said').textContent = run ? text + (books && run.state === 'running' ? `. ${run.now}: ${books.left} left` : '') : '';
+    const audit = lane ? auditOf(lane) : null;
+    $('said').textContent = run ? text + (audit && run.state === 'running' ? `. ${run.now}: ${audit.left} left` : '') : '';
   }
 }
 
@@ -138,7 +138,7 @@ async function json(path) {
   return r.json();
 }
 
-// look reads what the shop offers: at the start, and again when another shop may be there.
+// look reads the offers of the shop: at the start, and again when another shop may have replaced it.
 async function look() {
   try {
     const [strategies, { products }] = await Promise.all([json('/strategies'), json('/product')]);
@@ -157,7 +157,7 @@ function connect() {
   stream.addEventListener('state', (message) => take(JSON.parse(message.data)));
   stream.addEventListener('error', () => {
     say('the shop does not answer; trying again', true);
-    if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000); // else it does so by itself
+    if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000); // otherwise the browser does so by itself
   });
 }
 
@@ -170,7 +170,7 @@ function frame(now) {
   for (const view of views.values()) view.picture.frame(now);
 }
 
-// A tab that is not seen has no frames, and is read all the same.
+// A hidden tab draws no frames, but a screen reader may read it.
 setInterval(() => {
   if (!changed || !document.hidden) return;
   changed = false;

@@ -1,4 +1,4 @@
-// A lane in the page: words and figures around its picture.
+// A lane of the page: text and numbers around its picture.
 
 import { Picture } from './picture.js';
 import { outcomes, svg } from './shapes.js';
@@ -14,11 +14,10 @@ const count = new Intl.NumberFormat('en');
 const signed = (n) => (n > 0 ? '+' : n < 0 ? '−' : '') + count.format(Math.abs(n));
 const milliseconds = (ms) => (ms < 10 ? ms.toFixed(1) : count.format(Math.round(ms))) + ' ms';
 
-// good tells whether a verdict is one to be glad of; null where it has shown nothing.
+// good reports whether a verdict is good; null if the run has shown nothing.
 export const good = (verdict) => (verdict === 'holds' ? true : verdict === 'inconclusive' ? null : false);
 
-// tag is a verdict as a word with a sign.
-// unsafe marks it: a fault breaks the strategy.
+// tag returns a verdict as a word with a sign. unsafe lists the faults that break the strategy.
 export function tag(verdict, unsafe) {
   const kind = good(verdict);
   const t = element('span', 'tag ' + (kind === null ? 'void' : kind ? 'holds' : 'breaks'));
@@ -29,9 +28,9 @@ export function tag(verdict, unsafe) {
   return t;
 }
 
-// booksOf are stock and records: as audited where the crowd was judged, else as the sellers
-// have seen them.
-export function booksOf(lane, result) {
+// auditOf returns stock and records: from the audit after the crowd was judged, before that from the
+// sellers' receipts.
+export function auditOf(lane, result) {
   const left = result ? result.leftover : lane.left ?? lane.stocked;
   const units = result ? result.units_sold : lane.units;
   const stocked = lane.stocked;
@@ -63,7 +62,7 @@ export class Lane {
     this.picture = new Picture(this.canvas);
     this.counts = element('ul', 'counts');
     this.lock = element('p', 'lock');
-    this.queue = element('p', 'queue'); // the lock's words as a picture
+    this.queue = element('p', 'queue'); // the lock's text as a picture
     this.queue.setAttribute('aria-hidden', 'true');
     this.times = element('p', 'times');
     this.reason = element('p', 'reason');
@@ -74,28 +73,28 @@ export class Lane {
     this.root.append(head, figures, box, foot);
   }
 
-  // show puts a lane's data on the page. result is the crowd's once it was judged; state says
-  // in words where the lane stands.
+  // show writes a lane's data to the page. result is the result of the crowd, after it was judged.
+  // state describes the state of the lane.
   show(lane, { result, row, state, summary, strikes }) {
-    const books = booksOf(lane, result);
+    const audit = auditOf(lane, result);
     this.does.textContent = summary || '';
     this.state.replaceChildren(...(result ? [tag(result.verdict, result.breaks_under)] : [element('span', 'tag now', state)]));
     if (row) this.state.append(promise(row));
-    this.figures.left.textContent = count.format(books.left);
-    this.figures.records.textContent = count.format(books.records);
-    this.figures.drift.textContent = signed(books.drift);
-    this.root.classList.toggle('broken', Boolean(result && good(result.verdict) === false) || books.drift > 0 || lane.twice > 0);
+    this.figures.left.textContent = count.format(audit.left);
+    this.figures.records.textContent = count.format(audit.records);
+    this.figures.drift.textContent = signed(audit.drift);
+    this.root.classList.toggle('broken', Boolean(result && good(result.verdict) === false) || audit.drift > 0 || lane.twice > 0);
     this.root.classList.toggle('sound', Boolean(result && good(result.verdict)));
     this.showCounts(lane, result);
     this.showLock(lane);
     const [p50, p99] = result ? [result.p50_ms, result.p99_ms] : [lane.p50_ms, lane.p99_ms];
     this.times.textContent = p99 > 0 ? `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}` : '';
     this.showReason(result ? result.reason : '', strikes.at(-1));
-    this.canvas.setAttribute('aria-label', `${this.strategy}: ${books.left} of ${books.stocked} left, ${books.records} records, drift ${books.drift}, ${lane.twice} units sold more than once`);
-    this.picture.show(lane, books);
+    this.canvas.setAttribute('aria-label', `${this.strategy}: ${audit.left} of ${audit.stocked} left, ${audit.records} records, drift ${audit.drift}, ${lane.twice} units sold more than once`);
+    this.picture.show(lane, audit);
   }
 
-  // showReason says why, and what struck last. Where lanes are small the proof is left to the list of runs.
+  // showReason shows the reason and the last fault. Small lanes omit the proof; the list of runs has it.
   showReason(reason, strike) {
     this.reason.textContent = reason;
     if (!strike) return;
@@ -129,7 +128,7 @@ export class Lane {
   }
 }
 
-// promise says how a verdict compares with the catalogue's word, which the shop has done.
+// promise shows whether the verdict is as promised. The shop has compared it with the catalogue.
 function promise(row) {
   if (!row.promise) return element('span', 'promise', 'no promise');
   return element('span', 'promise' + (row.kept ? '' : ' unkept'), row.kept ? 'as promised' : `promised: ${row.promise}`);

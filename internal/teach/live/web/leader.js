@@ -1,11 +1,11 @@
-// The leader's controls: which crowd is sent, and what breaks. What the shop refuses is said
-// below the buttons in its own words.
+// The leader's controls: the crowd and the fault. If the shop refuses a request, its error is shown
+// below the buttons.
 
 import { token, useToken } from '/room/token.js';
 import { element } from './lane.js';
 
 const $ = (id) => document.getElementById(id);
-const mostProducts = 200; // to choose from
+const mostProducts = 200; // in the list
 
 export class Leader {
   constructor({ changed, catalogue, sent }) {
@@ -14,7 +14,7 @@ export class Leader {
     this.catalogue = catalogue;
     this.product = 'apple';
     this.boxes = new Map(); // strategy -> checkbox
-    this.run = null; // that is under way
+    this.run = null; // the run under way
     $('crowd').addEventListener('submit', (e) => { e.preventDefault(); this.send(''); });
     $('break').addEventListener('click', () => this.breakIt());
     $('stop').addEventListener('click', () => this.ask('/live/stop', {}));
@@ -76,7 +76,7 @@ export class Leader {
 
   count() { $('chosen').textContent = `${this.strategies().length} of ${this.boxes.size}`; }
 
-  // offer adds a product to the choice. Where there are too many the first goes that is not looked at.
+  // offer adds a product to the list. If there are too many, it removes the first one that is not chosen.
   offer(name) {
     const options = [...$('product').options];
     if (options.some((o) => o.value === name)) return;
@@ -86,7 +86,7 @@ export class Leader {
     $('product').append(option);
   }
 
-  // faults are those that this engine can strike.
+  // faults lists the faults that this engine can inject.
   faults(list) {
     const before = $('fault').value;
     this.list = list;
@@ -105,7 +105,7 @@ export class Leader {
     $('fault-about').textContent = fault ? fault.about + '.' : 'This engine has no fault that the shop can inject.';
   }
 
-  // running says which run is under way; null: none.
+  // running sets the run under way; null: none.
   running(run) {
     this.run = run;
     $('send').disabled = Boolean(run);
@@ -135,7 +135,7 @@ export class Leader {
     return this.ask('/live/runs', request);
   }
 
-  // ask sends a request of the leader's, with the token where the shop wants one.
+  // ask sends a request of the leader, with the token if the shop requires one.
   async ask(path, body) {
     const headers = { 'Content-Type': 'application/json' };
     const sent = token();
@@ -157,7 +157,7 @@ export class Leader {
     }
   }
 
-  // askToken keeps the dialog open until the shop has taken a token: wrong is why it did not.
+  // askToken keeps the dialog open until the shop has accepted a token. wrong is the reason for its refusal.
   askToken(again, wrong) {
     const dialog = $('token-dialog');
     $('token-wrong').textContent = wrong;

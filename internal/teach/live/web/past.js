@@ -1,4 +1,4 @@
-// The last runs: verdicts, the page of each to open or to save, and the command that repeats it.
+// The last runs: the verdicts, links to open or save each run's page, and the command that repeats it.
 
 import { element, tag } from './lane.js';
 

@@ -1,11 +1,11 @@
-// The moving picture of a lane: the shelf, the books and the answers. It is drawn when the
-// lane has changed, and again for as long as something moves.
+// The moving picture of a lane: the shelf, stock and records, and the answers. It is drawn when the
+// lane has changed, and again until nothing moves any more.
 
 import { cross, outcomeOf, trace } from './shapes.js';
 
-const flash = 900; // ms in which a unit that was sold twice is seen
-const pop = 220; // ms in which a sale is
-const roomy = 22; // px of a cell that has room for how often it was sold
+const flash = 900; // ms for which a unit that was sold twice is highlighted
+const pop = 220; // ms for which a sale is highlighted
+const roomy = 22; // px of a cell that has room for its number of sales
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -33,8 +33,8 @@ export class Picture {
     dark.addEventListener('change', () => { this.dirty = true; });
   }
 
-  // show takes the lane as it is now, with what is known of its books.
-  show(lane, books) {
+  // show sets the current state of the lane, with its stock and records.
+  show(lane, audit) {
     const before = this.lane;
     const same = before && before.cells.length === lane.cells.length;
     const now = performance.now();
@@ -43,11 +43,11 @@ export class Picture {
       if (lane.cells[i] !== before.cells[i]) this.born[i] = lane.cells[i] === '.' ? -Infinity : now;
     }
     this.lane = lane;
-    this.books = books;
+    this.audit = audit;
     this.dirty = true;
   }
 
-  // frame draws if it has to; true while something moves.
+  // frame draws if necessary, and returns true while something moves.
   frame(now) {
     if (!this.dirty || !this.lane) return false;
     const box = this.canvas.getBoundingClientRect();
@@ -68,7 +68,7 @@ export class Picture {
     return this.dirty;
   }
 
-  // shelf draws a cell a unit: empty, filled, and crossed where it was sold more than once.
+  // shelf draws one cell per unit: empty, filled, or crossed if it was sold more than once.
   shelf(c, width, height, now) {
     const { cells } = this.lane;
     const n = cells.length;
@@ -118,7 +118,7 @@ export class Picture {
     c.globalAlpha = 1;
   }
 
-  // numbers says how often a unit was sold, where there is room for it; else it is crossed.
+  // numbers writes how often a unit was sold, if there is room; otherwise the unit is crossed.
   numbers(c, columns, step, side, inner, col) {
     if (inner < roomy) return;
     c.font = `800 ${Math.round(inner * 0.46)}px system-ui, sans-serif`;
@@ -131,9 +131,9 @@ export class Picture {
     }
   }
 
-  // bar draws sold and left against what was stocked: what stands out beyond the mark is drift.
+  // bar draws sold and left against the stock. The part beyond the mark is drift.
   bar(c, y, width, height) {
-    const { stocked, units, left } = this.books;
+    const { stocked, units, left } = this.audit;
     if (!stocked) return;
     const col = colours();
     const all = Math.max(stocked, units + Math.max(0, left));
@@ -149,7 +149,7 @@ export class Picture {
       for (let x = stocked * scale - height; x < (units + left) * scale; x += 7) { c.moveTo(x, y + height); c.lineTo(x + height, y); }
       c.stroke(); c.restore();
     }
-    if (units + left < stocked) { // what has vanished
+    if (units + left < stocked) { // vanished units
       c.strokeStyle = col.twice; c.lineWidth = 1.5; c.setLineDash([4, 3]);
       c.strokeRect((units + left) * scale, y + 1, (stocked - units - left) * scale, height - 2);
       c.setLineDash([]);
@@ -158,7 +158,7 @@ export class Picture {
     c.fillRect(stocked * scale - 1, y - 3, 2, height + 6);
   }
 
-  // answers draws the last of them, the latest at the end.
+  // answers draws the last answers, the latest at the end.
   answers(c, y, width, height, u) {
     const { marks } = this.lane;
     const size = 9 * u, step = 12 * u;
@@ -182,7 +182,7 @@ export class Picture {
   }
 }
 
-// fit finds the largest cells that all have room, and spreads them over the width.
+// fit returns the largest cell size with room for all cells, and spreads them over the width.
 function fit(n, width, height) {
   for (let side = Math.min(height, 64); side > 2; side -= 0.5) {
     const most = Math.floor(width / side), rows = Math.floor(height / side);

@@ -1,4 +1,4 @@
-// The outcomes: a letter in a lane's marks, a shape and a colour each. Nothing is told by
+// The outcomes: each has a letter in a lane's marks, a shape and a colour. No information depends on
 // colour alone.
 
 export const outcomes = [
@@ -13,10 +13,10 @@ export const outcomes = [
 
 const byMark = new Map(outcomes.map((o) => [o.mark, o.name]));
 
-// outcomeOf finds the outcome of a mark.
+// outcomeOf returns the outcome of a mark.
 export const outcomeOf = (mark) => byMark.get(mark) || 'failed';
 
-// trace lays the path of an outcome into a box of the given size; true where it is filled.
+// trace adds the path of an outcome in a box of the given size, and returns whether it is filled.
 export function trace(path, name, x, y, size) {
   const s = size, m = s / 2;
   switch (name) {
@@ -43,13 +43,13 @@ export function trace(path, name, x, y, size) {
   return false;
 }
 
-// cross marks what was sold twice.
+// cross marks a unit that was sold twice.
 export function cross(path, x, y, s) {
   path.moveTo(x + s * 0.24, y + s * 0.24); path.lineTo(x + s * 0.76, y + s * 0.76);
   path.moveTo(x + s * 0.76, y + s * 0.24); path.lineTo(x + s * 0.24, y + s * 0.76);
 }
 
-// svg is the shape of an outcome beside a text.
+// svg returns the shape of an outcome for use next to text.
 export function svg(name) {
   const box = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   box.setAttribute('viewBox', '-1 -1 14 14');

@@ -1,5 +1,5 @@
-// The room on the projector: where phones go, who came, what each got, and the books. It
-// fills <section id="room">, on whatever page has one.
+// The room on the projector: the address for phones, the buyers, their results, and stock and
+// records. It fills <section id="room"> on each page that has one.
 
 import { onToken, token, useToken } from '/room/token.js';
 
@@ -12,12 +12,12 @@ import { onToken, token, useToken } from '/room/token.js';
 
   let state = { sale: { state: 'empty' }, buyers: [], outcomes: {}, pages: [], needs_token: false };
   let opensAt = 0; // by this page's clock
-  let booksOf = ''; // what the books were read for
+  let auditOf = ''; // the state for which stock and records were read
   let timer = 0;
-  let busy = false; // a change of the leader's is under way
+  let busy = false; // a request of the leader is under way
   const chips = new Map(); // by the buyer's number
 
-  // h makes an element. What people typed is text, never HTML.
+  // h makes an element. Text that people typed is text, never HTML.
   function h(tag, properties, ...children) {
     const e = document.createElement(tag);
     for (const [name, value] of Object.entries(properties ?? {})) {
@@ -59,7 +59,7 @@ import { onToken, token, useToken } from '/room/token.js';
   const controls = h('form', { className: 'room-controls', noValidate: true, 'aria-label': 'The leader' },
     field('strategy', ui.strategy), field('product', ui.product), field('stock', ui.stock), tokenField,
     h('div', { className: 'room-buttons' }, ui.restock, ui.toggle), ui.wrong);
-  const books = h('div', { className: 'room-books', role: 'group', 'aria-label': 'Stock and records of the sale' },
+  const audit = h('div', { className: 'room-audit', role: 'group', 'aria-label': 'Stock and records of the sale' },
     figure('stocked', figures.stocked), figure('left', figures.leftover), figure('sold', figures.units_sold), figure('records', figures.records),
     h('div', { className: 'room-verdict', role: 'status' }, ui.verdict, ui.detail));
   const legend = h('p', { className: 'room-legend' }, ...Object.keys(marks).map((k) => h('span', {}, mark(k), ' ' + words[k])));
@@ -70,12 +70,12 @@ import { onToken, token, useToken } from '/room/token.js';
 
   function build() {
     root.setAttribute('aria-labelledby', 'room-title');
-    root.classList.toggle('room-brief', Boolean(root.closest('aside'))); // beside something else: shapes alone, names on the room's own screen
+    root.classList.toggle('room-brief', Boolean(root.closest('aside'))); // on the live page only shapes; the names are on the room's own screen
     const elsewhere = location.pathname === '/room/screen' ? [] : [h('a', { href: '/room/screen' }, 'on a screen of its own')];
     root.replaceChildren(h('div', { className: 'room-grid' },
       h('div', { className: 'room-head' }, h('h2', { id: 'room-title' }, 'The room'), ui.count, ...elsewhere, ui.door),
       h('div', { className: 'room-side' }, ui.code, ui.page, chooser, controls),
-      h('div', { className: 'room-main' }, books, ui.sums, ui.buyers, legend)));
+      h('div', { className: 'room-main' }, audit, ui.sums, ui.buyers, legend)));
     controls.addEventListener('submit', (event) => { event.preventDefault(); putOnSale(); });
     ui.toggle.addEventListener('click', () => lead('/room/door', isShut() ? { open: true, in_seconds: 3 } : { open: false }));
     ui.pages.addEventListener('change', showCode);
@@ -103,7 +103,7 @@ import { onToken, token, useToken } from '/room/token.js';
     lead('/room/sale', { product: ui.product.value, strategy: ui.strategy.value, stock: Number(ui.stock.value) });
   }
 
-  // lead asks for a change of the leader's, one at a time.
+  // lead sends the requests of the leader, one at a time.
   async function lead(path, body) {
     if (busy) return;
     busy = true;
@@ -121,7 +121,7 @@ import { onToken, token, useToken } from '/room/token.js';
     }
     busy = false;
     set(ui.wrong, wrong);
-    booksOf = '';
+    auditOf = '';
     loop();
   }
 
@@ -165,7 +165,7 @@ import { onToken, token, useToken } from '/room/token.js';
       ui.code.replaceChildren(document.importNode(svg, true));
       ui.code.hidden = false;
     } catch {
-      ui.code.hidden = true; // the address stands beside it
+      ui.code.hidden = true; // the address is shown next to it
     }
   }
 
@@ -192,7 +192,7 @@ import { onToken, token, useToken } from '/room/token.js';
     const kind = kindOf(b);
     set(c.name, b.name);
     set(c.word, wordOf(b, kind));
-    c.root.title = `${b.name}: ${c.word.textContent}`; // where there is room for the shape alone
+    c.root.title = `${b.name}: ${c.word.textContent}`; // if only the shape fits
     if (c.kind === kind) return;
     c.kind = kind;
     c.root.className = 'room-buyer room-is-' + kind;
@@ -218,20 +218,20 @@ import { onToken, token, useToken } from '/room/token.js';
     set(ui.sums, pressed ? `${pressed} ${pressed === 1 ? 'press' : 'presses'}: ${parts.join(', ')}` : n ? 'no buyer has pressed yet' : 'no buyer is here yet');
   }
 
-  async function showBooks() {
+  async function showAudit() {
     const now = JSON.stringify([state.sale.product, state.sale.stock, state.sale.sold, state.outcomes, state.buyers.some((b) => b.waiting)]);
-    if (!state.sale.product || booksOf === now) return;
+    if (!state.sale.product || auditOf === now) return;
     const b = await json('/audit?product=' + encodeURIComponent(state.sale.product));
-    booksOf = now;
+    auditOf = now;
     for (const [name, output] of Object.entries(figures)) set(output, String(b[name]));
-    let [word, detail, good] = ['the books agree', 'sold + left = stocked', true];
+    let [word, detail, good] = ['stock and records agree', 'sold + left = stocked', true];
     if (b.oversold > 0) [word, detail, good] = [`oversold by ${b.oversold}`, `drift +${b.drift}: sold + left exceeds the stock`, false];
     else if (b.drift > 0) [word, detail, good] = [`drift +${b.drift}`, 'updates of the stock were lost', false];
     else if (b.drift < 0) [word, detail, good] = [`drift ${b.drift}`, 'units left the stock and were not sold', false];
     else if (b.records === 0) [word] = ['no sale yet'];
     set(ui.verdict, word);
     set(ui.detail, detail);
-    books.className = 'room-books ' + (good ? 'room-good' : 'room-bad');
+    audit.className = 'room-audit ' + (good ? 'room-good' : 'room-bad');
   }
 
   async function choices() {
@@ -254,7 +254,7 @@ import { onToken, token, useToken } from '/room/token.js';
 
   async function loop() {
     clearTimeout(timer);
-    if (document.hidden) return; // asked again when it is seen
+    if (document.hidden) return; // the loop continues when the page is visible
     let soon = 250;
     try {
       const before = state.sale;
@@ -265,7 +265,7 @@ import { onToken, token, useToken } from '/room/token.js';
       showDoor();
       showPages();
       showBuyers();
-      await showBooks();
+      await showAudit();
     } catch {
       set(ui.door, 'the shop does not answer; trying again');
       ui.door.className = 'room-door room-door-broken';

@@ -1,6 +1,6 @@
-// The phone's page: a name, a button, and what became of it. The shop is asked once a
-// second what is on sale; a stream would hold one of the six connections that a browser has
-// for a host, and a hundred of the shop's.
+// The phone's page: a name, a button, and the result. The page asks the shop once a second for the
+// product on sale. A stream would occupy one of the six connections that a browser opens to a host,
+// and a hundred phones would occupy a hundred connections of the shop.
 'use strict';
 
 const $ = (id) => document.getElementById(id);
@@ -9,12 +9,12 @@ const marks = { sold: '\u25cf', over: '\u25b2', sold_out: '\u25a1', busy: '\u25d
 let sale = { state: 'empty' };
 let opensAt = 0; // by this phone's clock
 let pressing = false;
-let notice = ''; // what the page itself has to say, until the next press
-let called = ''; // as the room knows this phone: another may have typed the same name before
+let notice = ''; // a message of the page itself, until the next press
+let called = ''; // this phone's name in the room: another phone may have typed the same name before
 let timer = 0;
 let asked = 0; // the number of the latest question: answers to earlier ones are stale
 
-// A phone may refuse to keep anything: then it is a new one after a reload.
+// A phone that stores nothing is a new one after a reload.
 const kept = {
   values: {},
   get(key) { try { return localStorage.getItem('oversell-' + key) ?? ''; } catch { return this.values[key] ?? ''; } },
@@ -24,7 +24,7 @@ const kept = {
   },
 };
 
-// randomUUID is for pages with https alone.
+// randomUUID exists only on pages with https.
 function random() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
 }
@@ -66,8 +66,8 @@ function show() {
   $('label').textContent = pressing ? 'Wait' : 'Buy';
 }
 
-// tell shows what became of the last press. The text is set only when it changes, so that a
-// screen reader says it once.
+// tell shows the result of the last press. It sets the text only when it changes, so that a screen
+// reader says it once.
 function tell(text, kind) {
   if ($('says').textContent !== text) $('says').textContent = text;
   $('result').className = kind;
@@ -112,7 +112,7 @@ function invitation() {
 
 async function loop() {
   clearTimeout(timer);
-  if (document.hidden) return; // asked again when it is seen
+  if (document.hidden) return; // the loop continues when the page is visible
   await ask();
   clearTimeout(timer);
   timer = setTimeout(loop, 850 + Math.random() * 300); // a hundred phones, not all at once
@@ -122,7 +122,7 @@ async function press() {
   if (pressing) return;
   pressing = true;
   notice = '';
-  const key = kept.get('press') || random(); // that of a press without an answer, or a new one
+  const key = kept.get('press') || random(); // the key of a press without an answer, or a new one
   kept.set('press', key);
   tell(sale.state === 'opening' ? 'Your order waits for the start.' : 'The shop is working on it.', '');
   show();

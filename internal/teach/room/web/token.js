@@ -1,10 +1,10 @@
-// The leader's token: one for all pages of this shop in this browser. Each tab keeps it, and a
-// new one asks those that are open, so it is gone when the last of them is closed.
+// The leader's token: one for all pages of this shop in this browser. Each tab stores it, and a new
+// tab asks the open ones. So the token is gone when the last tab is closed.
 
 const key = 'oversell-token';
 const tabs = new BroadcastChannel(key);
 const listeners = [];
-let kept = ''; // where the browser stores nothing
+let kept = ''; // if the browser stores nothing
 
 export function token() {
   try { return sessionStorage.getItem(key) ?? kept; } catch { return kept; }
@@ -16,14 +16,14 @@ function keep(text) {
   for (const told of listeners) told(text);
 }
 
-// useToken is the token from now on, in all tabs.
+// useToken sets the token in all tabs.
 export function useToken(text) {
   if (text === token()) return;
   keep(text);
   tabs.postMessage({ token: text });
 }
 
-// onToken has a function called with each new token.
+// onToken registers a function that is called with each new token.
 export function onToken(told) { listeners.push(told); }
 
 tabs.onmessage = ({ data }) => {

@@ -1,4 +1,4 @@
-// app.js is the page's one owner of state: the game, what was asked, and the keys.
+// app.js owns the state of the page: the game, the open requests, and the keys.
 import * as server from "/play/server.js";
 import { board, count, el, heard, table, world } from "/play/board.js";
 import { end, proof } from "/play/end.js";
@@ -11,8 +11,8 @@ const since = "oversell.began"; // and when it began
 let game = null; // as the shop shows it
 let unwatch = () => {};
 let busy = false;
-let hints = 0; // asked for in this game
-let began = 0; // when it did, by this page's clock
+let hints = 0; // number of hints in this game
+let began = 0; // start of the game, by this page's clock
 let levels = [];
 
 function trouble(text) {
@@ -21,7 +21,7 @@ function trouble(text) {
   $("trouble").textContent = text;
 }
 
-// one does one thing at a time: what is pressed meanwhile is not heard.
+// one runs one action at a time, and ignores presses meanwhile.
 async function one(what) {
   if (busy) return;
   busy = true;
@@ -31,14 +31,14 @@ async function one(what) {
     await what();
   } catch (err) {
     if (err.gone && game) gone(err.message);
-    else if (!err.gone || !$("again")) trouble(err.message); // else its stream has said so already
+    else if (!err.gone || !$("again")) trouble(err.message); // otherwise its stream has shown the error already
   } finally {
     busy = false;
     document.body.removeAttribute("aria-busy");
   }
 }
 
-// gone: the game has ended by itself; another like it may be begun.
+// gone shows that the game has ended by itself, and offers to begin it again.
 function gone(why) {
   const again = game ? (game.level ? { level: game.level.name } : game.position.config) : null;
   over();
@@ -60,7 +60,7 @@ function show(next, before) {
   const within = $("table").contains(document.activeElement);
   const p = game.position;
   $("title").textContent = game.level ? game.level.title : `${p.config.strategy}, ${p.config.buyers} buyers, ${p.config.stock} on sale`;
-  $("says").textContent = game.level ? game.level.task : "Sell what is not there, have units vanish, or have the shop stand still.";
+  $("says").textContent = game.level ? game.level.task : "Oversell the stock, lose units, or make the shop wait forever.";
   $("score").textContent = `${count(p.tokens.length, "step")}, ${count(p.switches, "switch")}${game.level ? ` · par ${game.level.par} · goal: ${game.level.wanted}` : ""}`;
   table(p, (token) => act(() => server.move(game.id, token)));
   world(p);
@@ -70,8 +70,6 @@ function show(next, before) {
   if (game.won && game.level) keep(game.level.name, game.won, hints, played());
   document.querySelector("[data-do=undo]").disabled = p.tokens.length === 0;
   document.querySelector("[data-do=restart]").disabled = p.tokens.length === 0;
-  document.querySelector("[data-do=prove]").textContent = "Nobody can break this ";
-  document.querySelector("[data-do=prove]").append(el("kbd", {}, "p"));
   if (p.end && within) $("end").focus({ preventScroll: true });
   else if (within) refocus(focused);
   if (p.end) $("task").scrollIntoView({ block: "nearest" });
@@ -79,7 +77,7 @@ function show(next, before) {
 
 const played = () => Math.round((Date.now() - began) / 1000);
 
-// following is what begins the level after this one; null where there is none.
+// following returns the button that begins the next level; null after the last one.
 function following() {
   const at = game.level ? levels.findIndex((l) => l.name === game.level.name) : -1;
   const next = at >= 0 ? levels[at + 1] : undefined;
@@ -87,7 +85,7 @@ function following() {
   return el("button", { class: "next-level", onclick: () => change({ level: next.name }) }, `Next level: ${next.title}`);
 }
 
-// refocus puts the focus back where it was, since the buttons are new ones.
+// refocus restores the focus, since the buttons are new ones.
 function refocus(key) {
   const all = choices();
   (all.find((b) => b.dataset.key === key) ?? all.find((b) => b.dataset.key?.[0] === key?.[0]) ?? all[0] ?? $("title")).focus();
@@ -95,7 +93,7 @@ function refocus(key) {
 
 const choices = () => [...document.querySelectorAll("#table button:not(:disabled)")];
 
-// act asks for something that changes the position.
+// act sends a request that changes the position.
 function act(ask) {
   return one(async () => {
     const before = game.position.steps.length;
@@ -118,8 +116,8 @@ function begin(config) {
   });
 }
 
-// change begins another game in place of this one, which goes first: there may be no place for
-// both.
+// change begins another game in place of this one. It ends this one first: there may be no place
+// for both.
 function change(config) {
   return one(async () => {
     const id = game.id;
@@ -150,9 +148,9 @@ function join(next) {
   });
 }
 
-// progressing says how far a search is, or how long the line before it.
+// progressing describes the progress of a search, or its place in the queue.
 function progressing(p) {
-  if (p.place === 1) return "others' searches are under way; yours is the next one …";
+  if (p.place === 1) return "other searches are running; yours is the next one …";
   if (p.place) return `other searches are running; yours is number ${p.place} in the queue …`;
   return `searching: ${p.runs} schedules run, ${p.violations} break`;
 }
@@ -162,7 +160,7 @@ function hint() {
   return one(async () => {
     const searches = n === 3 || !game.level;
     if (searches) $("advice").dataset.searching = "1";
-    advise(el("p", {}, searches ? "the explorer is looking for the way …" : ""));
+    advise(el("p", {}, searches ? "the explorer is looking for the next step …" : ""));
     const h = await server.hint(game.id, game.level ? n : 3).finally(() => delete $("advice").dataset.searching);
     game.hint = n;
     hints = Math.max(hints, n);
@@ -174,7 +172,7 @@ function hint() {
 function prove() {
   return one(async () => {
     $("advice").dataset.searching = "1";
-    advise(el("p", {}, "The explorer runs every order of this. It takes from a moment to minutes …"));
+    advise(el("p", {}, "The explorer runs every schedule. This takes from a moment to a few minutes …"));
     try {
       const p = await server.prove(game.id);
       delete $("advice").dataset.searching;
@@ -200,7 +198,7 @@ const tools = {
   hint, prove, leave,
 };
 
-// screen shows the game, or what there is to play.
+// screen shows the game, or the list of levels and strategies.
 function screen() {
   $("setup").hidden = game !== null;
   $("game").hidden = game === null;
@@ -261,23 +259,23 @@ async function start() {
 
 const known = (name) => levels.some((l) => l.name === name);
 
-// noLevel says that an address names a level that there is not; the list stands below.
+// noLevel reports that an address names an unknown level. The list of levels is below.
 function noLevel(name) {
   if (!name) return;
   trouble(`There is no level called "${name}". ${game ? "Your game continues" : "These are the levels"}.`);
   history.replaceState(null, "", location.pathname);
 }
 
-// linked is the level that the address names; "" where it names none.
+// linked returns the level in the address, or "".
 function linked() {
   try {
     return decodeURIComponent(location.hash.slice(1));
   } catch {
-    return ""; // no text at all
+    return ""; // not valid UTF-8
   }
 }
 
-// resume goes on with this tab's game after a reload, unless another level is wanted.
+// resume continues this tab's game after a reload, unless another level is wanted.
 async function resume(wanted) {
   const id = sessionStorage.getItem(open);
   if (!id) return false;

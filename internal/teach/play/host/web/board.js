@@ -1,4 +1,4 @@
-// board.js draws a position. What comes from the shop is set as text, never as markup.
+// board.js draws a position. Text from the shop is set as text, never as markup.
 
 export function el(tag, about = {}, ...kids) {
   const e = document.createElement(tag);
@@ -12,12 +12,12 @@ export function el(tag, about = {}, ...kids) {
   return e;
 }
 
-// brief leaves out of an INSERT the columns that say nothing here.
+// brief omits the columns of an INSERT into the records.
 export const brief = (command) => (command.startsWith("INSERT INTO purchase_history") ? "INSERT INTO purchase_history …" : command);
 
 const states = { ready: "ready", waiting: "waits", done: "done", crashed: "crashed" };
 
-// happenings are what events are called on their buttons.
+// happenings has the labels of the buttons for events.
 const happenings = {
   expire: () => "Let every lease expire",
   crash: (c) => `Crash buyer ${c.buyer}`,
@@ -28,7 +28,7 @@ const happenings = {
 
 export const happening = (c) => (happenings[c.event] ?? (() => c.text))(c);
 
-// count is a number of things in words.
+// count returns a number with its noun.
 export const count = (n, thing) => `${n} ${thing}${n === 1 ? "" : /(s|ch)$/.test(thing) ? "es" : "s"}`;
 
 const listed = (buyers) => buyers.map((n) => `buyer ${n}`).join(" and ");
@@ -39,10 +39,10 @@ function where(server) {
   return `to ${server}`;
 }
 
-// words is what a buyer's answer means.
+// answers describes the answers to a buyer.
 export const answers = {
   sold: "sold", sold_out: "told: sold out", busy: "told: busy, try later", lock_lost: "told: your lock is lost",
-  unknown: "told: nobody knows", failed: "failed", crashed: "never told",
+  unknown: "told: outcome unknown", failed: "failed", crashed: "crashed, without an answer",
 };
 
 function column(p, b, choose) {
@@ -66,13 +66,13 @@ function column(p, b, choose) {
   const says = el("p", { class: "state" });
   if (b.state === "waiting") says.append(`waits ${b.waits}${b.for.length ? ` (${listed(b.for)})` : ""}`);
   else if (b.state === "done") says.append(answers[b.answer] ?? b.answer);
-  else if (b.state === "crashed") says.append("killed: never heard of again");
+  else if (b.state === "crashed") says.append("crashed: it never continues");
   else if (b.next.length === 0) says.append("nothing to send now");
   return el("section", { class: `buyer b${b.buyer} ${b.state}`, "aria-label": `buyer ${b.buyer}, ${states[b.state]}` },
     el("header", {}, name, el("span", { class: "badge" }, states[b.state])), facts, next, says.textContent ? says : "");
 }
 
-// table draws the buyers and the events; choose is called with a token.
+// table draws the buyers and the events. It calls choose with a token.
 export function table(p, choose) {
   const buyers = document.getElementById("buyers");
   buyers.style.setProperty("--buyers", p.buyers.length);
@@ -89,7 +89,7 @@ function units(n, beyond, of) {
   return row;
 }
 
-// world draws what the servers hold.
+// world draws the contents of the servers.
 export function world(p) {
   const over = Math.max(0, p.sold - p.config.stock);
   document.getElementById("shelf").replaceChildren(
@@ -101,7 +101,7 @@ export function world(p) {
   const keys = p.keys.map((k) => el("li", { class: k.buyer ? `b${k.buyer}` : "" },
     el("span", { class: "mark", "aria-hidden": "true" }), el("code", {}, `${k.server === "redis" ? "" : `${k.server} `}${k.name} = ${k.value}`),
     k.buyer ? el("span", { class: "owner" }, ` of buyer ${k.buyer}`) : "",
-    k.left > 0 ? el("span", { class: "lease" }, "lease ", el("meter", { min: 0, max: 1, value: k.left, "aria-label": "left of the lease" }), `${Math.round(k.left * 100)} %`) : el("span", { class: "lease" }, "no expiry")));
+    k.left > 0 ? el("span", { class: "lease" }, "lease ", el("meter", { min: 0, max: 1, value: k.left, "aria-label": "remaining time of the lease" }), `${Math.round(k.left * 100)} %`) : el("span", { class: "lease" }, "no expiry")));
   document.getElementById("keys").replaceChildren(...(keys.length ? keys : [el("li", { class: "none" }, "no key")]));
 }
 
@@ -112,7 +112,7 @@ const cells = (s, n) => {
   return cell;
 };
 
-// board draws the steps, one a row, in the column of whose step it was.
+// board draws the steps, one per row, each in the column of its buyer.
 export function board(p) {
   const n = p.buyers.length;
   const head = el("tr", {}, el("th", { scope: "col" }, "#"), ...p.buyers.map((b) => el("th", { scope: "col", class: `b${b.buyer}` }, el("span", { class: "mark", "aria-hidden": "true" }), `buyer ${b.buyer}`)),
@@ -131,7 +131,7 @@ export function board(p) {
   at.scrollTop = at.scrollHeight;
 }
 
-// heard is the last step in words, for who cannot see the board.
+// heard describes the last step in words, for a player that cannot see the board.
 export function heard(p, before) {
   const fresh = p.steps.slice(before);
   const texts = fresh.map((s) => {

@@ -1,11 +1,11 @@
-// end.js shows what a schedule came to.
+// end.js shows the end of a schedule.
 import { el, answers, count } from "/play/board.js";
 
 const meanings = {
-  holds: "Nothing went wrong in this order. Take steps back and try another one.",
-  oversold: "More units were sold than there ever were. Somebody paid for what does not exist.",
-  drifted: "A write covered another one. The stock is higher than what was sold leaves, and the next buyers would be sold what is gone.",
-  leaked: "Units have vanished: they left the stock and nobody has them, or a buyer was refused what was there.",
+  holds: "Nothing went wrong in this schedule. Take steps back and try another one.",
+  oversold: "More units were sold than were in stock. A buyer has paid for a unit that does not exist.",
+  drifted: "A write overwrote another one. The stock is too high for the number of sales, so later buyers can buy units that are already sold.",
+  leaked: "Units have vanished: they left the stock without a sale, or a buyer was refused a unit that was there.",
   lost: "A sale was confirmed to the buyer, and no record of it exists.",
   duplicated: "One purchase has more than one record.",
   stalled: "Buyers wait forever. The shop stands still until a person steps in.",
@@ -14,7 +14,7 @@ const meanings = {
 function copied(button, text) {
   const was = button.textContent;
   const say = (word) => { button.textContent = word; setTimeout(() => { button.textContent = was; }, 2000); };
-  if (!navigator.clipboard) { say("select and copy it"); return; } // not on a plain address of another machine
+  if (!navigator.clipboard) { say("select and copy it"); return; } // browsers offer no clipboard without https, except on loopback
   navigator.clipboard.writeText(text).then(() => say("copied"), () => say("select and copy it"));
 }
 
@@ -26,7 +26,7 @@ export function learned(won) {
 
 let saved = ""; // the address of the diagram that is shown
 
-// end draws the end of a game, or nothing while it goes on.
+// end draws the end of a schedule, or nothing before it.
 export function end(game, next) {
   const at = document.getElementById("end");
   const e = game.position.end;
@@ -35,7 +35,7 @@ export function end(game, next) {
   saved = "";
   if (!e) { at.replaceChildren(); return; }
   saved = URL.createObjectURL(new Blob([e.html], { type: "text/html" }));
-  const word = e.foreign && !e.broken ? "another's lock freed" : e.verdict;
+  const word = e.foreign && !e.broken ? "another buyer's lock released" : e.verdict;
   at.className = e.broken || e.foreign ? "broken" : "held";
   at.replaceChildren(
     el("h3", { class: "verdict" }, word),
@@ -47,18 +47,18 @@ export function end(game, next) {
     game.won ? learned(game.won) : "",
     game.won ? next : "",
     el("p", { class: "replay" }, "Run it again: ", el("code", {}, e.replay), copy(e.replay)),
-    el("details", {}, el("summary", {}, "The diagram to take along"), el("p", {}, el("a", { href: saved, download: `${game.position.config.strategy}.html` }, "save it as a page"), " ", copy(e.mermaid), " as Mermaid"), el("pre", { tabindex: "0" }, e.text)),
+    el("details", {}, el("summary", {}, "The diagram, to save or copy"), el("p", {}, el("a", { href: saved, download: `${game.position.config.strategy}.html` }, "save it as a page"), " ", copy(e.mermaid), " as Mermaid"), el("pre", { tabindex: "0" }, e.text)),
   );
 }
 
-// proof says what the search of every order came to.
+// proof describes the result of the search of every schedule.
 export function proof(p, next) {
   const out = [];
   if (p.holds) out.push(el("h3", { class: "verdict" }, "It cannot be broken."), el("p", {}, `${p.extent}, none breaks. Every schedule was tried: this is a proof for these buyers and this stock.`));
   else if (p.violations > 0) out.push(el("h3", { class: "verdict" }, "It can be broken."), el("p", {}, `${p.extent}, ${p.violations} of them break. The shortest found: ${p.verdict}, ${p.why}.`));
-  else out.push(el("h3", { class: "verdict" }, "This is not known."), el("p", {}, `${p.extent}. None of them breaks, but that is no proof.`));
+  else out.push(el("h3", { class: "verdict" }, "No proof."), el("p", {}, `${p.extent}. None of them breaks, but that is no proof.`));
   if (p.won) out.push(el("p", { class: "won" }, "Level won by the claim."), learned(p.won), ...(next ? [next] : []));
   out.push(el("p", { class: "replay" }, "The same search: ", el("code", {}, p.again), copy(p.again)));
-  if (p.replay) out.push(el("details", {}, el("summary", {}, "The shortest order that breaks (a spoiler)"), el("pre", { tabindex: "0" }, p.text), el("p", {}, el("code", {}, p.replay), copy(p.replay))));
+  if (p.replay) out.push(el("details", {}, el("summary", {}, "The shortest schedule that breaks (a spoiler)"), el("pre", { tabindex: "0" }, p.text), el("p", {}, el("code", {}, p.replay), copy(p.replay))));
   return out;
 }

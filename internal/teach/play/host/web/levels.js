@@ -1,4 +1,4 @@
-// levels.js lists the levels, and keeps in this browser what was won.
+// levels.js lists the levels, and stores the results in this browser.
 import { count, el } from "/play/board.js";
 
 const key = "oversell.play";
@@ -8,27 +8,27 @@ export function results() {
     const kept = JSON.parse(localStorage.getItem(key) ?? "{}");
     return typeof kept === "object" && kept !== null ? kept : {};
   } catch {
-    return {}; // what is no JSON is nothing to go by
+    return {}; // not JSON
   }
 }
 
-// better: fewer steps, then fewer switches, fewer hints and less time, as in the terminal.
+// better compares results: fewer steps, then fewer switches, fewer hints and less time, as in the terminal.
 function better(now, before) {
   for (const what of ["steps", "switches", "hints", "seconds"]) {
-    const was = before[what] ?? Infinity; // of a page that did not keep it
+    const was = before[what] ?? Infinity; // stored by an older page
     if (now[what] !== was) return now[what] < was;
   }
   return false;
 }
 
-// keep notes a level that was won; the better result stays.
+// keep stores the result of a level, unless the stored one is better.
 export function keep(name, won, hints, seconds) {
   const all = results();
   const now = { steps: won.steps, switches: won.switches, hints, seconds };
   if (!all[name] || better(now, all[name])) all[name] = now;
   try {
     localStorage.setItem(key, JSON.stringify(all));
-  } catch { /* a browser that keeps nothing: the level is won all the same */ }
+  } catch { /* this browser stores nothing; the level is still won */ }
 }
 
 function best(r) {
@@ -37,7 +37,7 @@ function best(r) {
   return `won: ${how}${r.hints ? `, ${count(r.hints, "hint")}` : ""}`;
 }
 
-// list draws the levels; play is called with a name.
+// list draws the levels. It calls play with a name.
 export function list(all, play) {
   const kept = results();
   const won = all.filter((l) => kept[l.name]).length;

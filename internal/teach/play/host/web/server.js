@@ -1,4 +1,4 @@
-// server.js speaks to the shop. Each call returns what it answered, or throws one line.
+// server.js sends requests to the shop. Each call returns the answer, or throws an error of one line.
 
 async function call(method, path, body) {
   const request = { method, headers: { Accept: "application/json" } };
@@ -35,9 +35,9 @@ export const restart = (id) => call("POST", path(id, "/restart"));
 export const hint = (id, n) => call("POST", path(id, "/hint"), { n });
 export const prove = (id) => call("POST", path(id, "/prove"));
 
-// watch keeps the game alive as long as the page is open; stop with the function returned. lost is
-// called when the stream breaks, which the browser then opens again, unless the shop refuses it:
-// then the game is looked for.
+// watch keeps the game alive until the returned function is called. When the stream breaks, it calls
+// lost, and the browser opens the stream again. If the shop refuses the stream, watch asks whether the
+// game still exists.
 export function watch(id, { progress, ended, lost, back }) {
   const stream = new EventSource(path(id, "/events"));
   stream.addEventListener("progress", (e) => progress(JSON.parse(e.data)));

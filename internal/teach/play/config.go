@@ -79,6 +79,10 @@ func (c Config) Check() error {
 
 // command returns the shop explore command for the same configuration.
 func (c Config) command(bound int) string {
+	events := make([]string, len(c.Events))
+	for i, e := range c.Events {
+		events[i] = string(e)
+	}
 	text := "shop explore " + c.Strategy
 	for _, flag := range []struct {
 		given bool
@@ -87,7 +91,7 @@ func (c Config) command(bound int) string {
 		{c.Buyers != 2, fmt.Sprintf(" --buyers %d", c.Buyers)},
 		{c.Stock != 1, fmt.Sprintf(" --stock %d", c.Stock)},
 		{c.Units != 1, fmt.Sprintf(" --units %d", c.Units)},
-		{len(c.Events) > 0, " --events " + strings.Trim(strings.ReplaceAll(fmt.Sprint(c.Events), " ", ","), "[]")},
+		{len(c.Events) > 0, " --events " + strings.Join(events, ",")},
 		{c.Shared, " --instances shared"},
 		{bound >= 0 || c.Buyers > 2, fmt.Sprintf(" --bound %d", max(bound, -1))},
 	} {

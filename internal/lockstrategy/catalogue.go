@@ -57,18 +57,18 @@ func (e Entry) Missing(d Deps) string {
 		case need == NeedsRedlock && len(d.Redlock) == 0:
 			return "no Redlock nodes are configured; set --redlock or SHOP_REDLOCK_URLS"
 		case need == NeedsZookeeper && d.Zookeeper == nil:
-			return absent(d, deps.Zookeeper, "no ZooKeeper is configured; use --engine local, or with --db set --zookeeper or SHOP_ZOOKEEPER_HOSTS")
+			return whyMissing(d, deps.Zookeeper, "no ZooKeeper is configured; use --engine local, or with --db set --zookeeper or SHOP_ZOOKEEPER_HOSTS")
 		case need == NeedsEtcd && d.Etcd == nil:
-			return absent(d, deps.Etcd, "no etcd is configured; use --engine local, or with --db set --etcd or SHOP_ETCD_HOSTS")
+			return whyMissing(d, deps.Etcd, "no etcd is configured; use --engine local, or with --db set --etcd or SHOP_ETCD_HOSTS")
 		}
 	}
 	return ""
 }
 
-// absent says why a server could not be started or, if no start was tried, how to configure it.
-func absent(d Deps, server, configure string) string {
-	if d.Absent != nil {
-		if why := d.Absent(server); why != "" {
+// whyMissing says why a server could not be started or, if no start was tried, how to configure it.
+func whyMissing(d Deps, server, configure string) string {
+	if d.WhyMissing != nil {
+		if why := d.WhyMissing(server); why != "" {
 			return why
 		}
 	}

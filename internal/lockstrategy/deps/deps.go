@@ -38,8 +38,8 @@ type Deps struct {
 	// favor of one of them.
 	Certifies bool
 
-	// Absent says why a server that could have been started was not. It may be nil.
-	Absent func(server string) string
+	// WhyMissing says why a server that could have been started was not. It may be nil.
+	WhyMissing func(server string) string
 
 	Settings Settings
 	Now      func() time.Time

@@ -73,7 +73,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	shop := w.instance(stepTimeout, events.observe)
 	stuck := w.keepRowLocked(tb, "apple")
 	ahead := buyLater(tb.Context(), shop, 1)
-	comesInside(tb, w, events, stuck)
+	awaitInside(tb, w, events, stuck)
 	ctx, hangUp := context.WithCancel(tb.Context())
 	behind := buyLater(ctx, shop, 2)
 	if w.entry.WaitsFor == lockstrategy.WaitRow {
@@ -106,7 +106,7 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	stuck := w.keepRowLocked(tb, "apple")
 	ctx, hangUp := context.WithCancel(tb.Context())
 	inside := buyLater(ctx, shop, 1)
-	comesInside(tb, w, events, stuck)
+	awaitInside(tb, w, events, stuck)
 	hangUp()
 	if !w.seesVictims() && !w.entry.WritesLater {
 		stuck.release()
@@ -119,9 +119,9 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1+admitted(w))
 }
 
-// comesInside returns when buyer-1 has its turn and, if the database can show that, waits for the
+// awaitInside returns when buyer-1 has its turn and, if the database can show that, waits for the
 // locked row.
-func comesInside(tb testing.TB, w *world, events *events, stuck *stuck) {
+func awaitInside(tb testing.TB, w *world, events *events, stuck *stuck) {
 	tb.Helper()
 	switch w.entry.WaitsFor {
 	case lockstrategy.WaitLock:

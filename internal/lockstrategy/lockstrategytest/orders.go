@@ -64,7 +64,7 @@ func badOrderAlone(tb testing.TB, w *world) {
 			tb.Errorf("the buyer ahead: %v", err)
 		}
 	})
-	comesInside(tb, w, events, stuck)
+	awaitInside(tb, w, events, stuck)
 	for what, o := range wrong {
 		buy(o, func(receipt purchase.Receipt, err error) {
 			if purchase.OutcomeOf(err) != purchase.Failed && !errors.Is(err, purchase.ErrSoldOut) {

@@ -56,7 +56,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 			inside <- err
 		}()
 		come.expect(tb)
-		comesInside(tb, w, events, stuck)
+		awaitInside(tb, w, events, stuck)
 		restocked := make(chan error, 1)
 		go func() {
 			restocked <- counter.Closed(tb.Context(), "apple", func() error { return w.restock(tb.Context(), shop, "apple", 9) })

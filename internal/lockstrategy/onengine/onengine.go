@@ -16,7 +16,7 @@ import (
 // changes what it needs differently. The engine owns the connections and closes them.
 func Deps(e *engine.Engine) deps.Deps {
 	return deps.Deps{
-		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Lacks: e.Lacks, Certifies: e.Certifies, Absent: e.WhyMissing,
+		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Lacks: e.Lacks, Certifies: e.Certifies, WhyMissing: e.WhyMissing,
 		Settings: deps.DefaultSettings(), Now: time.Now,
 	}
 }

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -65,8 +64,7 @@ func (s *search) missed(t trip, v schedule.Void) {
 		w.frontier.push(w.cost, w.branch)
 		return
 	}
-	name := w.after.by.Name
-	if r := &s.result; w.seen && !slices.Contains(r.Pauses, name) && len(r.Pauses) < mostCompound {
-		r.Pauses = append(r.Pauses, name)
+	if w.seen {
+		s.result.Pauses = withNew(s.result.Pauses, []string{w.after.by.Name})
 	}
 }

@@ -52,9 +52,9 @@ type Result struct {
 	Asleep      int  // runs that ended where only such schedules were left
 	Held        bool // Config.Tries has left schedules out
 
-	Compound []string // commands of several statements, the first mostCompound that were seen
-	Pauses   []string // see Report.Pauses; at most mostCompound
-	Divided  []string // see Report.Divided; at most mostCompound
+	Compound []string // commands of several statements, the first maxNamed that were seen
+	Pauses   []string // see Report.Pauses; at most maxNamed
+	Divided  []string // see Report.Divided; at most maxNamed
 
 	// Answers is Report.Answers.
 	Answers answers
@@ -208,13 +208,13 @@ func (s *search) run(ctx context.Context, t trip) error {
 	return nil
 }
 
-// mostCompound is the maximum length of Compound, Pauses and Divided. They need not be complete.
-const mostCompound = 20
+// maxNamed is the maximum length of each list of commands in a result. A list need not be complete.
+const maxNamed = 20
 
-// withNew appends the commands of seen that all lacks, up to mostCompound.
+// withNew appends the commands of seen that all lacks, up to maxNamed.
 func withNew(all, seen []string) []string {
 	for _, text := range seen {
-		if !slices.Contains(all, text) && len(all) < mostCompound {
+		if !slices.Contains(all, text) && len(all) < maxNamed {
 			all = append(all, text)
 		}
 	}

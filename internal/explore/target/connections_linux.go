@@ -15,7 +15,7 @@ type connections struct {
 	joined   map[*wire.Conn]bool // logged in
 	entering map[*wire.Conn]bool // logging in
 	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the answer
-	touched  map[*wire.Conn]bool // carried a command since floor.forget, see holdings.dirty
+	touched  map[*wire.Conn]bool // carried a gated command since floor.forget, see holdings.left
 	ending   []*wire.Conn        // closed by their programs; the server may not have finished with them
 }
 

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/wire"
@@ -52,23 +53,24 @@ func (x *holdings) remember(ctx context.Context) error {
 	return err
 }
 
-// dirty returns the connections that have carried a command since floor.forget and have a hold that is
-// not the program's own. A lock on any other connection counts as the program's own, for instance the
-// lock of an elected leader.
-func (x *holdings) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
+// left returns the holds that are not the program's own, on connections that have carried a gated
+// command since floor.forget. A hold on any other connection counts as the program's own, for instance
+// the lock of an elected leader.
+func (x *holdings) left(ctx context.Context) ([]hold, error) {
 	all, err := x.now(ctx)
-	if err != nil {
-		return nil, err
-	}
 	f := x.floor
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return slices.DeleteFunc(all, func(h hold) bool { return x.before[h] || !f.conns.touched[h.conn] }), err
+}
+
+// dirty returns the connections with such holds.
+func (x *holdings) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
+	all, err := x.left(ctx)
 	for _, h := range all {
-		if !x.before[h] && f.conns.touched[h.conn] {
-			conns = append(conns, h.conn)
-		}
+		conns = append(conns, h.conn)
 	}
-	return conns, nil
+	return conns, err
 }
 
 // A use is the last answered command of a connection.
@@ -111,10 +113,11 @@ func (l *leftover) look(ctx context.Context) error {
 	return nil
 }
 
-// why describes the locks that the run left behind, with the commands that took them; "" if there are
-// none. It also marks the steps of those commands. A connection counts only once its buyer is answered.
+// why describes the locks that the run left behind, see holdings.left, with the commands that took them;
+// "" if there are none. It also marks the steps of those commands. A connection counts only once its
+// buyer is answered.
 func (l *leftover) why(ctx context.Context) (string, error) {
-	all, err := l.x.holdings.now(ctx)
+	all, err := l.x.holdings.left(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +125,7 @@ func (l *leftover) why(ctx context.Context) (string, error) {
 	theirs := map[int][]string{}
 	for _, h := range all {
 		u, used := l.used[h.conn]
-		if !used || l.x.holdings.before[h] || !l.answeredBy(l.buyer(u.buyer)) {
+		if !used || !l.answeredBy(l.buyer(u.buyer)) {
 			continue
 		}
 		what := h.what

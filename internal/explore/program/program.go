@@ -55,7 +55,7 @@ func (p *Program) Close() (err error) {
 
 // Explorer returns a search of the program's schedules, and completes its config.
 func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
-	config.Servers = p.Runner.Servers()
+	config.Servers = p.servers.Versions()
 	config.Progress = func(explored, violations int) {
 		progress("%s: %d orders, %d violations", p.app.Name, explored, violations)
 	}

@@ -14,7 +14,7 @@ import (
 
 // Check resets the state, looks for a rule that is broken before any buyer, and runs each buyer alone.
 func (x *Runner) Check(ctx context.Context) (c Check, err error) {
-	c.Servers = x.Servers()
+	c.Servers = x.servers.Versions()
 	x.ctx = ctx
 	if err := x.servers.Reset(ctx); err != nil {
 		return c, err

@@ -35,8 +35,8 @@ type Runner struct {
 	ctx       context.Context // the context of the current schedule
 }
 
-// New starts the instances of the program, lets each buyer through alone, and waits until all are idle.
-// Close must follow. The error is one line that says what to do.
+// New starts the instances of the program and waits until all are ready. Check must follow before the
+// first Run, and Close at the end. The error is one line that says what to do.
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
 		app: s.App, servers: s.Servers, wanted: s.Events, floor: newFloor(), backends: map[string]backend{},
@@ -63,16 +63,6 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 		return nil, err
 	}
 	return x, nil
-}
-
-// Prepare lets each buyer through alone, and all together, with the gates open, and waits
-// until the programs are idle. See Check for what it saw.
-func (x *Runner) Prepare(ctx context.Context) error {
-	check, err := x.Check(ctx)
-	if err != nil {
-		return err
-	}
-	return check.Err()
 }
 
 // Stated implements schedule.Runner. A program's state is invisible, so it returns false.
@@ -115,6 +105,3 @@ func (x *Runner) Close() (err error) {
 	}
 	return err
 }
-
-// Servers describes the servers for a report: "MariaDB 10.11.14, Redis 7.0.15".
-func (x *Runner) Servers() string { return x.servers.Versions() }

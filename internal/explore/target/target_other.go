@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Runner needs Linux.
-type Runner struct{}
+// A Runner needs Linux. New always fails here, so its methods are never called.
+type Runner struct{ schedule.Runner }
 
 // New returns an error that says so.
 func New(context.Context, Spec) (*Runner, error) {
@@ -18,16 +18,6 @@ func New(context.Context, Spec) (*Runner, error) {
 	return nil, err
 }
 
-// Prepare and the other methods are never called.
-func (*Runner) Prepare(context.Context) error        { return nil }
-func (*Runner) Check(context.Context) (Check, error) { return Check{}, nil }
-func (*Runner) Stated() bool                         { return false }
-func (*Runner) Servers() string                      { return "" }
-func (*Runner) Close() error                         { return nil }
-func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) {
-	return nil, nil
-}
-
-func (*Runner) Run(context.Context, schedule.Chooser, bool) (schedule.Ended, error) {
-	return schedule.Ended{}, nil
-}
+func (*Runner) Check(context.Context) (Check, error)                         { return Check{}, nil }
+func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) { return nil, nil }
+func (*Runner) Close() error                                                 { return nil }

@@ -152,6 +152,11 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{"BEGIN", "", local, true, "ok", ""},
 		{"UPDATE items SET stock = 0 WHERE 'serializable' IN (SELECT 'x' FROM items)", "", writes, true, "0 changed", "FD"},
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
+		{"SET default_transaction_isolation TO 'serializable'", "", local, false, "ok", ""}, // for later transactions
+		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
+		{"ROLLBACK", "", writes, true, "ok", "CE"}, // it also undoes the SET
+		{"BEGIN", "", local, true, "ok", ""},
+		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
 		{"ROLLBACK", "", writes, true, "ok", "CE"},
 		{"SELECT f(1)", "SELECT f(1)", writes, true, "error 42883: function f(integer) does not exist", "F"},
 	} {

@@ -135,10 +135,12 @@ func (s *state) gate(c *wire.Command, all []said) {
 			steps++
 		}
 		c.Compound = c.Compound || one.Compound || steps > 1
-		if one.serializes || one.relaxes {
-			s.serial = one.serializes
+		if one.level != "" {
+			// A default that is set in an open transaction does not apply to that transaction, and a
+			// rollback undoes it. So there SERIALIZABLE does not count.
+			s.serial = one.level == "SERIALIZABLE" && !(one.lasting && begun)
 			if one.lasting {
-				s.serialized = one.serializes
+				s.serialized = s.serial
 			}
 		}
 		// Of two statements that read what they write, a SERIALIZABLE server refuses one. Other

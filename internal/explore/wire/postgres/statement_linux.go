@@ -7,15 +7,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// A said is what the text of a statement shows. The zero said Writes, and is gated.
+// A said describes a statement by its text. The zero said Writes, and is gated.
 type said struct {
 	effect.Statement
 	upper    string // the text in capitals
 	isolates bool   // from here on a transaction may be above READ COMMITTED
 	lasting  bool   // not only this transaction
-
-	serializes bool // from here on a transaction is SERIALIZABLE
-	relaxes    bool // from here on a transaction has another level
+	level    string // the isolation level that it sets from here on, in capitals; "": none
 }
 
 // namedLevel matches the isolation level that a SET, a BEGIN or a START TRANSACTION names
@@ -27,8 +25,7 @@ func says(sql string) said {
 	has := func(word string) bool { return strings.Contains(s.upper, word) }
 	s.isolates = has("REPEATABLE") || has("SERIALIZABLE") || has("TRANSACTION_ISOLATION")
 	if level := namedLevel.FindStringSubmatch(strings.Join(strings.Fields(s.upper), " ")); level != nil {
-		s.serializes = level[1] == "SERIALIZABLE"
-		s.relaxes = !s.serializes
+		s.level = level[1]
 	}
 	s.lasting = has("CHARACTERISTICS") || has("DEFAULT_TRANSACTION_ISOLATION")
 	return s

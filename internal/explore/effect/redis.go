@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Redis is a command of Redis. Its words determine what it can do, and its answer whether it has done
-// that.
+// A Redis is a command of Redis. Its words determine its possible effect, and its answer whether that
+// effect has happened.
 type Redis struct {
 	Name, Sub string // its name and its first argument, in capitals
 
@@ -49,8 +49,8 @@ func (c Redis) Effect() schedule.Effect {
 	return schedule.Writes
 }
 
-// Passes reports whether the command need not wait at the gate: it affects only the connection, or asks
-// what is the same in all schedules.
+// Passes reports whether the command need not wait at the gate: it affects only the connection, or
+// its answer is the same in all schedules.
 func (c Redis) Passes() bool {
 	switch c.Name {
 	case "HELLO", "AUTH", "RESET", "QUIT", "PING", "ECHO", "SELECT", "INFO", "COMMAND", "TIME",

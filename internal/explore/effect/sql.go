@@ -1,13 +1,13 @@
-// Package effect determines from the text of a command what it does to its server: whether it reads,
+// Package effect determines the effect of a command on its server from its text: whether it reads,
 // writes or locks, and whether it waits at the gate, commutes with another command, or passes. sql.go
 // handles statements of databases, and redis.go commands of Redis. The gates in our own process and the
 // gates on the network both use it.
 //
 // Package effect does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
-// string does not count, and recognizes what can only be a read. A statement that it does not
+// string does not count, and recognizes statements that can only read. A statement that it does not
 // understand Writes and is gated. That costs schedules, and never a verdict.
 //
-// It cannot know what the text does not show. For example, a view whose columns call a writing function
+// Some effects are not visible in the text. For example, a view whose columns call a writing function
 // looks like a table.
 package effect
 
@@ -174,7 +174,7 @@ func readings(sql string, d Dialect) (all []reading) {
 	return all
 }
 
-// effect returns what the text does, and when it passes.
+// effect returns Statement.Effect, and when the text passes the gate.
 func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
 	if r.empty() {

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// A holding is a list of statements and what a connection holds after them.
+// A holding is a list of statements and the locks of a connection after them.
 type holding struct {
 	statements []string
 	want       []string

@@ -57,8 +57,8 @@ func (r *Rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// String shows what a buyer read, without the names that it asked for, and without zeros in columns
-// that no strategy uses yet.
+// String returns the rows for people, without the names that the buyer asked for, and without zeros in
+// columns that no strategy uses yet.
 func (r *Rows) String() string {
 	if len(r.values) == 0 {
 		return "no row"

@@ -4,7 +4,7 @@
 // strategies and the one for programs under test.
 //
 // Each server is one file: mysql.go, postgres.go, sqlite.go, redis.go. A database is also one line in
-// For. stock.go contains what all databases share.
+// For. stock.go contains the parts that all databases share.
 package serverstate
 
 import (
@@ -70,8 +70,8 @@ type Records interface {
 	// Prepare is called once. disposable reports that no other user has data on the server.
 	Prepare(ctx context.Context, disposable bool) error
 
-	// Stated reports whether three things determine the effect of a statement: the committed data, what
-	// the open transactions have done and met, and the used ids. They do not if an ended transaction
+	// Stated reports whether three things determine the effect of a statement: the committed data, the
+	// statements and waits of the open transactions, and the used ids. They do not if an ended transaction
 	// still matters (SERIALIZABLE in PostgreSQL), if plain reads lock unseen (SERIALIZABLE in MariaDB),
 	// or in a cluster.
 	Stated(ctx context.Context) (bool, error)

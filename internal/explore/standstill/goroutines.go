@@ -149,7 +149,8 @@ func (g *Goroutines) unended() []byte {
 	return nil
 }
 
-// Unended says what one goroutine that keeps Ended false waits for, and where; "" if there is none.
+// Unended describes the wait of one goroutine that keeps Ended false, and its place in the code; "" if
+// there is none.
 func (g *Goroutines) Unended() string {
 	stack := g.unended()
 	if stack == nil {

@@ -174,7 +174,7 @@ func TestAttachRefused(t *testing.T) {
 		args             []string
 	}{
 		{"ended", a.file(t, ended.Process.Pid, a.mysql(), ""), "cannot be attached to: no such process", nil},
-		{"another program", a.file(t, other.Process.Pid, a.mysql(), ""), "it is not what listens at", nil},
+		{"another program", a.file(t, other.Process.Pid, a.mysql(), ""), "it does not listen at", nil},
 		{"this command's parent", a.file(t, os.Getpid(), a.mysql(), ""), "has started this command itself", nil},
 		{"taken", a.file(t, pid, fmt.Sprintf("mysql: %q", taken.Addr()), ""), "address already in use", nil},
 		{"no gate", a.file(t, pid, "", ""), "gates needs mysql", nil},

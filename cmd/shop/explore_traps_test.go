@@ -97,7 +97,7 @@ func TestWaitRunsOut(t *testing.T) {
 		code        int
 		says        []string
 	}{
-		{"runs-out", "2.1*2.2*4.1*2", 0, []string{"nobody else can move", "the wait of 1s ran", "(timed out) BLPOP left 1 -> nil", "buyer 1: 409 sold out, buyer 2: 200 bought"}},
+		{"runs-out", "2.1*2.2*4.1*2", 0, []string{"no other buyer can move", "the wait of 1s ran", "(timed out) BLPOP left 1 -> nil", "buyer 1: 409 sold out, buyer 2: 200 bought"}},
 		{"lost", "2.1*2.2*4", exitBroken, []string{"stalled: buyer 1 waits forever"}},
 	} {
 		code, stdout, stderr := exploreApp(t, trap(t, c.mode), "--replay", "v1:"+c.mode+":b2:s1:"+c.steps)

@@ -137,7 +137,7 @@ os.wait()`))
 	}
 }
 
-// TestRests: a waiting process is asleep, whoever started it.
+// TestRests: a waiting process is asleep, whichever process started it.
 func TestRests(t *testing.T) {
 	for name, program := range map[string]string{
 		"a pipe": `

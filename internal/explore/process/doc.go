@@ -8,8 +8,8 @@
 // process of a PID namespace (pid_namespaces(7)), so the kernel kills everything in there together with
 // the keeper, daemons too. A keeper ends when its explorer ends.
 //
-// A program sees the same system as outside, except for its network, its process ids, and what needs
-// root. Without root it runs in a user namespace (user_namespaces(7)) under its own user id.
+// A program sees the same system as outside, except for its network, its process ids, and operations
+// that need root. Without root it runs in a user namespace (user_namespaces(7)) under its own user id.
 //
 // The report is exact for everything that the kernel shows of threads. The kernel does not show timers
 // that are files (timerfd), alarms, time limits of sockets (SO_RCVTIMEO), and the work of io_uring.

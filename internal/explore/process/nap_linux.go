@@ -181,8 +181,8 @@ const (
 	unknown          // restart_syscall(2): an interrupted wait with a time-out, not seen before
 )
 
-// wait returns what the thread was blocked in when it was last read. timed reports that a time-out ends
-// it.
+// wait returns the wait in which the thread was blocked when it was last read. timed reports that a
+// time-out ends it.
 func (t *thread) wait() (w wait, timed bool) {
 	var v [9]uint64 // number, six arguments, stack pointer, instruction pointer
 	n := 0

@@ -157,8 +157,8 @@ func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) 
 	return nil, fmt.Errorf("connect to %s: %w", address, err)
 }
 
-// Dialer opens what a connection to address needs and returns a function that makes the connection. So
-// many connections can be prepared, and then connect at once. Call that function at most once.
+// Dialer opens a socket for a connection to address and returns a function that connects it. A caller
+// can prepare many connections and then connect them all at once. Call that function at most once.
 func (s *Space) Dialer(ctx context.Context, address string) (func(context.Context) (*net.TCPConn, error), error) {
 	dial := func(ctx context.Context) (*net.TCPConn, error) { return s.Dial(ctx, address) }
 	if s == nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread is a thread of the tree, with what was seen of it.
+// A thread is a thread of the tree, with the results of the last looks at it.
 type thread struct {
 	pid, tid int
 	kind     string // name without digits, so that members of a pool have one kind
@@ -39,7 +39,7 @@ func openThread(pid, tid int, wchan bool) (*thread, error) {
 	case missing != nil:
 		return nil, missing
 	case gone(err):
-		return nil, fmt.Errorf("this kernel does not show what threads wait for, without which nobody can tell when a program rests: %v", err)
+		return nil, fmt.Errorf("this kernel does not show what threads wait for, so it cannot be seen when a program is idle: %v", err)
 	case errors.Is(err, fs.ErrPermission) && leaves: // the files of an ending thread belong to root (proc_pid(5))
 		return nil, unix.ESRCH
 	case errors.Is(err, fs.ErrPermission):
@@ -136,7 +136,7 @@ func switchesIn(status []byte) (sum uint64, err error) {
 		value, _, _ := bytes.Cut(after, []byte("\n"))
 		n, err := strconv.ParseUint(string(value), 10, 64)
 		if !found || err != nil {
-			return 0, errors.New("this kernel counts no context switches of threads, without which nobody can tell when a program rests")
+			return 0, errors.New("this kernel counts no context switches of threads, so it cannot be seen when a program is idle")
 		}
 		sum += n
 	}

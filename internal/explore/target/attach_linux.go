@@ -11,7 +11,7 @@ import (
 func reachable(pid int) error {
 	own, err := process.SameNetwork(pid)
 	if err == nil && !own {
-		err = errors.New("it is in another network, a container's, where nobody sees from here what is on its way; start the container with --network host")
+		err = errors.New("it is in another network, that of a container, which cannot be observed from here; start the container with --network host")
 	}
 	return err
 }
@@ -29,7 +29,7 @@ func (i *instance) serving() error {
 			return fmt.Errorf("%s: %w", i.label(), err)
 		}
 		if !serves {
-			return fmt.Errorf("%s: it is not what listens at %s; give the pid of the program that does, or of one that has started it", i.label(), address)
+			return fmt.Errorf("%s: it does not listen at %s; give the pid of the program that does, or of a process that started it", i.label(), address)
 		}
 	}
 	return nil

@@ -184,5 +184,5 @@ func (redisBackend) held(context.Context) (map[int64][]string, error) { return n
 
 func (redisBackend) answered(context.Context, *op) error { return nil }
 
-// after: a lease expires only by an event.
+// after extends every lease, so that only an event ends one.
 func (s redisBackend) after(ctx context.Context) error { return s.Stretch(ctx) }

@@ -32,11 +32,11 @@ func mayMeet(m, other move) bool {
 // Over implements conduct.Subject: an event may still free a buyer that has no answer.
 func (r *run) Over() bool { return len(r.deadEnd()) == 0 }
 
-// choices returns what the buyers can do next.
+// choices finds the possible next moves of the buyers.
 type choices struct{ *run }
 
-// ready returns the current moves. If only repeated questions are left, time passes: first the waits
-// end that their programs have limited, then the polling buyer asks again and waits anew.
+// ready returns the current moves. If only repeated questions are left, time passes: first each wait
+// with a limit of its program ends, then the polling buyer asks again.
 func (r choices) ready() (all []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -102,7 +102,7 @@ func (r choices) over() (over, again []move, _ error) {
 			return nil, nil, err
 		}
 		for _, m := range theirs {
-			m.Text = fmt.Sprintf("nobody else can move: the wait of %s ran out", m.Command.Limit)
+			m.Text = fmt.Sprintf("no other buyer can move: the wait of %s ran out", m.Command.Limit)
 			m.Name, m.Global = m.Command.name+" runs out", true
 			m.Make = func(ctx context.Context) error { return r.endWait(ctx, m.Command) }
 			if r.polling.polls(&b.pollster, m.Command.name) {

@@ -53,7 +53,7 @@ func (all *connections) inOrder() []*wire.Conn {
 }
 
 // settled reports whether no byte is on its way between the programs, the gates and the servers. sent
-// returns how much a program has sent to one of our sockets that has not arrived.
+// reports whether a program has sent bytes to one of our sockets that have not arrived.
 func (all *connections) settled(sent func(buyer int, s *wire.Socket) bool) bool {
 	for _, conns := range []map[*wire.Conn]bool{all.joined, all.entering} {
 		for c := range conns {

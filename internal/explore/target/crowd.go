@@ -23,7 +23,7 @@ type Crowd struct {
 	late       int               // unanswered buyers whose time was up, which is no failure
 }
 
-// inconclusive makes the round prove nothing.
+// inconclusive sets the verdict to Inconclusive, with the reason.
 func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
@@ -54,7 +54,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	case breaks > 0:
 		c.inconclusive("whether a rule is broken depends on how many of the %d buyers without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
 	case c.Sold == 0:
-		c.inconclusive("nobody was told of a sale")
+		c.inconclusive("no buyer was told of a sale")
 	case c.AtOnce <= max(c.Alone, 1):
 		c.inconclusive("no two buyers' commands were at the servers at once")
 	default:
@@ -63,7 +63,8 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves says what the round has not shown; "" if nothing. With a text the round is no proof.
+// leaves records a reason why the round is no proof that the promise holds; "" if there is none. A
+// broken promise stays broken.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

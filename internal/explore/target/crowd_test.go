@@ -39,8 +39,8 @@ func TestCrowd(t *testing.T) {
 		{"a break needs no overlap", Crowd{Buyers: 50, Sold: 2, AtOnce: 1, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"the unanswered may have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(2), verdict.Inconclusive, "how many of the 1 buyers without an answer", 1},
 		{"and may have not", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Inconclusive, "how many of the 1 buyers without an answer", 1},
-		{"too few orders, whoever has bought", Crowd{Buyers: 50, Sold: 2, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
-		{"too many orders, whoever has bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(5), verdict.Broken, "orders <> :sold", 1},
+		{"too few orders for any number of sales", Crowd{Buyers: 50, Sold: 2, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
+		{"too many orders for any number of sales", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(5), verdict.Broken, "orders <> :sold", 1},
 		{"all of the unanswered have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, late: 3, AtOnce: 9, Alone: 1}, orders(4), verdict.Inconclusive, "of the 3", 1},
 		{"a rule without :sold", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, negative, verdict.Broken, "stock < 0", 1},
 		{"another rule for another number", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, either, verdict.Broken, "orders >= :sold", 1},
@@ -48,7 +48,7 @@ func TestCrowd(t *testing.T) {
 		{"no more than one buyer alone has", Crowd{Buyers: 50, Sold: 1, AtOnce: 2, Alone: 2}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
 		{"no command at all", Crowd{Buyers: 50, Sold: 1}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
 		{"most have failed, side by side", Crowd{Buyers: 50, Sold: 1, Failed: 49, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "49 of 50 buyers got a failure or no answer", 0},
-		{"a failure breaks the promise whoever has bought", Crowd{Buyers: 50, Sold: 1, Failed: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
+		{"a failure breaks the promise for any number of sales", Crowd{Buyers: 50, Sold: 1, Failed: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
 		{"a broken rule is worse", Crowd{Buyers: 50, Sold: 2, Failed: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"the shop hung up", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
 		{"a rule about failures", Crowd{Buyers: 50, Sold: 1, Failed: 2, Unanswered: 1, AtOnce: 9, Alone: 1}, func(t app.Told) []app.Finding {
@@ -57,8 +57,8 @@ func TestCrowd(t *testing.T) {
 			}
 			return []app.Finding{{Query: ":failed > 0"}}
 		}, verdict.Broken, ":failed > 0", 1},
-		{"slow is no failure, and no rule is broken whoever has bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, late: 9, AtOnce: 9, Alone: 1}, func(app.Told) []app.Finding { return nil }, verdict.Holds, "", 0},
-		{"nobody bought", Crowd{Buyers: 50, AtOnce: 9, Alone: 1}, orders(0), verdict.Inconclusive, "nobody was told", 0},
+		{"slow is no failure, and no rule is broken for any number of sales", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, late: 9, AtOnce: 9, Alone: 1}, func(app.Told) []app.Finding { return nil }, verdict.Holds, "", 0},
+		{"nobody bought", Crowd{Buyers: 50, AtOnce: 9, Alone: 1}, orders(0), verdict.Inconclusive, "no buyer was told", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.crowd

@@ -13,7 +13,7 @@
 //
 // Each buyer has an instance of the program in a network of its own. The gates listen there at the
 // addresses of the real servers, so a command's connection identifies its buyer. If all buyers share
-// one instance, the runner infers the buyer from what each would send next (whose_linux.go). If it
+// one instance, the runner infers the buyer from the next command of each (whose_linux.go). If it
 // cannot, the run is void. A request is then a step too, since a later buyer may find a mutex of the
 // process free.
 //

@@ -10,7 +10,7 @@ import (
 // A move is one thing that can happen next to the buyers.
 type move = conduct.Move[*op]
 
-// events returns the events that may happen in a run. Each event is one file.
+// events builds the events that may happen in a run. Each event is one file.
 type events struct{ *run }
 
 // all lists the events in display order.

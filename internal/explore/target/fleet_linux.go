@@ -102,7 +102,7 @@ func (x *fleet) of(buyer int) *instance {
 	return x.all[buyer-1]
 }
 
-var errStuck = errors.New("the program that runs already is stuck, and only its owner can start it anew; `shared:` starts it as often as it takes")
+var errStuck = errors.New("the attached program is stuck, and only its owner can restart it; a program under `shared:` is restarted when necessary")
 
 // end kills a program and waits until the servers have rolled back its transactions.
 func (x *fleet) end(ctx context.Context, i *instance) error {

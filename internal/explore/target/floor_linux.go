@@ -47,7 +47,7 @@ type floor struct {
 	rush overlap // while the gates are open
 }
 
-// A traffic counts what happens, without a lock.
+// A traffic counts arrivals, answers and the like without a lock.
 type traffic struct {
 	busy  atomic.Int64
 	seq   atomic.Int64 // rises with everything that happens
@@ -105,7 +105,7 @@ func (f *floor) Joined(c *wire.Conn) {
 	f.refused = nil // a client that first asks for TLS and then does without it is not refused
 }
 
-// Left implements wire.Gate. It forgets what ended with the connection. If the program itself hung up
+// Left implements wire.Gate. It forgets the commands of the connection. If the program itself hung up
 // on a command, the server may still execute it.
 func (f *floor) Left(c *wire.Conn, err error) {
 	f.mu.Lock()
@@ -202,8 +202,8 @@ func (f *floor) letGo(o *op) {
 	o.Let()
 }
 
-// open lets everything pass and releases all commands at the gates. It returns those that wait in the
-// servers and no longer have a limit of their own.
+// open lets everything pass and releases all commands at the gates. It returns the commands that wait
+// in the servers and no longer have a limit of their own.
 func (f *floor) open() (unlimited []*op) {
 	f.mu.Lock()
 	f.shut = false

@@ -35,7 +35,7 @@ type reply struct {
 }
 
 // The maximum number of characters that are shown of an answer. An answer of 5xx shows more, since it
-// says what has failed.
+// describes the failure.
 const (
 	longestReply  = 60
 	longestFailed = 300

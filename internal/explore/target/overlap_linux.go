@@ -40,14 +40,14 @@ func (o *overlap) cut(c *wire.Conn) {
 	}
 }
 
-// gather starts a new count.
+// gather starts a new count of the maximum.
 func (o *overlap) gather() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most, o.left = len(o.now), nil
 }
 
-// gathered returns the count.
+// gathered returns the maximum, and the connections that ended with a command at its server.
 func (o *overlap) gathered() (most int, left []*wire.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -3,7 +3,7 @@ package target
 // A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same
 // answer until another buyer has changed the server, and each number of futile retries would be a
 // schedule of its own. So after Spec.Tries of them in a row, the next one is held back until a change,
-// or until no other buyer can move. The search does not see what a program does after more futile
+// or until no other buyer can move. The search does not see the program's steps after more futile
 // retries while another buyer could continue; schedule.Point.Held reports that.
 
 // A polling knows which buyers poll.
@@ -12,7 +12,7 @@ type polling struct {
 	changes map[string]int // by server, by all buyers
 }
 
-// A pollster records what one buyer has tried.
+// A pollster records the recent commands of one buyer.
 type pollster struct {
 	tries []try          // the most recent ones
 	own   map[string]int // the part of polling.changes that this buyer made
@@ -55,8 +55,8 @@ type try struct {
 // longestCycle is the maximum number of commands in a retry: WATCH, GET, UNWATCH.
 const longestCycle = 4
 
-// polls reports whether the buyer would repeat what it has already tried often enough in a row without
-// any change. others counts the changes at a server by others until now.
+// polls reports whether the command would repeat the last tries once more, after they have already been
+// repeated often times without any change. others counts the changes at a server by others until now.
 func polls(tries []try, name string, often int, others func(server string) int) bool {
 	fresh := func(t try) bool { return t.others == others(t.server) && !t.changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

@@ -133,7 +133,7 @@ func (i *instance) said() string {
 	return ended + i.log.last()
 }
 
-// early explains why a program ended that should serve.
+// early returns an error for a program that ended before it was ready.
 func (i *instance) early() error {
 	i.program.Stop() // its output is complete then
 	how, hint := i.program.Err(), ""

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A rehearsal lets the buyers through with the gates open, so that the programs load what they need for
-// the first request. It knows which buyers block each other.
+// A rehearsal lets the buyers through with the gates open, so that each program does the extra work of
+// a first request before the search. It knows whether buyers block each other.
 type rehearsal struct {
 	*Runner
 	jams bool // all of its buyers at once may block each other forever, or leave a lock behind
@@ -186,7 +186,7 @@ func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// idle waits until the programs are idle, and records what they wait for then.
+// idle waits until the programs are idle, and records their timed waits in that state.
 func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 	r := x.newRun(false).rest
 	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(time.Millisecond) {

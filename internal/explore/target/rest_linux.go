@@ -42,7 +42,8 @@ func (r rest) quiet() bool {
 	return true
 }
 
-// asleep reports whether the programs sleep that may have run since the last standstill.
+// asleep reports whether every program sleeps, except those that cannot have run since the last
+// standstill.
 func (r rest) asleep() bool {
 	for i, p := range r.x.fleet.all {
 		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
@@ -58,8 +59,8 @@ func (r rest) mayRun(buyer int) bool {
 	return len(r.x.fleet.all) == 1 || r.current == 0 || r.current == buyer
 }
 
-// sent returns how much the program has sent that our socket has not received. The program may sleep
-// while that waits in a queue of its processor.
+// sent reports whether the program may have sent bytes that our socket has not received. The program
+// may sleep while they wait in a queue of its processor.
 func (r rest) sent(buyer int, s *wire.Socket) bool {
 	if !r.mayRun(buyer) {
 		return false

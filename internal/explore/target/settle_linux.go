@@ -195,8 +195,8 @@ func (r settling) attribute() error {
 }
 
 // ending reports whether a server has not yet rolled back the transaction of a connection that its
-// program has closed, since a buyer may wait for that. It returns false when all such connections have
-// ended and another look has begun.
+// program has closed, since a buyer may wait for that. It also returns true when the last of them has
+// just ended, so that settle looks again.
 func (r settling) ending(ctx context.Context) (bool, error) {
 	f := r.x.floor
 	f.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Spec describes what is explored.
+// A Spec describes an exploration.
 type Spec struct {
 	App     *app.App
 	Servers *app.Servers // used only by this exploration; the caller closes them
@@ -26,14 +26,14 @@ const (
 	MaxTries     = 100
 )
 
-// A Check is what was seen when each buyer came alone, one command at a time. It shows a new user what
-// is wrong with the file.
+// A Check describes a run of each buyer alone, one command at a time. It shows a new user the mistakes
+// in the file.
 type Check struct {
 	Servers string
 	Buyers  []Alone
 }
 
-// Alone describes what one buyer did.
+// Alone describes the run of one buyer.
 type Alone struct {
 	Buyer    int
 	Request  string

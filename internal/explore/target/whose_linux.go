@@ -14,15 +14,15 @@ import (
 // If all buyers share one instance, no connection identifies the buyer of a command. But the program
 // receives only one message at a time. So the next command belongs to the buyer that received it, or to
 // a buyer that was unblocked: one that waits inside the program for a mutex or a pooled connection. The
-// explorer infers which of them it is from what each would send next. The same request with the same
-// answers continues with the same command, as everything here assumes. The explorer learns that where
-// there is no doubt, first from each buyer alone. If it cannot infer the buyer, the run is void.
+// explorer infers the buyer from the next command of each. It assumes that the same request with the
+// same answers continues with the same command. It learns that command whenever the buyer is certain,
+// first from each buyer alone. If it cannot infer the buyer, the run is void.
 //
 // The steps of a shared instance commute with nothing, so all schedules are run, whichever buyer sends
 // a step. A wrong inference would put a step into the wrong column, and could count a retry for the
 // wrong buyer, see polls.
 
-// A way is what a buyer has requested, sent and been answered, in this order.
+// A way identifies a buyer's request, its commands and their answers, in this order.
 type way [sha256.Size]byte
 
 func wayOf(r app.Request) way {
@@ -33,7 +33,7 @@ func (w way) after(command, answer string) way {
 	return sha256.Sum256(fmt.Appendf(w[:], "%q %q", command, answer))
 }
 
-// habits maps each way to what came next, where that was certain.
+// habits records, for each way, the commands that came next from a certain buyer.
 type habits struct {
 	next     map[way]map[string]bool
 	parallel bool // a buyer may send while another of its commands is on the way
@@ -43,7 +43,8 @@ type habits struct {
 // isTold stands for the answer on a buyer's way.
 const isTold = "\x00told"
 
-// A lesson is what came next on a way. It is learned when its run has ended and was not void.
+// A lesson is the command that came next on a way. It is learned when its run has ended and was not
+// void.
 type lesson struct {
 	way  way
 	next string

@@ -253,7 +253,7 @@ func (c *Conn) receive() {
 		case m.Push:
 			c.push(m)
 		case current == nil:
-			c.close(fmt.Errorf("%w: it has answered what nobody has asked", errServer))
+			c.close(fmt.Errorf("%w: it has sent an answer without a command", errServer))
 			return
 		default:
 			c.answered(current, m)

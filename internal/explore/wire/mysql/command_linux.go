@@ -51,7 +51,7 @@ var passing = map[byte]struct {
 	comSetOption:  {"SET OPTION", single},
 }
 
-// said is what the text of a statement shows.
+// A said describes a statement by its text.
 type said struct {
 	effect.Statement
 	weakens    bool // after it, a write may leave the rows that it reads unlocked

@@ -81,7 +81,7 @@ type prepared struct {
 	columns []column // of its cursor; used only by the goroutine that calls Receive
 }
 
-// A request is what Receive must know about a command.
+// A request is the part of a command that Receive needs to read the answer.
 type request struct {
 	answer   answer
 	settles  bool // it is counted in unsettled
@@ -195,7 +195,7 @@ func (s *session) lastWords() (wire.Message, error) {
 	}
 	var a answer
 	if _, err := a.feed(payload, len(payload)); err != nil || !a.failed() {
-		return wire.Message{}, errors.New("it has answered what nobody has asked")
+		return wire.Message{}, errors.New("it has sent an answer without a command")
 	}
 	return wire.Message{Raw: raw, Push: true, Text: a.text("")}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An asked is a command without a complete answer yet, with what is needed to read its answer.
+// An asked is a command without a complete answer yet. Receive reads the answer by its fields.
 type asked struct {
 	effect.Redis
 	text   string
@@ -46,8 +46,8 @@ func newAsked(args [][]byte) *asked {
 	return a
 }
 
-// judge decides from the answer what the command has done. In doubt it has changed something, which
-// only makes others ask once more.
+// judge decides from the answer whether the command has changed something, and whether it has failed. In
+// doubt it counts as a change, which only makes other buyers ask once more.
 func (a *asked) judge(v *value) (changed, failed bool) {
 	switch {
 	case a.runs != nil && v.kind == '*' && !v.null:

@@ -219,7 +219,8 @@ func (s *session) reply(a *asked, q *request, mode string) []byte {
 	return encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("ON")})
 }
 
-// transact handles MULTI and the commands that end it. It returns what to expect instead of a.
+// transact handles MULTI and the commands that end it. It returns the command that the next answer belongs
+// to: a, or a placeholder for a queued command.
 func (s *session) transact(a *asked) *asked {
 	switch {
 	case a.Name == "RESET":

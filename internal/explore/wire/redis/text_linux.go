@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// Limits of what people are shown.
+// Limits of the texts for people.
 const (
 	maxWord    = 60   // bytes of an argument
 	maxCommand = 1000 // bytes of a command

@@ -31,7 +31,7 @@ func TestPoolerRefused(t *testing.T) {
 		defer x.Close()
 		_, err = x.Search(t.Context())
 	}
-	if err == nil || !strings.Contains(err.Error(), "a pooler stands in between; give the explorer the server's own address") {
+	if err == nil || !strings.Contains(err.Error(), "this is a connection pooler, which hides the connection that sends a command: give the explorer the database's own address") {
 		t.Errorf("%v", err)
 	}
 }

@@ -34,7 +34,7 @@ func TestTimeoutIsReal(t *testing.T) {
 	const realTimeout, interrupted = 1205, 1317
 	seen := map[uint16]afterwards{}
 	for _, number := range []uint16{realTimeout, interrupted} {
-		state, err := waitInVain(t, db, number == realTimeout)
+		state, err := waitForRow(t, db, number == realTimeout)
 		var e *mysql.MySQLError
 		if !errors.As(err, &e) || e.Number != number {
 			t.Fatalf("the wait ended with %v, want error %d", err, number)
@@ -46,9 +46,9 @@ func TestTimeoutIsReal(t *testing.T) {
 	}
 }
 
-// waitInVain makes a transaction write one product and wait for another until the wait ends, by the
+// waitForRow makes a transaction write one product and wait for another until the wait ends, by the
 // real time-out of 1 s or by KILL QUERY. Then it commits.
-func waitInVain(t *testing.T, db *sql.DB, real bool) (state afterwards, waited error) {
+func waitForRow(t *testing.T, db *sql.DB, real bool) (state afterwards, waited error) {
 	t.Helper()
 	ctx := t.Context()
 	must := func(_ any, err error) {

@@ -50,7 +50,7 @@ func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (
 	}
 	greeted, ok := conn.(interface{ Greeted() uint32 })
 	if !ok || int64(greeted.Greeted()) != id {
-		return 0, errors.New("a pooler stands in between; give the explorer the server's own address")
+		return 0, errors.New("this is a connection pooler, which hides the connection that sends a command: give the explorer the database's own address")
 	}
 	exec := conn.(driver.ExecerContext)
 	if _, err := exec.ExecContext(ctx, noTimeouts, nil); err != nil {

@@ -58,7 +58,7 @@ func TestPostgresWaits(t *testing.T) {
 		{"deadlock_timeout", "SET LOCAL deadlock_timeout = '50ms'", true, errDeadlockDetected},
 		{"a deadlock of a schedule", "SET LOCAL deadlock_timeout = '1h'", true, errQueryCanceled},
 	} {
-		if err := waitsInVain(t, db, c.setting, c.deadlock, c.code == errQueryCanceled); err != nil {
+		if err := waitForPostgresRow(t, db, c.setting, c.deadlock, c.code == errQueryCanceled); err != nil {
 			var said *pgconn.PgError
 			if !errors.As(err, &said) || said.Code != c.code {
 				t.Errorf("%s: %v; want SQLSTATE %s", c.name, err, c.code)
@@ -67,10 +67,10 @@ func TestPostgresWaits(t *testing.T) {
 	}
 }
 
-// waitsInVain makes a transaction write one product and wait for another until the server or
+// waitForPostgresRow makes a transaction write one product and wait for another until the server or
 // pg_cancel_backend ends the wait. It fails the test unless the transaction is then in the expected
 // state.
-func waitsInVain(t *testing.T, db *sql.DB, setting string, deadlock, cancel bool) error {
+func waitForPostgresRow(t *testing.T, db *sql.DB, setting string, deadlock, cancel bool) error {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()

@@ -55,8 +55,8 @@ func TestTransparentMySQL(t *testing.T) {
 				t.Errorf("the connection ended with %v", err)
 			}
 			outer, inner := b.Said(t)
-			same(t, "to the program", strikeGreeting(t, inner[0][1]), outer[0][1])
-			same(t, "to the server", strikeReply(t, outer[0][0]), inner[0][0])
+			same(t, "to the program", changedGreeting(t, inner[0][1]), outer[0][1])
+			same(t, "to the server", changedReply(t, outer[0][0]), inner[0][0])
 		})
 	}
 }
@@ -111,8 +111,8 @@ func withoutOwn(t *testing.T, way string, b []byte) []byte {
 	return out
 }
 
-// strikeGreeting returns the greeting as the gate must change it.
-func strikeGreeting(t *testing.T, b []byte) []byte {
+// changedGreeting returns the greeting as the gate must change it.
+func changedGreeting(t *testing.T, b []byte) []byte {
 	t.Helper()
 	b = bytes.Clone(b)
 	at := 4 + 1 + bytes.IndexByte(b[5:], 0) + 1 + 4 + 8 + 1
@@ -126,8 +126,8 @@ func strikeGreeting(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// strikeReply returns the program's first packet as the gate must change it.
-func strikeReply(t *testing.T, b []byte) []byte {
+// changedReply returns the program's first packet as the gate must change it.
+func changedReply(t *testing.T, b []byte) []byte {
 	t.Helper()
 	b = bytes.Clone(b)
 	capabilities := binary.LittleEndian.Uint32(b[4:])

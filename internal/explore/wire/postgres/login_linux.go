@@ -203,7 +203,7 @@ func (l login) setUp(id int64) (isolation string, err error) {
 		return "", errFrame
 	}
 	if pid, err := strconv.ParseInt(string(row[0]), 10, 64); err != nil || pid != id {
-		return "", l.refuse("a pooler stands before postgres; give the test the server's own address")
+		return "", l.refuse("this is a connection pooler, which hides the connection that sends a command: give the database's own address in this file and to the program")
 	}
 	isolation = string(row[1])
 	if timed {

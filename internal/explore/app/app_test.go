@@ -65,10 +65,13 @@ func TestLoadRefused(t *testing.T) {
 		{"https", "http://127.0.0.1:8080", "https://127.0.0.1:8443", "only http:// works"},
 		{"one buyer", "sold: 200", "buyers: 1", "buyers must be between 2 and 8 (got 1)"},
 		{"nine buyers", "sold: 200", "buyers: 9", "buyers must be between 2 and 8 (got 9)"},
+		{"ninety buyers", "sold: 200", "buyers: 90", "buyers must be between 2 and 8 (got 90)"},
 		{"a status that is none", "sold: 200", "sold: 99", "99 is not an HTTP status"},
 		{"no reset", `reset: { sql: [ "UPDATE items SET stock = 1" ], redis: flushdb }`, "env: { A: b }", "reset is missing"},
 		{"reset of no server", "redis: 127.0.0.1:6379\n", "", "reset: redis needs the server; set redis"},
 		{"no invariant", `never: [ "SELECT 1 FROM orders HAVING count(*) <> :sold" ]`, "env: { A: b }", "never is missing"},
+		{"an empty rule", `never: [ "SELECT`, `never: [ "", "SELECT`, "never has an empty query"},
+		{"a rule of no server", `never: [ "SELECT`, `never: [ "postgres: SELECT`, `"postgres: SELECT 1 FROM orders HAVING count(*) <> :sold" needs the server; set postgres`},
 		{"an empty file", sound, " \n", "oversell.yaml: the file is empty"},
 		{"a number", sound, "7", "oversell.yaml:1: "},
 		{"no method of HTTP", "POST", "PO/ST", `"PO/ST" is not an HTTP method`},
@@ -95,7 +98,7 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
-// TestGuard: a server on another machine is not touched unless the file allows it by name.
+// TestGuard: a server on another machine is refused unless it is allowed by its address.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct {
 		address, allowed string

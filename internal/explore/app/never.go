@@ -69,13 +69,16 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// queries checks that there are rules.
+// queries checks the rules and the watch query: each needs a database.
 func (a *App) queries(*file) error {
 	switch {
 	case len(a.Never) == 0:
 		return errors.New("never is missing; list queries that must return no row, for example SELECT * FROM items WHERE stock < 0")
 	case a.MySQL == nil && a.Postgres == nil:
 		return errors.New("never needs a database; set mysql or postgres")
+	}
+	if slices.Contains(a.Never, "") {
+		return errors.New("never has an empty query; delete it, or write a query that must return no row")
 	}
 	for _, query := range append(slices.Clone(a.Never), a.Watch) {
 		if _, _, err := a.addressed(query); err != nil {
@@ -90,7 +93,7 @@ func (a *App) addressed(query string) (protocol, rest string, _ error) {
 	for _, name := range []string{"mysql", "postgres"} {
 		if rest, found := strings.CutPrefix(query, name+":"); found {
 			if a.Gate(name) == "" {
-				return "", "", fmt.Errorf("%q: no %s is given", query, name)
+				return "", "", fmt.Errorf("%q needs the server; set %s", query, name)
 			}
 			return name, strings.TrimSpace(rest), nil
 		}

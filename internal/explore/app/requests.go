@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -36,7 +37,7 @@ func (a *App) buyers(f *file) error {
 		if a.template == nil {
 			return errors.New("buyers is a number, so buyer must be the request of each buyer")
 		}
-		return a.SetBuyers(int(min(b, maxBuyers+1)))
+		return a.SetBuyers(int(min(b, math.MaxInt32)))
 	case []any:
 		if a.template != nil {
 			return errors.New("buyer cannot be combined with a list of buyers; leave out buyer")
@@ -51,10 +52,10 @@ func (a *App) buyers(f *file) error {
 	default:
 		return errors.New("buyers must be a number or a list of requests")
 	}
-	return a.countBuyers()
+	return a.checkCount(len(a.Buyers))
 }
 
-// SetBuyers sets the number of buyers, who all send the file's one request. The error is one line.
+// SetBuyers sets the number of buyers. All of them send the file's one request. The error is one line.
 func (a *App) SetBuyers(n int) error {
 	if a.template == nil {
 		if n == len(a.Buyers) {
@@ -62,15 +63,16 @@ func (a *App) SetBuyers(n int) error {
 		}
 		return fmt.Errorf("--buyers must match the list of requests in the file (got %d for %d requests)", n, len(a.Buyers))
 	}
-	if n < minBuyers || n > maxBuyers {
-		return fmt.Errorf("buyers must be between %d and %d (got %d)", minBuyers, maxBuyers, n)
+	if err := a.checkCount(n); err != nil {
+		return err
 	}
 	a.Buyers = slices.Repeat([]Request{*a.template}, n)
-	return a.countBuyers()
+	return nil
 }
 
-func (a *App) countBuyers() error {
-	switch n := len(a.Buyers); {
+// checkCount returns an error if the program cannot have n buyers.
+func (a *App) checkCount(n int) error {
+	switch {
 	case n < minBuyers || n > maxBuyers:
 		return fmt.Errorf("buyers must be between %d and %d (got %d)", minBuyers, maxBuyers, n)
 	case len(a.Run) > 1 && len(a.Run) != n:

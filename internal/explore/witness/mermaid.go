@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -32,7 +33,7 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	for i := range buyers {
 		fmt.Fprintf(&b, "    participant buyer-%d\n", i+1)
 	}
-	shown, arrow := "", ""
+	known, shown, arrow := "", "", "" // the values after the last step, and as last shown
 	var commands []string
 	for i, s := range w.Steps {
 		switch {
@@ -44,9 +45,12 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 			arrow = fmt.Sprintf("buyer-%d->>%s", s.Buyer, serverName(s.Server))
 			commands = append(commands, escape(w.abridged(s)))
 		}
-		now, last := w.standing(s), i == len(w.Steps)-1
+		now := cmp.Or(w.standing(s), known)
+		changed := known != "" && now != known
+		known = now
 		if commands != nil {
-			if !last && s.Note == "" && (now == shown || shown == "") && w.Steps[i+1].Buyer == s.Buyer && w.Steps[i+1].Server == s.Server {
+			last := i == len(w.Steps)-1
+			if !last && s.Note == "" && !changed && w.Steps[i+1].Buyer == s.Buyer && w.Steps[i+1].Server == s.Server {
 				continue
 			}
 			fmt.Fprintf(&b, "    %s: %s\n", arrow, strings.Join(commands, "<br/>"))
@@ -96,7 +100,8 @@ var (
 	writeProduct = regexp.MustCompile(`^(UPDATE product SET amount = \S+) WHERE id = \d+$`)
 )
 
-// abridged returns a command and its result, unless that says only that one row was written.
+// abridged returns a command and its result. It leaves out a result that says only that one row was
+// written.
 func (w *Witness) abridged(s Step) string {
 	text := s.Command
 	if w.Program == "" {

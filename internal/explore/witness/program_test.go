@@ -77,6 +77,28 @@ func TestProgramWatchesNothing(t *testing.T) {
 	}
 }
 
+// TestMermaidChange: commands share an arrow until a watched value changes, also before the first
+// values are shown. A step without values does not hide a change.
+func TestMermaidChange(t *testing.T) {
+	w := sold()
+	w.Steps = nil
+	for i, stock := range []string{"1", "", "0", "0"} {
+		s := Step{Buyer: 1, Command: "command " + string(rune('a'+i)), Server: "mysql"}
+		if stock != "" {
+			s.Watched = []string{stock}
+		}
+		w.Steps = append(w.Steps, s)
+	}
+	var out strings.Builder
+	if err := w.Mermaid(&out, 2); err != nil {
+		t.Fatal(err)
+	}
+	const want = "buyer-1->>mysql: command a<br/>command b<br/>command c\n    Note over buyer-1,buyer-2: stock 0\n    buyer-1->>mysql: command d\n    Note over buyer-1,buyer-2: broken"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("%s\nhas no\n%s", &out, want)
+	}
+}
+
 // TestOwnJSON: the support for programs has not changed the JSON of strategies.
 func TestOwnJSON(t *testing.T) {
 	w := &Witness{Schedule: "s", Steps: []Step{{Buyer: 1, Command: "a <b>", Stock: 1}}, Verdict: verdict.Holds, Why: "w", Outcomes: []Outcome{{Buyer: 1, Answer: "sold"}}}

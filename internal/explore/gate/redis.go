@@ -113,7 +113,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		if s.Dead(buyer) {
 			return nil
 		}
-		all := &Op{Buyer: buyer, Server: h.server, Background: isBackground(ctx)}
+		all := &Op{Buyer: buyer, Server: h.server, Background: isBackground(ctx), ctx: ctx}
 		for i, cmd := range cmds {
 			c := parse(cmd.Args())
 			o, err := h.op(ctx, buyer, &c)
@@ -129,7 +129,9 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 				all.Key, all.Role = o.Key, o.Role
 			}
 		}
-		return h.gates.Pass(all, func() error {
+		sent := false
+		err := h.gates.Pass(all, func() error {
+			sent = true
 			err := next(ctx, cmds)
 			var replies, answers []string
 			for _, cmd := range cmds {
@@ -138,6 +140,12 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 			all.Result, all.Answer, all.Changed = strings.Join(replies, "; "), strings.Join(answers, "; "), true
 			return err
 		})
+		if !sent { // go-redis sets the errors only of a pipeline that it has sent
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+		}
+		return err
 	}
 }
 

@@ -67,11 +67,11 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 // Fits returns why an explorer of this configuration cannot run a saved schedule, in one line; nil if
 // it can.
 func (c Config) Fits(s *Saved) error {
-	if s.Program != c.Program && s.Buyers == c.Buyers && s.Shared == c.Shared {
-		return fmt.Errorf("the saved schedule belongs to the program %s, not to %s; write `name: %s` in the file of --app", s.Program, c.Program, s.Program)
-	}
-	if s.Program != c.Program || s.Buyers != c.Buyers || s.Shared != c.Shared {
+	switch {
+	case s.Buyers != c.Buyers || s.Shared != c.Shared:
 		return fmt.Errorf("the saved schedule belongs to %s, not to %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
+	case s.Program != c.Program:
+		return fmt.Errorf("the saved schedule belongs to the program %s, not to %s; write `name: %s` in the file of --app", s.Program, c.name(), s.Program)
 	}
 	for _, e := range s.Events {
 		if !slices.Contains(c.Events, e) {

@@ -26,7 +26,7 @@ type violations struct {
 	answers   answers      // the answers in all violations, kept or not
 	last      *candidate   // the previous run, if it broke
 	afterVoid bool         // the previous run was void
-	until     time.Time    // when shrinking ends; zero: never
+	until     time.Time    // end of the time for replaying and shrinking; zero, for a strategy: none
 }
 
 // begin records that a run has ended, before rank. afterVoid reports that the previous run was void.
@@ -50,9 +50,9 @@ func (v *violations) rank(e schedule.Ended) {
 	}
 }
 
-// isLate reports whether no time is left for shrinking. For a strategy there is always time.
+// isLate reports whether no time is left for replaying and shrinking.
 func (v *violations) isLate(ctx context.Context) bool {
-	return v.s.x.config.Program != "" && (ctx.Err() != nil || time.Now().After(v.until))
+	return !v.until.IsZero() && (ctx.Err() != nil || time.Now().After(v.until))
 }
 
 // promises returns a negative number if c is more likely to break again, because no void run was next

@@ -40,8 +40,7 @@ func (p *patience) isOver() bool {
 // endings decides how long the strategy's code may take to end. It remembers whether an earlier
 // schedule exceeded that.
 type endings struct {
-	goroutines *standstill.Goroutines
-	isStuck    bool // an earlier schedule was Final
+	isStuck bool // an earlier schedule was Final
 }
 
 // patience returns a patience of this duration, or of maxAgain after a schedule that was Final.
@@ -54,12 +53,12 @@ func (e *endings) patience(long time.Duration) patience {
 
 // await waits until no goroutine of a strategy is left, since its commands would reach the next run.
 // The error is a stuckError.
-func (e *endings) await() error {
-	for p := e.patience(maxEnding); !e.goroutines.Ended(); time.Sleep(lookEvery / 100) {
+func (e *endings) await(g *standstill.Goroutines) error {
+	for p := e.patience(maxEnding); !g.Ended(); time.Sleep(lookEvery / 100) {
 		if !p.isOver() {
 			continue
 		}
-		if where := e.goroutines.Unended(); where != "" {
+		if where := g.Unended(); where != "" {
 			return stuckError{"every Buy has returned, and a goroutine of the strategy does not end", where}
 		}
 	}

@@ -46,7 +46,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			closeStrategy(b.strategy)
 		}
 	}
-	if err := r.x.endings.await(); err != nil {
+	if err := r.x.endings.await(r.x.rest); err != nil {
 		return err
 	}
 	if heard {

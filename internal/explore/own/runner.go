@@ -109,7 +109,6 @@ func (x *Runner) prepare(ctx context.Context) error {
 	}
 	probe := x.spec.Strategy.New(x.deps(0))
 	x.rest = standstill.NewGoroutines(innermost(probe), Entries()...)
-	x.endings.goroutines = x.rest
 	_, worker := probe.(purchase.Worker)
 	x.outlives = worker || x.spec.Shared
 	x.severalAtOnce = x.severalAtOnce || x.outlives

@@ -49,7 +49,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"setnx --buyers 3 --bound 1", 0, "(bound 1)"},
 		{"redis-lua --budget 50ms", 3, "the search is incomplete"},
 		{"for-update --events expire", 3, "the events expire could not happen"},
-		{"for-update --events expire,crash", 0, "nothing to strike, never came: expire)"},
+		{"for-update --events expire,crash", 0, "(could not happen at any step: expire)"},
 		{"conditional --full --max-schedules 10", 3, "explored 10 schedules"},
 		{"conditional --full --max-schedules 36", 0, "explored 36 of 36 schedules"},
 		{"conditional --max-schedules 3", 3, "explored 3 schedules, among them all of at most 0 preemptions"},

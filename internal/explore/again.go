@@ -116,7 +116,7 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	case other != nil:
 		return Comparison{Saved: s, Other: other}, nil
 	case e.Cut:
-		return Comparison{}, fmt.Errorf("%w: it goes round in circles", schedule.ErrDivergence)
+		return Comparison{}, fmt.Errorf("%w: it has too many steps", schedule.ErrDivergence)
 	case len(made) < len(s.Steps): // the run ended before the last saved step
 		return Comparison{Saved: s, Other: elsewhere(len(made), nil, s.Steps[len(made)])}, nil
 	}

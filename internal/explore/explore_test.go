@@ -171,7 +171,7 @@ func TestReplayRefused(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"v1:redis:b2:s1:1.2", "belongs to redis"},
 		{"v1:none:b3:s1:1.2", "with 3 buyers"},
-		{"v9:none:b2:s1:1.2", "version v9"},
+		{"v9:none:b2:s1:1.2", "the replay string has version v9"},
 		{"v1:none:b2:s1:1*2", "the replay string ends after step 2"},
 		{"v1:none:b2:s1:1*9", "step 6 of the schedule is 1"},
 		{"v1:none:b2:s1:1*5.2.2", "done after step 6"},

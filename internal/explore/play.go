@@ -89,7 +89,7 @@ func lastBuyer(tokens []string) int {
 }
 
 // errNotMerged reports a search that would have to run every schedule.
-var errNotMerged = errors.New("the shortest way is found where states are merged: on SQLite, and without Full and Overlap")
+var errNotMerged = errors.New("the shortest way needs merged states: SQLite or a private database, without Full and Overlap")
 
 // following is a runner whose schedules all begin with the same steps. The chooser is asked only after
 // these steps.

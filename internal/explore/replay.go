@@ -67,10 +67,10 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 		return nil, err
 	}
 	if e.Cut {
-		return nil, fmt.Errorf("%w: it goes round in circles", schedule.ErrDivergence)
+		return nil, fmt.Errorf("%w: it has too many steps", schedule.ErrDivergence)
 	}
 	if len(e.Tokens) != len(tokens) {
-		return nil, fmt.Errorf("%w: the buyers are done after step %d, and the line has %d", schedule.ErrDivergence, len(e.Tokens), len(tokens))
+		return nil, fmt.Errorf("%w: the buyers are done after step %d, and the replay string has %d", schedule.ErrDivergence, len(e.Tokens), len(tokens))
 	}
 	w := x.witness(tokens, e)
 	if w.Program != "" {
@@ -87,7 +87,7 @@ func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	}
 }
 
-// chosen is what is kept of a choice.
+// chosen returns the parts of a choice by which Saved finds it again.
 func chosen(c schedule.Choice) witness.Choice {
 	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }

@@ -33,7 +33,7 @@ type Report struct {
 	Total      *int     `json:"total"` // null: unknown, since the search is not complete
 	Complete   bool     `json:"complete"`
 	Never      []Event  `json:"never"`       // events that could not happen at any step
-	Cut        int      `json:"cut"`         // schedules given up because they repeated themselves
+	Cut        int      `json:"cut"`         // schedules given up because they had too many steps
 	Alike      bool     `json:"alike"`       // symmetry reduction: of the buyers that have not begun, only the first may begin
 	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes without a command, only the first is asked
 	Within     *int     `json:"within"`      // all schedules with this many preemptions were explored; null: unknown
@@ -62,8 +62,8 @@ type Report struct {
 	// Compound lists commands of several statements that ran as one step, although another buyer's
 	// command could have come in between.
 	Compound []string `json:"compound,omitempty"`
-	// Divided lists commands that read and write as one step although another buyer's write could have
-	// come between.
+	// Divided lists commands that read and write in one step, although another buyer's write could have
+	// come in between.
 	Divided []string `json:"divided,omitempty"`
 	// Pauses lists commands after which every pause of the program was too short for another buyer's
 	// move. No such move was explored.
@@ -73,7 +73,7 @@ type Report struct {
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and a later one could buy
+	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and a later buyer could buy
 
 	again          string // the command that repeats the search
 	exploredWithin int
@@ -210,7 +210,7 @@ func (r Report) Notes() (all []string) {
 		all = append(all, "a statement that reads and writes is one step, so no other write inside it was explored: "+named(r.Divided))
 	}
 	if r.Early > 0 {
-		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while there was enough: who came later could buy", Count(r.Early, "schedule")))
+		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", Count(r.Early, "schedule")))
 	}
 	for _, v := range r.Voided {
 		all = append(all, v.String())
@@ -264,18 +264,18 @@ func (r Report) gaps() (text string) {
 		for _, e := range r.Never {
 			names = append(names, string(e))
 		}
-		text = " (nothing to strike, never came: " + strings.Join(names, ", ") + ")"
+		text = " (could not happen at any step: " + strings.Join(names, ", ") + ")"
 	}
 	if !r.Complete && r.Within != nil {
 		text += fmt.Sprintf(", among them all%s (%d)", r.limits(r.Within), r.exploredWithin)
 	}
 	if r.Missed > 0 {
-		text += fmt.Sprintf("; %d times it did not go again as it had gone once", r.Missed)
+		text += fmt.Sprintf("; %s of a concurrent pair did not occur again", Count(r.Missed, "course"))
 	}
 	text += r.voidRuns()
 	switch {
 	case r.Cut > 0:
-		text += fmt.Sprintf("; %d more went round in circles and were given up: not complete", r.Cut)
+		text += fmt.Sprintf("; %d more had too many steps and were given up: not complete", r.Cut)
 	case !r.Complete && r.exhausted:
 		text += ": not complete"
 	case !r.Complete:

@@ -120,7 +120,7 @@ func (s *Saved) check() error {
 		case c.Name == "":
 			return fmt.Errorf("step %d has no name", i+1)
 		case c.Buyer < 0 || c.Buyer > s.Buyers:
-			return fmt.Errorf("step %d: buyer must be between 1 and %d (got %d)", i+1, s.Buyers, c.Buyer)
+			return fmt.Errorf("step %d: buyer must be between 0 and %d (got %d)", i+1, s.Buyers, c.Buyer)
 		}
 	}
 	return nil

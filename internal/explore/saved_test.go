@@ -232,7 +232,7 @@ func TestSaveRefused(t *testing.T) {
 		`{"version": 1, "program": "x", "buyers": 2, "events": ["flood"], "steps": [{"buyer": 1, "token": "1", "name": "n"}]}`:              "flood",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1.2", "name": "n"}]}`:                                 "step 1",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": ""}]}`:                                    "no name",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                                   "buyer must be between 1 and 2 (got 3)",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                                   "buyer must be between 0 and 2 (got 3)",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": "n"}]} {"version": 1}`:                    "after",
 		`{"version": 1, "program": "x", "buyers": 2, "steps": [` + strings.Repeat(`{"buyer": 1, "token": "1", "name": "n"},`, 400) + `{}]}`: "(got 401)",
 	} {

@@ -30,7 +30,7 @@ type Result struct {
 	ExploredWithin int // number of those schedules
 
 	Never      []Event        // those of Config.Events that could not happen at any step
-	Cut        int            // schedules given up at schedule.MaxSteps: no proof
+	Cut        int            // schedules given up because they had too many steps: no proof
 	Overlapped int            // explored schedules with a concurrent pair
 	Missed     int            // branches below a concurrent pair that did not occur again
 	Courses    map[string]int // results of concurrent pairs

@@ -115,7 +115,7 @@ func Parse(line string) (s Schedule, err error) {
 	fields := strings.Split(strings.TrimSpace(line), ":")
 	if len(fields) < 2 || fields[0] != fmt.Sprintf("v%d", version) {
 		if len(fields) >= 5 && versioned.MatchString(fields[0]) {
-			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", fields[0], version)
+			return s, fmt.Errorf("the replay string has version %s, and this program reads version v%d", fields[0], version)
 		}
 		return s, fmt.Errorf("invalid replay string %q; expected, for example, v%d:none:b2:s1:1*2.2*5.1*3", line, version)
 	}
@@ -151,7 +151,7 @@ func Parse(line string) (s Schedule, err error) {
 		return s, fmt.Errorf("invalid replay string %q: %w", line, err)
 	}
 	if len(s.Tokens) > MaxSteps {
-		return s, fmt.Errorf("the replay line has %d steps; %d are the most that a schedule has", len(s.Tokens), MaxSteps)
+		return s, fmt.Errorf("a replay string must have at most %d steps (got %d)", MaxSteps, len(s.Tokens))
 	}
 	return s, nil
 }

@@ -183,9 +183,9 @@ func (c code) lostControl(err error) string {
 	switch {
 	case strings.Contains(text, "goroutine of the strategy does not end"):
 		return "a goroutine that Buy has begun does not end" + c.standing()
-	case strings.Contains(text, "does not come back"), strings.Contains(text, "nobody knows what these do"):
+	case strings.Contains(text, "its Buy does not return"), strings.Contains(text, "cannot tell what these buyers do"):
 		who := "a buyer"
-		if _, after, found := strings.Cut(text, "nobody knows what these do: "); found {
+		if _, after, found := strings.Cut(text, "cannot tell what these buyers do: "); found {
 			who, _, _ = strings.Cut(after, ",")
 			who, _, _ = strings.Cut(who, ":")
 		}

@@ -247,7 +247,7 @@ func (all buyers) where() string {
 
 // moving names the buyers that still move, for an error.
 func (all buyers) moving() string {
-	text := "nobody knows what these do: "
+	text := "the explorer cannot tell what these buyers do: "
 	for _, b := range all {
 		if len(b.flying) > 0 && !b.blocked {
 			text += fmt.Sprintf("buyer %d: %s; ", b.id, b.flying[0].Text)

@@ -56,7 +56,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		}
 		return verdict.Stalled, who + " forever: no lease is left that could expire", nil
 	case v == verdict.Duplicated:
-		return v, fmt.Sprintf("%d records are of a purchase that has one already", state.Duplicates), nil
+		return v, fmt.Sprintf("%d records belong to a purchase that already has a record", state.Duplicates), nil
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:

@@ -181,7 +181,7 @@ func (c Config) leastUnits() int64 {
 	return slices.Min(c.Units)
 }
 
-// spec returns what the schedules have in common.
+// spec returns the part of the configuration that package own needs.
 func (c Config) spec() own.Spec {
 	return own.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Product: c.Product,

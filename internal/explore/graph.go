@@ -117,8 +117,8 @@ func (n *node) infer(c *schedule.Choice) bool {
 	return false
 }
 
-// quietly returns where a choice leads that was made and that delivers no message. A buyer that hears a
-// message while it does something else hears it in some order.
+// quietly returns the node to which a choice has led, and false if the choice was not made or delivers
+// a message. A message does not commute with the other steps of the buyer that receives it.
 func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	i := slices.Index(n.choices, c)
 	if i < 0 || n.next[i] == nil || n.loud[i] {

@@ -99,7 +99,7 @@ func (n *node) inOrder(last int) []*schedule.Choice {
 	return append(first, others...)
 }
 
-// same reports whether two choices cannot be distinguished.
+// same reports whether two nodes cannot be distinguished.
 func (n *node) same(other *node) bool {
 	return n.by == other.by && n.seen == other.seen && slices.Equal(n.choices, other.choices)
 }

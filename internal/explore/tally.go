@@ -51,7 +51,7 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// A suffix is the rest of a schedule. Its cost is what the comparison of candidates uses.
+// A suffix is the rest of a schedule. Its cost has the same three numbers as candidate.cost.
 type suffix struct {
 	cost  [3]int
 	token string

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A run of a program under test is discarded, or void, if the explorer lost control of it: a command
-// came that it had not waited for. Such a run shows nothing, and is repeated.
+// A run of a program under test is discarded, or void, if the explorer lost control of it, for example
+// after an unexpected command. Such a run shows nothing, and is repeated.
 const (
 	voidTries   = 3  // runs of one branch; if all are void, the branch is given up
 	shownTries  = 5  // replays of a violation that is to be reported

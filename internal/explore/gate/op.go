@@ -78,7 +78,7 @@ func (o *Op) Conn() *Conn { return o.conn }
 // Got reports whether it asked for a named lock and has it.
 func (o *Op) Got() bool { return o.Asks && o.Err == nil && strings.HasSuffix(o.Result, "=1") }
 
-// statement returns what the database must know about it.
+// statement describes it for the database.
 func (o *Op) statement() serverstate.Statement {
 	return serverstate.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.Viewing()}
 }

@@ -142,7 +142,8 @@ func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
 }
 
-// whole returns an answer so that no two differ unseen; reply is for people.
+// whole returns a text that differs for any two different answers. The text of reply is for people and
+// may be ambiguous.
 func whole(cmd redis.Cmder, err error) string {
 	if err != nil {
 		return reply(cmd, err)

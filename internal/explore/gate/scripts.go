@@ -45,7 +45,7 @@ func (s *scripts) describe(c *command) error {
 	return nil
 }
 
-// sha returns Redis' name for the command's script.
+// sha returns the hash by which Redis names the command's script.
 func (c command) sha() string {
 	text := fmt.Sprint(c.args[1])
 	if c.name == "EVALSHA" {

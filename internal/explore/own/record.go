@@ -11,7 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A recorder is a conduct.Recorder that also shows what no step of a strategy shows.
+// A recorder is a conduct.Recorder that also keeps the names of random values, the last read of each
+// buyer, and the holders of locks in memory.
 type recorder struct {
 	*conduct.Recorder[*gate.Op]
 	secrets  secrets

@@ -121,7 +121,7 @@ func (r *run) Describe(ctx context.Context, p *schedule.Point, moves []move) {
 	}
 }
 
-// fresh returns the schedule.Point.Fresh.
+// fresh implements schedule.Point.Fresh.
 func (r *run) fresh(server string) (standing string, fresh bool) {
 	if suffix(server) == "" || r.touched[server] {
 		return "", false

@@ -113,7 +113,7 @@ func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.S
 	return counters
 }
 
-// deps returns what one buyer's strategy is built from; 0 stands for all buyers.
+// deps returns the dependencies of one buyer's strategy; 0 stands for all buyers.
 func (x *Runner) deps(id int) lockstrategy.Deps {
 	seat, now := x.seatOf(id), watch{&x.clock, x, id}
 	d := lockstrategy.Deps{

@@ -14,7 +14,7 @@ import (
 // resting decides when every buyer waits at its gate, is blocked, or is done.
 type resting struct {
 	r             *run
-	severalAtOnce bool // a buyer may have several commands on the way now
+	severalAtOnce bool // a buyer may have several commands on the way
 	messages      int  // number of messages when the buyers inside were seen to wait
 	unblocks      bool // a command was sent since then that may end a wait in the database
 }
@@ -133,9 +133,8 @@ func (s *resting) standing() bool {
 	return true
 }
 
-// background reports whether a buyer may still have several things under way: a renewal, the
-// end of a transaction whose context has ended, or what its process cleans up after it has
-// hung up.
+// background reports whether a buyer may still have several commands on the way. The second one is a
+// renewal, the end of a transaction whose context has ended, or the clean-up after the buyer hung up.
 func (s *resting) background() bool {
 	for _, b := range s.r.buyers {
 		if b.gone {

@@ -10,7 +10,7 @@ import (
 // needed for a majority.
 const Nodes = 3
 
-// A Spec describes what the schedules have in common.
+// A Spec is the configuration that all schedules of a Runner share.
 type Spec struct {
 	Engine    *engine.Engine // used only by this exploration
 	Strategy  lockstrategy.Entry
@@ -27,7 +27,7 @@ type Spec struct {
 	Full      bool // states are not needed if they cost time
 }
 
-// leavesRows reports whether a schedule leaves rows that the next one must not find, not even as
-// deleted rows. That applies to three buyers and more. The wait for it reduces a hundred runs per
+// leavesRows reports whether a schedule leaves rows that the next one must not find, even if they are
+// deleted. That applies to three buyers and more. The wait for it reduces a hundred runs per
 // second to ten. In 128,000 runs of two buyers it made no difference.
 func (s Spec) leavesRows() bool { return s.Strategy.Left != nil && s.Parts == 0 && s.Buyers > 2 }

@@ -61,8 +61,8 @@ func newMemories(buyers int, shared bool) (all []*memory) {
 	return all
 }
 
-// A knowledge is what a State is computed from: what the buyers' processes have heard, the committed
-// data, and what the open transactions have met. It decides when two runs have reached the same state.
+// A knowledge computes the State of a run, from the memories of the buyers' processes, the committed
+// data and the histories of the open transactions. Two runs with equal States are in the same state.
 type knowledge struct {
 	r            *run
 	names        secrets // of the random values
@@ -84,7 +84,7 @@ type books struct {
 	ids   []int64
 }
 
-// exactly describes a step with everything that other buyers can learn from it.
+// exactly describes a step completely: other buyers can learn no more from it.
 func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
@@ -106,8 +106,8 @@ func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	}
 }
 
-// heard adds the messages of a step to the memories of the listeners. It also records what transactions
-// can see that have begun to read.
+// heard adds the messages of a step to the memories of the listeners. It also records the view of each
+// transaction that has begun to read.
 func (k *knowledge) heard(ctx context.Context, step string) error {
 	heard := k.r.x.gates.PubSub.Heard()
 	k.told = k.told || len(heard) > 0
@@ -131,8 +131,8 @@ func (k *knowledge) heard(ctx context.Context, step string) error {
 	return nil
 }
 
-// A view is what a transaction sees of the database after it has begun to read. Once other transactions
-// have committed, it may no longer be able to write.
+// A view is the database as a transaction sees it from its first read on. Once other transactions have
+// committed, it may no longer be able to write.
 type view struct {
 	text    string
 	commits int // number of commits before it
@@ -148,8 +148,8 @@ func (k *knowledge) readBooks(ctx context.Context) (err error) {
 	return err
 }
 
-// state returns the schedule.Point.State: the committed data on the servers, what each process has
-// heard, and the explorer's own account.
+// state implements schedule.Point.State. It hashes the committed data on the servers, the memory of
+// each process, and the explorer's own account.
 func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 	if err := k.readBooks(ctx); err != nil {
 		return schedule.State{}, err

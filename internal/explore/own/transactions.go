@@ -22,8 +22,8 @@ import (
 // The reverse does not hold. Two transactions that lock different rows have different histories in the
 // other order, so both orders are run. Their states become equal again when both have ended.
 
-// transactions are the open transactions, those whose statement is on its way, and the lasting effects
-// of ended ones. Only a run whose database has states and queues uses it.
+// transactions are the open transactions, the transactions with a statement on its way, and the
+// lasting effects of ended ones. Only a run on a database with states and queues uses it.
 type transactions struct {
 	histories map[*gate.Conn]*history
 	inserted  map[string]int    // number of INSERTs by name; a rolled-back one has used its ids, too
@@ -31,7 +31,7 @@ type transactions struct {
 	every     bool              // order is part of the state, since this account does not cover some lock or knowledge
 }
 
-// A history is what one transaction did and met.
+// A history summarizes the statements of one transaction, each with its meeting.
 type history struct {
 	sum     [sha256.Size]byte
 	reads   bool // it has read without locking, which begins its view if a transaction has one

@@ -13,7 +13,7 @@ import (
 // An onlooker shows a run to people and changes nothing.
 type onlooker struct{ *run }
 
-// view returns the schedule.Point.View.
+// view implements schedule.Point.View.
 func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err error) {
 	state, err := r.x.stock.Read(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	return s
 }
 
-// waits describes what a blocked buyer waits for, and for which buyers.
+// waits describes the wait of a blocked buyer, and names the buyers that it waits for.
 func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
 		return "", nil
@@ -101,7 +101,7 @@ func (w *owners) has(servers []string, buyer int) bool {
 	return false
 }
 
-// reads reports whether the buyer relies on the command's answer.
+// reads reports whether the command reads a value for its buyer.
 func reads(o *gate.Op) bool {
 	return o.Effect == schedule.Reads || o.Server == gate.SQL && strings.HasPrefix(o.Name, "SELECT")
 }

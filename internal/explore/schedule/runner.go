@@ -22,8 +22,8 @@ type Runner interface {
 }
 
 // A Chooser picks one of the choices by its token, or returns "" if the schedule need not continue. The
-// point is valid during the call. At the end of a schedule there is no choice; then any other token
-// makes the runner judge it, such as Judge.
+// point is valid during the call. At the end of a schedule there is no choice; then Judge makes the
+// runner judge the schedule, as does every other token except "".
 type Chooser func(p *Point) (token string, err error)
 
 // Judge is the answer of a Chooser at the end of a schedule.
@@ -46,8 +46,8 @@ type Point struct {
 	// Paused is a buyer that has paused in the program since the last step, while another buyer could
 	// have moved; 0: none. Only programs whose buyers share a process set it.
 	Paused int
-	// Standing lists each command with the earlier use of its connection. It differs where the
-	// program's pools have lent other connections. Only runners that set Paused set it.
+	// Standing lists each command with the earlier use of its connection. It differs if the program's
+	// pools have lent other connections. Only runners that set Paused set it.
 	Standing string
 	Told     bool // the last step delivered a message to a buyer
 	// Mixed reports that a buyer may be answered by two steps of others, so that the order of these
@@ -78,8 +78,8 @@ type Ended struct {
 	// Compound lists commands of several statements that ran as one step, although another buyer's
 	// command could have come in between. They are without the run's own values.
 	Compound []string
-	// Divided are the commands that read and write as one step although another buyer's write could
-	// have come between. They are without the run's own values.
+	// Divided lists commands that read and write in one step, although another buyer's write could have
+	// come in between. They are without the run's own values.
 	Divided []string
 
 	Foreign    bool // a buyer has released another holder's lock

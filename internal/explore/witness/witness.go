@@ -42,8 +42,7 @@ type Witness struct {
 	Choices []Choice `json:"-"` // choices of a program; nil if unknown
 }
 
-// A Choice is what was chosen at one point of a program's schedule. Saved uses it to find the choice
-// again.
+// A Choice is one choice of a program's schedule, with the parts by which explore.Saved finds it again.
 type Choice struct {
 	Buyer  int    `json:"buyer"` // 0: no buyer
 	Token  string `json:"token"` // in the replay string

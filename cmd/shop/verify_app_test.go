@@ -114,7 +114,7 @@ func TestVerifyAppHolds(t *testing.T) {
 	t.Parallel()
 	file := appCase{file: "python/for-update.yaml", needs: []string{"python3"}}.need(t)
 	code, stdout, stderr := verifyAppOf(t, file, "--repeat", "2")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "explored 8 of 8 schedules") || !strings.Contains(stdout, "rush: python-for-update, 2 crowds of 50 buyers at once") ||
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "explored 8 of 8 schedules") || !strings.Contains(stdout, "rush: python-for-update, 2 bursts of 50 buyers at once") ||
 		strings.Count(stdout, "  holds\n") != 2 {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
@@ -192,7 +192,7 @@ func TestVerifyAppAttached(t *testing.T) {
 	soakOnly(t)
 	a := startAttached(t, "guarded", 2)
 	code, stdout, stderr := verifyAppOf(t, a.file(t, a.program.Process.Pid, a.mysql(), ""), "--repeat", "1")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 crowd of 50 buyers at once") {
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 burst of 50 buyers at once") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 	a.serves(t)

@@ -23,7 +23,7 @@ type Origin struct {
 // Document returns a search for the formats of --report.
 func (o Origin) Document(r explore.Report) (report.Document, error) {
 	d := report.Document{
-		Command: "shop explore", Title: fmt.Sprintf("Every order of %d buyers of %s", r.Buyers, r.Strategy),
+		Command: "shop explore", Title: fmt.Sprintf("Every schedule of %d buyers of %s", r.Buyers, r.Strategy),
 		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
 		Took:   time.Duration(r.Seconds * float64(time.Second)),
 		Groups: []report.Group{{Heading: "What breaks"}},

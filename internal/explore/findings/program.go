@@ -108,7 +108,7 @@ func (r *Rush) text(w io.Writer, name string) error {
 		}
 		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(c.Verdict)}))
 	}
-	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, explore.Count(len(r.Rounds), "crowd"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{})); err != nil {
+	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, explore.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{})); err != nil {
 		return err
 	}
 	if r.Why == "" {
@@ -157,7 +157,7 @@ func (r *Program) Document(o Origin, command, given string) (report.Document, er
 	if err != nil || r.Rush == nil {
 		return d, err
 	}
-	d.Title = fmt.Sprintf("Every order of %d buyers of %s, and a rush of %d", r.Explore.Buyers, r.Explore.Strategy, r.Rush.Buyers)
+	d.Title = fmt.Sprintf("Every schedule of %d buyers of %s, and a rush of %d", r.Explore.Buyers, r.Explore.Strategy, r.Rush.Buyers)
 	c := report.Case{
 		Group: len(d.Groups), Suite: r.Explore.Strategy, Name: "rush", Title: r.Explore.Strategy, Word: string(r.Rush.Verdict),
 		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Failed: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],

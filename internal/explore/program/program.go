@@ -57,7 +57,7 @@ func (p *Program) Close() (err error) {
 func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	config.Servers = p.servers.Versions()
 	config.Progress = func(explored, violations int) {
-		progress("%s: %d orders, %d violations", p.app.Name, explored, violations)
+		progress("%s: %d schedules, %d violations", p.app.Name, explored, violations)
 	}
 	return explore.NewOn(*config, p.Runner, nil)
 }
@@ -94,7 +94,7 @@ func (p *Program) Rush(ctx context.Context, buyers, rounds int, progress func(fo
 		if n++; c.Verdict == verdict.Broken {
 			broken++
 		}
-		progress("%s: %d of %d crowds, %d break", p.app.Name, n, rounds, broken)
+		progress("%s: %d of %d bursts, %d break", p.app.Name, n, rounds, broken)
 	})
 	return findings.NewRush(buyers, rounds, crowds, time.Since(begun)), err
 }

@@ -114,7 +114,7 @@ func tokensOf(s *explore.Saved) (all string) {
 	return all
 }
 
-// TestAgainVoid: a schedule whose run is discarded five times is reported as discarded.
+// TestAgainVoid: after five discarded runs, Again reports the schedule as discarded.
 func TestAgainVoid(t *testing.T) {
 	l := oversells()
 	s := save(t, littleConfig(l), l)

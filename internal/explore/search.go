@@ -101,8 +101,8 @@ type trip interface {
 	done(e schedule.Ended)
 }
 
-// Search explores until all schedules were run, the budget is spent, or ctx ends. The result is what
-// was explored until then. If ctx has ended, the error is the context's cause.
+// Search explores until all schedules were run, the budget is spent, or ctx ends. The result
+// covers the schedules until then. If ctx has ended, the error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := newSearch(x)
 	var err error

@@ -39,9 +39,9 @@ func (s *planted) Close() error {
 	return s.listener.Close()
 }
 
-// TestState has strategies whose decision depends on a fact that only the state's key
-// distinguishes, since every other holder of it has ended. Merged and full searches must count the
-// same. make soak runs every schedule, make test those with two preemptions.
+// TestState has strategies whose decision depends on one fact. Every other process that knew the
+// fact has ended, so states with and without the fact differ only in their hash. Merged and full
+// searches must count the same. make soak runs every schedule, make test those with two preemptions.
 func TestState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a search that runs each schedule; make test has it")

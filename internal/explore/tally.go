@@ -107,7 +107,7 @@ func (w *suffix) tokens() (tokens []string) {
 }
 
 // count fills in the result. A schedule is a path through the graph, and most of these paths were never
-// run. The graph has no cycle, since each step adds to what a process has heard. So the number of
+// run. The graph has no cycle, since each step adds to the memory of a process. So the number of
 // paths, their ends and the best one are sums.
 func (g *graph) count() {
 	r := &g.result

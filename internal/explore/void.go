@@ -24,7 +24,7 @@ const (
 // Voided counts the void runs with one reason and one set of details. Ids in the details may differ.
 type Voided struct {
 	Why     string `json:"why"`
-	Details string `json:"details,omitempty"` // the command and its buyer; "" for what exceeds mostVoided
+	Details string `json:"details,omitempty"` // the command and its buyer; "" after the first mostVoided
 	Runs    int    `json:"runs"`
 }
 

@@ -51,8 +51,8 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// TestVoidSeen: for each reason the report shows what was observed, the most frequent first, up to
-// its limit.
+// TestVoidSeen: the report shows the details of each reason, the most frequent first, up to its
+// limit.
 func TestVoidSeen(t *testing.T) {
 	l := oversells()
 	l.trouble = func(_ *world, p *schedule.Point) error {
@@ -101,8 +101,8 @@ func seenIn(t *testing.T, r explore.Report) []string {
 	return notes[1:]
 }
 
-// TestVoidIDs: discarded runs whose details differ only in ids count as the same. A different buyer
-// or command makes them different.
+// TestVoidIDs: discarded runs count as the same if their details differ only in ids. A different
+// buyer or command makes them different.
 func TestVoidIDs(t *testing.T) {
 	seen := []string{
 		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,

@@ -1,5 +1,5 @@
-// Package exploretest contains what tests of the explorer share: a configuration, an open explorer, and
-// the expected result of a search.
+// Package exploretest contains the common parts of the explorer's tests: a configuration, an open
+// explorer, and the expected result of a search.
 //
 // Tests of one binary do not run in parallel, since the explorer looks at every goroutine of the
 // process. So they are spread over several packages.

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Program is what `shop verify --app --json` writes.
+// A Program is the output of `shop verify --app --json`.
 type Program struct {
 	Explore    explore.Report `json:"explore"`
 	Rush       *Rush          `json:"rush"`                 // null: the rush did not run

@@ -1,4 +1,4 @@
-// Package findings shows what a search found: on the terminal, and in the files of --report.
+// Package findings presents the result of a search on the terminal and in the files of --report.
 package findings
 
 import (

@@ -35,8 +35,8 @@ type buyer struct {
 	receipt  purchase.Receipt
 	err      error
 
-	// The next two fields are for polling: a round of futile retries is not repeated until another
-	// buyer has changed what it asked about.
+	// The next three fields are for polling: a round of futile retries is not repeated until another
+	// buyer has changed a server that it asked.
 	changes map[string]int // by server: changes by other buyers so far
 	asks    map[string]int // the same when this round first asked the server
 	resting bool

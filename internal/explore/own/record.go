@@ -24,7 +24,7 @@ func newRecorder(observe bool) *recorder {
 	return &recorder{conduct.NewRecorder[*gate.Op](observe), secrets{}, map[int]string{}, map[int]bool{}}
 }
 
-// after reads stock and records, and notes what the step has done. It also adds the result of a command
+// after reads stock and records, and writes down the step. It also adds the result of a command
 // that another buyer's step has unblocked.
 func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	if !w.Observe {

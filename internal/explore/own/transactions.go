@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// If statements wait in the server, the committed data and the buyers' knowledge do not determine what
-// can still happen. It also depends on what open transactions have locked and written, on what they
-// see, and on which buyer waits in which queue. No server reports all of that, but it follows from what
-// the transactions did and met. So each transaction has a history: a hash of its statements, each with
+// If statements wait in the server, the committed data and the buyers' knowledge do not determine the
+// continuation. It also depends on the locks, writes and views of open transactions, and on the
+// queue of each waiting buyer. No server reports all of that, but it follows from the statements of the
+// transactions and their order. So each transaction has a history: a hash of its statements, each with
 // the committed data and the histories of all open transactions at that time. Two runs with equal
 // histories have the same locks, writes, views and queues.
 //

@@ -106,7 +106,7 @@ func reads(o *gate.Op) bool {
 	return o.Effect == schedule.Reads || o.Server == gate.SQL && strings.HasPrefix(o.Name, "SELECT")
 }
 
-// known records what a buyer has read.
+// known records the last value that a buyer has read.
 func (w *recorder) known(o *gate.Op, result string) {
 	if reads(o) && o.Err == nil && result != "" {
 		w.read[o.Buyer] = result

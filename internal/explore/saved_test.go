@@ -137,7 +137,7 @@ func TestAgainEvents(t *testing.T) {
 	l.events = []schedule.Event{"expire"}
 	c := littleConfig(l)
 	l.wrong = func(w *world) string {
-		if w.c.Struck()["expire"] && len(w.tokens) > 1 && w.tokens[1] == "expire" {
+		if w.c.Happened()["expire"] && len(w.tokens) > 1 && w.tokens[1] == "expire" {
 			return "it has expired"
 		}
 		return ""

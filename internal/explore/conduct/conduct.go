@@ -62,10 +62,10 @@ type Limits struct {
 // A Conductor executes one schedule. It knows the progress of the schedule and the events that have
 // happened.
 type Conductor[C comparable] struct {
-	limits  Limits
-	subject Subject[C]
-	events  []Event[C] // in display order
-	struck  map[schedule.Event]bool
+	limits   Limits
+	subject  Subject[C]
+	events   []Event[C] // in display order
+	happened map[schedule.Event]bool
 }
 
 // New returns the conductor of one schedule, in which only the wanted events may happen. It panics if
@@ -77,11 +77,11 @@ func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event,
 		}
 	}
 	unwanted := func(e Event[C]) bool { return !slices.Contains(wanted, e.Name) }
-	return &Conductor[C]{limits: l, subject: s, events: slices.DeleteFunc(events, unwanted), struck: map[schedule.Event]bool{}}
+	return &Conductor[C]{limits: l, subject: s, events: slices.DeleteFunc(events, unwanted), happened: map[schedule.Event]bool{}}
 }
 
-// Struck returns the events that have happened.
-func (c *Conductor[C]) Struck() map[schedule.Event]bool { return c.struck }
+// Happened returns the events that have happened.
+func (c *Conductor[C]) Happened() map[schedule.Event]bool { return c.happened }
 
 // Run executes the schedule that choose picks. See schedule.Runner.Run for its result.
 func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
@@ -118,7 +118,7 @@ func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *sch
 		e.Tokens = append(e.Tokens, token)
 		e.Concurrent = e.Concurrent || m.Pair
 		if m.Event != "" {
-			c.struck[m.Event] = true
+			c.happened[m.Event] = true
 		}
 		if err := c.subject.Do(ctx, m); err != nil {
 			return err
@@ -132,11 +132,11 @@ func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	if err != nil || len(all) == 0 && c.subject.Over() {
 		return nil, err
 	}
-	if c.limits.Events > 0 && len(c.struck) >= c.limits.Events {
+	if c.limits.Events > 0 && len(c.happened) >= c.limits.Events {
 		return all, nil
 	}
 	for _, e := range c.events {
-		if c.struck[e.Name] {
+		if c.happened[e.Name] {
 			continue
 		}
 		ways, err := e.Moves(ctx)

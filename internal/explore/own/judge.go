@@ -156,8 +156,8 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 // onlyDisconnected reports whether a buyer hung up and no other event happened. Its process could
 // then release every lock.
 func (j judgement) onlyDisconnected() bool {
-	struck := j.r.conductor.Struck()
-	return len(struck) == 1 && struck[schedule.Disconnect]
+	happened := j.r.conductor.Happened()
+	return len(happened) == 1 && happened[schedule.Disconnect]
 }
 
 // keepsNothing lets a late buyer find out whether the buyer that hung up has left a lock. A lock

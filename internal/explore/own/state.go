@@ -166,7 +166,7 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 			fmt.Fprintf(&s, "%s %s %q %t %d\n", server.Name, key.Name, k.exact(0, key.Value), key.TTL > 0, thirds)
 		}
 	}
-	fmt.Fprintf(&s, "%d %v %v %v %v\n", k.r.x.clock.ahead.Load(), k.r.conductor.Struck(), k.r.passing.phase, k.r.passing.renewed, k.r.passing.woken)
+	fmt.Fprintf(&s, "%d %v %v %v %v\n", k.r.x.clock.ahead.Load(), k.r.conductor.Happened(), k.r.passing.phase, k.r.passing.renewed, k.r.passing.woken)
 	fmt.Fprintf(&s, "%v %v %v\n", k.r.owners, k.r.named, k.r.touched)
 	for _, b := range k.r.buyers {
 		s.WriteString(k.stateOf(b) + "\n")

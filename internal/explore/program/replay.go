@@ -23,7 +23,7 @@ func ReadReplay(text string) (*Replay, error) {
 	line, wrong := explore.ParseSchedule(text)
 	if wrong == nil {
 		fits := func(config explore.Config) error { return config.FitsLine(line) }
-		return &Replay{Buyers: line.Buyers, Events: struckIn(line.Tokens), Fits: fits}, nil
+		return &Replay{Buyers: line.Buyers, Events: eventsIn(line.Tokens), Fits: fits}, nil
 	}
 	if _, err := os.Stat(text); err != nil {
 		if strings.HasPrefix(text, "v1:") {
@@ -39,8 +39,8 @@ func ReadReplay(text string) (*Replay, error) {
 	return &Replay{Buyers: saved.Buyers, Events: saved.Events, Fits: fits, Saved: saved}, nil
 }
 
-// struckIn returns the events of a program in a replay string.
-func struckIn(tokens []string) []explore.Event {
+// eventsIn returns the events of a program in a replay string.
+func eventsIn(tokens []string) []explore.Event {
 	return slices.DeleteFunc(explore.ProgramEvents(), func(e explore.Event) bool {
 		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })
 	})

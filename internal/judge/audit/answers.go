@@ -106,26 +106,52 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// reserved returns the number of units that other buyers may have reserved while the shop refused
-// one as sold out, and may have given back since. These are the orders in flight that ended
-// without a sale and without that answer. It returns 0 if the refusal has no times.
-func reserved(answers []Answer, refused Answer) (units int64) {
+// A reservations knows the orders that ended without a sale and without the answer sold out. They
+// may have reserved units and given them back. Each list is in order of time; its units are the sum
+// up to that time.
+type reservations struct{ begun, ended []unitsAt }
+
+type unitsAt struct {
+	at    time.Time
+	units int64
+}
+
+func reservationsOf(answers []Answer) (r reservations) {
+	for _, a := range answers {
+		if a.Outcome != purchase.Sold && a.Outcome != purchase.SoldOut {
+			r.begun = append(r.begun, unitsAt{a.Start, a.units()})
+			r.ended = append(r.ended, unitsAt{a.End, a.units()})
+		}
+	}
+	for _, list := range [][]unitsAt{r.begun, r.ended} {
+		slices.SortFunc(list, func(a, b unitsAt) int { return a.at.Compare(b.at) })
+		for i := 1; i < len(list); i++ {
+			list[i].units += list[i-1].units
+		}
+	}
+	return r
+}
+
+// during returns the number of units that other buyers may have reserved while the shop refused
+// one as sold out. It returns 0 if the refusal has no times.
+func (r reservations) during(refused Answer) int64 {
+	before := func(list []unitsAt, t time.Time) int64 {
+		if n, _ := slices.BinarySearchFunc(list, t, func(u unitsAt, t time.Time) int { return u.at.Compare(t) }); n > 0 {
+			return list[n-1].units
+		}
+		return 0
+	}
 	if refused.End.IsZero() {
 		return 0
 	}
-	for _, a := range answers {
-		isServed := a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut
-		if !isServed && a.Start.Before(refused.End) && a.End.After(refused.Start) {
-			units += a.units()
-		}
-	}
-	return units
+	return max(0, before(r.begun, refused.End)-before(r.ended, refused.Start.Add(1)))
 }
 
 // Count adds the answers to the evidence. e.Report must be set. A refusal may have been correct if
 // the order was for more units than are left at the end, or if others had reserved those units.
 func (e *Evidence) Count(answers []Answer) {
 	var told, lost, rejected int64
+	reserved := reservationsOf(answers)
 	for _, a := range answers {
 		switch a.Outcome {
 		case purchase.Sold:
@@ -133,7 +159,7 @@ func (e *Evidence) Count(answers []Answer) {
 			told += a.units()
 		case purchase.SoldOut:
 			e.SoldOut++
-			if left := e.Report.Leftover; a.units() <= left && a.units() <= left-reserved(answers, a) {
+			if a.units() <= e.Report.Leftover-reserved.during(a) {
 				e.Denied++
 			}
 		case purchase.Busy:

@@ -121,6 +121,25 @@ func TestReserved(t *testing.T) {
 	}
 }
 
+// TestCountLongRun: the time of Count does not grow with the square of the answers. A long run of a
+// broken shop refuses hundreds of thousands of buyers.
+func TestCountLongRun(t *testing.T) {
+	const each = 200_000
+	var answers []Answer
+	for i := range each {
+		at := time.UnixMicro(int64(i))
+		answers = append(answers,
+			Answer{Outcome: purchase.SoldOut, Start: at, End: at.Add(10)},
+			Answer{Outcome: purchase.Busy, Start: at.Add(10), End: at.Add(20)})
+	}
+	e := Evidence{Report: Report{Leftover: 1}}
+	start := time.Now()
+	e.Count(answers)
+	if took := time.Since(start); e.Denied != each || took > 20*time.Second {
+		t.Errorf("%d denied in %s, want %d in a moment", e.Denied, took, each)
+	}
+}
+
 // TestCount: Count separates errors of the shop from answers that the shop is not responsible for.
 func TestCount(t *testing.T) {
 	var e Evidence

@@ -86,7 +86,7 @@ type Evidence struct {
 	Untold     int64  // records of refused buyers, and second records of one request
 	Sold       int64  // buyers answered sold
 	SoldOut    int64  // buyers answered sold out
-	Denied     int64  // buyers answered sold out although the units that they asked for are left, and no other buyer had reserved them
+	Denied     int64  // buyers answered sold out although the units that they asked for are left, and no other buyer may have reserved them
 	Busy       int64  // buyers that gave up waiting
 	Unheard    int64  // buyers whose answer was lost: each may have a record or none
 	Unread     int64  // units ordered by buyers in Unheard without a record: the shop may not have read their requests

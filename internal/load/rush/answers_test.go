@@ -120,6 +120,35 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// reserves takes a unit, gives it back after another buyer was refused, and closes the connection.
+func reserves(c *crier, _ http.ResponseWriter, _ *http.Request) {
+	move := func(units int64) (isSoldOut bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		left := c.stock["apple"]
+		c.stock["apple"] = [2]int64{left[0] + units, left[1]}
+		return c.soldOut
+	}
+	move(-1)
+	for deadline := time.Now().Add(10 * time.Second); !move(0) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	move(1)
+	panic(http.ErrAbortHandler)
+}
+
+// TestReserved: a refusal is correct while buyers that hang up later have reserved the units. If the
+// shop still refuses a buyer after that, the units have leaked.
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	for leaks, want := range map[bool]verdict.Verdict{false: verdict.Holds, true: verdict.Leaked} {
+		r, err := Run(t.Context(), rushAt(t, &crier{market: market{remembers: leaks}, instead: reserves}))
+		if err != nil || r.Verdict != want {
+			t.Errorf("leaks %t: %s (%s), %v; want %s", leaks, r.Verdict, r.Reason, err, want)
+		}
+	}
+}
+
 // refusesFirst refuses the first request of each buyer, or all requests.
 type refusesFirst struct {
 	market

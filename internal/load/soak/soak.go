@@ -114,7 +114,11 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	product := "soak-" + w.Strategy
 	waved := Waved{Wave: w, began: time.Now()}
 	if err := r.shelf(0).Restock(ctx, product, w.Stock); err != nil {
-		return waved.broken(fmt.Errorf("restock before wave %d: %w", w.Number, err))
+		waved, err = waved.broken(fmt.Errorf("restock before wave %d: %w", w.Number, err))
+		if err == nil { // otherwise such waves would follow each other without a pause
+			err = wait(ctx, r.Length)
+		}
+		return waved, err
 	}
 	c := &crowd{wave: w, shops: r.Shops, meter: r.meter}
 	var meanwhile errgroup.Group
@@ -133,11 +137,11 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 		return nil
 	})
 	c.keep(ctx, product, r.Length, r.Patience)
-	if err := meanwhile.Wait(); err != nil {
+	err := meanwhile.Wait()
+	waved.Answers, waved.Killed = c.answers, w.kind.Kill
+	if err != nil {
 		return waved.broken(fmt.Errorf("%s in wave %d: %w", w.Kind, w.Number, err))
 	}
-	waved.Answers = c.answers
-	waved.Killed = w.kind.Kill
 	audited, err := rush.Settle(ctx, r.Auditor, product, w.kind.Kill || c.answers.Unknown+c.answers.Unreached > 0)
 	if err != nil {
 		return waved, fmt.Errorf("audit after wave %d: %w", w.Number, err)

@@ -2,8 +2,11 @@ package soak_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -132,6 +135,40 @@ func TestJudge(t *testing.T) {
 }
 
 // TestGrows: a leak grows in each quarter; a pool that fills up, noise, and a short run do not.
+// still is a shop of one process, which is never killed.
+type still string
+
+func (s still) URLs() []string                 { return []string{string(s)} }
+func (still) Kill(int) error                   { return nil }
+func (still) Start(context.Context, int) error { return nil }
+func (still) Ended(int) bool                   { return false }
+
+// TestRestockFails: a service that cannot restock breaks its promise, in one wave after the other. If
+// it names an unavailable server (503), the soak ends with an error.
+func TestRestockFails(t *testing.T) {
+	t.Parallel()
+	for status, isBreak := range map[int]bool{http.StatusInternalServerError: true, http.StatusServiceUnavailable: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/metrics" {
+				fmt.Fprintln(w, "go_goroutines 5")
+				return
+			}
+			w.WriteHeader(status)
+		}))
+		defer server.Close()
+		p := plan(1)
+		p.Processes = 1
+		violated := 0
+		r, err := soak.Run(t.Context(), soak.Config{
+			Plan: p, Duration: 250 * time.Millisecond, Length: 100 * time.Millisecond, Shops: still(server.URL),
+			Progress: func(soak.Wave) {}, Violated: func(soak.Waved) { violated++ },
+		})
+		if (err == nil) != isBreak || (violated > 0) != isBreak || violated > 2 || r.Violated() != violated {
+			t.Errorf("status %d: %d waves with a violation, %v", status, violated, err)
+		}
+	}
+}
+
 func TestGrows(t *testing.T) {
 	line := func(n int, at func(i int) float64) (values []int) {
 		for i := range n {

@@ -217,8 +217,8 @@ func (p *Process) Stop(timeout time.Duration) error {
 }
 
 // Freeze stops the process with SIGSTOP, which it cannot ignore, and returns when every thread has
-// stopped. Its children continue. Freeze returns an error if the process has ended, or does not stop
-// within 10 s.
+// stopped. Its children continue. Freeze returns nil if the process has already ended, and an error if
+// it does not stop within 10 s.
 func (p *Process) Freeze() error {
 	if err := p.Signal(sigStop); err != nil {
 		return err

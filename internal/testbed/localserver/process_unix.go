@@ -3,6 +3,7 @@
 package localserver
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,13 +53,13 @@ func killSessions(p *os.Process) (killed []int) {
 	return killed
 }
 
-// awaitStop waits until every thread of a process has stopped. The kernel delivers SIGSTOP after kill(2)
-// has returned, so a thread may run for a moment. On a busy machine, a whole request was served in that
-// moment. Without /proc, awaitStop returns at once.
+// awaitStop waits until every thread of a process has stopped or ended. The kernel delivers SIGSTOP after
+// kill(2) has returned, so a thread may run for a moment. On a busy machine, a whole request was served
+// in that moment. Without /proc, awaitStop returns at once.
 func awaitStop(pid int) error {
 	for range 10_000 {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-		if !slices.ContainsFunc(threads, func(stat string) bool { return !strings.HasPrefix(state(stat), "T") }) {
+		if !slices.ContainsFunc(threads, func(stat string) bool { return strings.IndexAny(state(stat), "TZX") != 0 }) {
 			return nil
 		}
 		time.Sleep(time.Millisecond)
@@ -67,14 +68,10 @@ func awaitStop(pid int) error {
 }
 
 // state returns the part of a file such as /proc/PID/stat that begins with the state: "pid (name)
-// state ...". It returns "" if the file does not exist.
+// state ...". The name may contain brackets. state returns "" if the file does not exist.
 func state(stat string) string {
-	content, err := os.ReadFile(stat)
-	if err != nil {
-		return ""
-	}
-	_, state, _ := strings.Cut(string(content), ") ")
-	return state
+	content, _ := os.ReadFile(stat)
+	return strings.TrimPrefix(string(content[bytes.LastIndexByte(content, ')')+1:]), " ")
 }
 
 // ended reports whether a killed process no longer runs. Its parent may never wait for it, as is common

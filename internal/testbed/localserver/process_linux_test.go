@@ -1,0 +1,42 @@
+package localserver
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestState: the name of a process may look like the end of the name and a state.
+func TestState(t *testing.T) {
+	t.Parallel()
+	stat := filepath.Join(t.TempDir(), "stat")
+	if err := os.WriteFile(stat, []byte("42 (a) T (b) S 1 42 42"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(stat); !strings.HasPrefix(s, "S") {
+		t.Errorf("the state is %q, want S", s)
+	}
+	if s := state(stat + "-missing"); s != "" {
+		t.Errorf("the state of a missing file is %q", s)
+	}
+}
+
+// TestAwaitStop: a process that has ended runs no code, although its parent has not waited for it.
+func TestAwaitStop(t *testing.T) {
+	t.Parallel()
+	child := exec.Command("true")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Wait() }()
+	for stat := "/proc/" + strconv.Itoa(child.Process.Pid) + "/stat"; !strings.HasPrefix(state(stat), "Z"); {
+		time.Sleep(time.Millisecond)
+	}
+	if err := awaitStop(child.Process.Pid); err != nil {
+		t.Error(err)
+	}
+}

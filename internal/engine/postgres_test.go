@@ -140,7 +140,7 @@ func serveOld(conn net.Conn) {
 	}
 }
 
-// TestPostgresCommit: a buyer who gives up does not interrupt a COMMIT. A COMMIT is unknown if the
+// TestPostgresCommit: a buyer that gives up does not interrupt a COMMIT. A COMMIT is unknown if the
 // server did not finish it, or if it finished without the synchronous replica.
 func TestPostgresCommit(t *testing.T) {
 	server := localservertest.Postgres(t)

@@ -86,13 +86,13 @@ func heldUp(meanwhile, afterwards []buyers.Answer, times Times) (stalled, missed
 	slowest := time.Duration(0)
 	for _, a := range afterwards {
 		if a.Outcome != purchase.Sold {
-			return "", fmt.Sprintf("a buyer of another product was answered %s (%s), also when nobody stood in a section", a.Outcome, a.Detail)
+			return "", fmt.Sprintf("a buyer of another product was answered %s (%s), also when no holder was in its section", a.Outcome, a.Detail)
 		}
 		slowest = max(slowest, a.End.Sub(a.Start))
 	}
 	took := first.End.Sub(first.Start)
 	if 4*slowest > took {
-		return "", fmt.Sprintf("a buyer of another product was answered %s after %d ms, and others took %d ms when nobody stood in a section: the machine is too slow to tell",
+		return "", fmt.Sprintf("a buyer of another product was answered %s after %d ms, and others took %d ms when no holder was in its section: the machine is too slow to tell",
 			first.Outcome, took.Milliseconds(), slowest.Milliseconds())
 	}
 	return fmt.Sprintf("two products wait for each other: a buyer of another product was answered %s after %d ms while a buyer stood in its section, and others were sold a unit within %d ms when it had gone on",

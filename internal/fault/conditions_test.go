@@ -49,9 +49,9 @@ func faultsPage(all []Fault) []byte {
 	b.WriteString(`<!-- written by make generate from internal/fault and internal/judge/promise -->
 # Faults: what happens to a shop under each condition
 
-This page answers what each column of a [matrix](matrix/README.md) does to a shop, for readers who ask what a verdict proves.
+This page describes the columns of a [matrix](matrix/README.md), for readers of a verdict.
 
-A *condition* is what a shop goes through in one run: an exploration, many buyers at once, or a fault. The faults are real: a killed
+A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. The faults are real: a killed
 or stopped process, a cut connection, a restarted server. Most of them stop one buyer while it holds the lock, take effect, let
 other buyers buy, and then let the first buyer go on. A fault that did not take effect gives the verdict [inconclusive](verdicts.md).
 

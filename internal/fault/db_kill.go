@@ -91,5 +91,5 @@ func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 	if !gone {
 		return "", missed("the database was there after its SIGKILL")
 	}
-	return fmt.Sprintf("the database was killed after %d sales, with %d buyers inside process 1, and nobody listened at %s; then it was started again", sold, inside, server.Address()), nil
+	return fmt.Sprintf("the database was killed after %d sales, with %d buyers inside process 1, and %s was closed; then it was started again", sold, inside, server.Address()), nil
 }

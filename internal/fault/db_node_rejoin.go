@@ -39,9 +39,9 @@ func dbNodeRejoin() Fault {
 			if err != nil {
 				return "", err
 			}
-			t.injected("the node is back with all that there is")
+			t.injected("the node is back with all data")
 			if sold == 0 {
-				return "", missed("nobody was sold a unit while the node was sent the database")
+				return "", missed("no unit was sold while the node received the database")
 			}
 			if err := awaitWhole(ctx, c); err != nil {
 				return "", err

@@ -13,7 +13,7 @@ import (
 // holder is the purchaser that a fault holds in a cell. It buys at A.
 const holder = "holder"
 
-var errNoHolder = errors.New("the holder did not get as far as its write")
+var errNoHolder = errors.New("the holder did not reach its write")
 
 func (t *Testbed) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
 	return 1, holdFor(ctx, t, at, t.Times.Wait)

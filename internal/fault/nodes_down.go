@@ -39,7 +39,7 @@ func nodesDown() Fault {
 			}
 			proof := fmt.Sprintf("%d of 8 buyers were sold a unit with %d of %d nodes killed; with %d killed %s", under, len(few), all, len(most), granted)
 			if under == 0 {
-				return proof, &stalledError{fmt.Sprintf("nobody could buy while %d of %d nodes were down", len(few), all)}
+				return proof, &stalledError{fmt.Sprintf("no buyer could buy while %d of %d nodes were down", len(few), all)}
 			}
 			return proof, nil
 		}),
@@ -68,9 +68,9 @@ func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (grante
 	if err := startAgain(most); err != nil {
 		return "", err
 	}
-	t.injected("%d nodes are back, empty, while somebody holds the others", len(most))
+	t.injected("%d nodes are back, empty, while a buyer holds the others", len(most))
 	t.others(ctx, 0, t.Times.within())
-	return "somebody was granted the lock", t.release()
+	return "a buyer was granted the lock", t.release()
 }
 
 func kill(nodes []*redisNode) error {

@@ -83,7 +83,7 @@ func underLoad(server string, before int64, gone bool, cut int, refused int64) (
 	if before < enough || !gone || cut == 0 {
 		return "", missed("%d sales were acknowledged before the kill, the %s was gone: %t, and %d buyers were under way", before, server, gone, cut)
 	}
-	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; nobody listened on the %s's port then, and %d were refused",
+	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; the %s's port was closed then, and %d were refused",
 		before, cut, server, refused), nil
 }
 

@@ -109,7 +109,7 @@ func isolate(ctx context.Context, t *Testbed, primary *redisNode) (*redisNode, e
 			return nil, err
 		}
 	}
-	return electionAfter(ctx, t, primary, "the primary and the holder's shop reach each other, and nobody else", time.Now().Add(t.Times.Wait/2), func() error {
+	return electionAfter(ctx, t, primary, "the primary and the holder's shop reach only each other", time.Now().Add(t.Times.Wait/2), func() error {
 		if err := primary.part(ctx); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 		return "", err
 	}
 	pauseFor(ctx, min(r.times.within(), time.Second))
-	return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold beside the buyer that was stopped before its write", keys, r.tally.sold()-sold), nil
+	return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold to others while a buyer was stopped before its write", keys, r.tally.sold()-sold), nil
 }
 
 // keeperOf returns the server of a cell that has the product's keys, and the keys.

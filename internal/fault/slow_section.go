@@ -63,7 +63,7 @@ func slowSectionInRush(ctx context.Context, r *RunningRush) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("a buyer of process 1 stood between its read and its write for %s, and its process answered; a lease is %s; %d units were sold beside it",
+	return fmt.Sprintf("a buyer of process 1 stood between its read and its write for %s, and its process answered; a lease is %s; %d units were sold to others meanwhile",
 		time.Since(start).Round(10*time.Millisecond), r.times.Lease, sold), nil
 }
 

@@ -25,7 +25,7 @@ const (
 	Unknown Result = "unknown"
 )
 
-// NoOrder describes a history that is not linearizable, for a reason or an evidence text.
+// NoOrder is the reason of the verdict nonlinearizable.
 const NoOrder = "no order of the buys explains what the buyers were told"
 
 // Timeout limits the check of one history. Most checks take a few milliseconds.

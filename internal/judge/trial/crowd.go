@@ -24,7 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// MaxBuyers is limited by the loopback ports and open files of one machine.
+// MaxBuyers is the maximum of --buyers. One machine has loopback ports and open files for that many.
 const MaxBuyers = 10_000
 
 // A Crowd describes a rush: its buyers and where they buy.

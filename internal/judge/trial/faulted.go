@@ -124,7 +124,7 @@ func canStrike(o *Crowd, e *engine.Engine) error {
 // tooFew says why the fault needs more processes, or returns "".
 func tooFew(f fault.Fault, processes int) string {
 	if f.TwoProcesses && processes < 2 {
-		return fmt.Sprintf("%s strikes one process while another goes on: it takes 2 processes or more", f.Name)
+		return fmt.Sprintf("%s affects one process while another goes on: it needs 2 processes or more", f.Name)
 	}
 	return ""
 }

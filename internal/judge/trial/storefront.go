@@ -76,7 +76,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 		s.Auditor = s.Target
 		served, err := s.Target.Strategies(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("--target: nobody answers: %w", err)
+			return nil, fmt.Errorf("--target: no answer: %w", err)
 		}
 		s.Served = served
 		return s, nil

@@ -89,7 +89,7 @@ func TestNoResend(t *testing.T) {
 	}
 }
 
-// TestOnTheWire: the means that keep net/http from a second request do not change the first.
+// TestOnTheWire: preventing a second request does not change the first one.
 func TestOnTheWire(t *testing.T) {
 	t.Parallel()
 	var text atomic.Value
@@ -112,7 +112,7 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// slowNothing is an empty body. net/http waits less time for its end than Read takes.
+// slowNothing is an empty body whose Read takes longer than net/http waits for its end.
 type slowNothing struct{}
 
 func (slowNothing) Read([]byte) (int, error) {

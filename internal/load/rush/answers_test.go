@@ -171,8 +171,8 @@ func (f *refusesFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.market.ServeHTTP(w, r)
 }
 
-// TestComeBack: a buyer refused with Retry-After has not given up. Buyers whom the shop refuses
-// each time prove nothing. The shop has sent away a buyer that it refuses without Retry-After.
+// TestComeBack: a buyer refused with Retry-After has not given up. A shop that refuses each buyer
+// each time proves nothing. A shop that refuses buyers at once without Retry-After stalls them.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

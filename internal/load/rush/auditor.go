@@ -40,7 +40,7 @@ type Database struct {
 	// none if there is one server. DB reads everything that was committed at any of them.
 	Nodes func() ([]*gorm.DB, error)
 	// AgreeWithin is how long the stock and records of the nodes may differ: a sale may still be
-	// under way when the first node is read. 0 is 15 s.
+	// under way when the first node is read. 0 means 15 s.
 	AgreeWithin time.Duration
 }
 

@@ -40,15 +40,15 @@ type receipts struct {
 // untrue describes a member of a receipt that cannot be true, or returns "". left must be between
 // 0 and the stock, minus the units of the sale if the strategy counts them. waited_ms must not
 // exceed the time of the request. Both must equal the values of the record, if it has them.
-func (c receipts) untrue(a buyers.Answer, record audit.Sale) string {
-	n, most := noteOf(a), c.stock
-	if c.counts != linear.Unspecified {
+func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
+	n, most := noteOf(a), of.stock
+	if of.counts != linear.Unspecified {
 		most -= a.Units
 	}
 	took := a.End.Sub(a.Start)
 	switch {
 	case n.Left != nil && (*n.Left < 0 || *n.Left > most):
-		return fmt.Sprintf("%d units are left of %d stocked", *n.Left, c.stock)
+		return fmt.Sprintf("%d units are left of %d stocked", *n.Left, of.stock)
 	case n.WaitedMS != nil && (*n.WaitedMS < 0 || time.Duration(*n.WaitedMS)*time.Millisecond > took+clockSlack):
 		return fmt.Sprintf("it waited for %d ms, but the request took %d ms", *n.WaitedMS, took.Milliseconds())
 	case n.Left != nil && record.Left != nil && *n.Left != *record.Left:
@@ -61,7 +61,7 @@ func (c receipts) untrue(a buyers.Answer, record audit.Sale) string {
 
 // judge judges the receipts if stock and records are right. sales is nil if the service does not
 // show its records.
-func (c receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audit.Sale) {
+func (of receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audit.Sale) {
 	if r.broke() {
 		return
 	}
@@ -70,7 +70,7 @@ func (c receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audi
 		if a.Outcome != purchase.Sold {
 			continue
 		}
-		if why := c.untrue(a, sales[a.ID]); why != "" {
+		if why := of.untrue(a, sales[a.ID]); why != "" {
 			if wrong++; first == "" {
 				first = fmt.Sprintf("%s was answered that %s", a.Purchaser, why)
 			}
@@ -79,7 +79,7 @@ func (c receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audi
 	switch {
 	case wrong > 0:
 		r.Verdict, r.Reason = verdict.Failed, fmt.Sprintf("%d receipts cannot be true: %s", wrong, first)
-	case sales != nil && linear.Check(linear.Settle(buysOf(answers), sales), c.stock, c.counts, linear.Timeout) == linear.No:
+	case sales != nil && linear.Check(linear.Settle(buysOf(answers), sales), of.stock, of.counts, linear.Timeout) == linear.No:
 		r.Verdict, r.Reason = verdict.Nonlinearizable, linear.NoOrder+"; "+r.Reason
 	}
 }

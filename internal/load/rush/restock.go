@@ -46,7 +46,7 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 	return r, nil
 }
 
-// leaveUnits restocks, and sends two buyers, who leave units for the next restock. It ignores
+// leaveUnits restocks, and sends two buyers, which leave units for the next restock. It ignores
 // their answers, since the burst after that restock shows whether old units were kept.
 func (c Config) leaveUnits(ctx context.Context) error {
 	if _, err := c.restock(ctx); err != nil {

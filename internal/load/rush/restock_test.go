@@ -37,7 +37,7 @@ func TestRestocks(t *testing.T) {
 	}
 }
 
-// TestSoldOut: after a restock, a burst without overlap is accepted, and no other result except a full sale.
+// TestSoldOut: after a restock, a burst must hold, or sell the whole stock without overlap.
 func TestSoldOut(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -52,7 +52,7 @@ func Judge(w Wave, a Answers, r audit.Report) (violations []string, void string)
 		wrong("lost: %d sales were answered, and there are %d records", a.Sold, r.Records)
 	}
 	if r.Records > most {
-		wrong("%d records, and the answers permit %d (%d sold, %d beside the restock, %d unknown)", r.Records, most, a.Sold, a.Beside, a.Unknown)
+		wrong("%d records, and the answers permit %d (%d sold, %d during the restock, %d unknown)", r.Records, most, a.Sold, a.Beside, a.Unknown)
 	}
 	if errors := a.Failed - a.Down; errors > 0 && !w.kind.Kill {
 		wrong("failed: %d buyers were answered with an error, although no fault was injected; the first: %s", errors, a.FirstError)
@@ -81,12 +81,12 @@ func voidOf(w Wave, a Answers, r audit.Report) string {
 	case w.kind.Restock && r.Records == 0: // buyers that the restock held back may have bought all new units
 		why = "nothing was sold after the restock"
 	case w.kind.Short && a.SoldOut == 0:
-		why = "nobody was told that it is sold out"
+		why = "no buyer was told that it is sold out"
 	case w.kind.Kill && a.Sent == 0:
 		why = "no buyer was inside the process that was killed"
 	}
 	if why != "" && a.FirstNo != "" {
-		why += "; the first who was sold nothing: " + a.FirstNo
+		why += "; the first answer except sold and sold out: " + a.FirstNo
 	}
 	return why
 }

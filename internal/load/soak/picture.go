@@ -33,7 +33,7 @@ func pictures() []picture {
 		{name: "goroutines", title: "Goroutines", unit: "goroutines", values: used(func(u Use) float64 { return float64(u.Goroutines) })},
 		{name: "descriptors", title: "Open descriptors", unit: "descriptors", values: used(func(u Use) float64 { return float64(u.Descriptors) })},
 		{
-			name: "p99", title: "p99 of those who were sold to", unit: "ms", lines: []string{"p99"},
+			name: "p99", title: "p99 of successful buyers", unit: "ms", lines: []string{"p99"},
 			values: func(s Sample) []float64 { return []float64{s.P99MS} },
 		},
 	}

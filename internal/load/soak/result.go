@@ -229,9 +229,12 @@ func (t row) cells() []string {
 	}
 }
 
+// tableNote explains the numbers of the table.
+const tableNote = "The highest value of any process; p99 of successful buyers, from the worst sample."
+
 // Print writes the resource usage over time, and the verdict.
 func (r Result) Print(w io.Writer, _ bool) error {
-	lines := []string{r.Lead(), "", r.table().Terminal(report.Look{}), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
+	lines := []string{r.Lead(), "", r.table().Terminal(report.Look{}), tableNote, ""}
 	lines = append(lines, r.Notes()...)
 	lines = append(lines, r.Verdict())
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
@@ -277,7 +280,7 @@ func (r Result) Document() report.Document {
 
 // table returns the table of Print.
 func (r Result) table() report.Table {
-	t := report.Table{Note: "Of what processes use, the most of any; p99 of those who were sold to, the worst sample."}
+	t := report.Table{Note: tableNote}
 	for _, name := range columns {
 		t.Columns = append(t.Columns, report.Column{Name: name, Numbers: name != columns[0]})
 	}

@@ -23,10 +23,10 @@ type Kind struct {
 // Kinds returns all kinds of waves, each with the same probability.
 func Kinds() []Kind {
 	return []Kind{
-		{Name: "steady", About: "so many clients, who ask again when they are answered"},
+		{Name: "steady", About: "a number of clients, each of which asks again when it is answered"},
 		{Name: "burst", About: "all clients at once for few units, and then sold-out answers", Everybody: true, Short: true},
 		{Name: "ramp", About: "from one client to all of them and back", Active: func(at float64) float64 { return 1 - math.Abs(2*at-1) }},
-		{Name: "idle", About: "nobody for three quarters of the wave, then one client, whose connections were idle", Active: func(at float64) float64 {
+		{Name: "idle", About: "no client for three quarters of the wave, then one client, whose connections were idle", Active: func(at float64) float64 {
 			if at < 0.75 {
 				return none
 			}

@@ -14,7 +14,7 @@ func (r Result) picture(m figure) template.HTML {
 		return ""
 	}
 	c := chart.Chart{
-		Title: m.title + " by the number of clients", Under: "clients, each of whom asks again when it is answered; upwards " + m.unit,
+		Title: m.title + " by the number of clients", Under: "clients, each of which asks again when it is answered; upwards " + m.unit,
 		Height: 380, LogX: true, LogY: m.log, Show: m.show,
 	}
 	for _, n := range r.Clients {

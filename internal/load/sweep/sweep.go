@@ -74,7 +74,7 @@ type figure struct {
 
 var figures = []figure{
 	{title: "Sales a second", unit: "sales/s", value: func(p Point) float64 { return p.PerSecond }, show: func(x float64) string { return humanize.Comma(int64(math.Round(x))) }},
-	{title: "p99 of those who were sold to", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: chart.Decimal, log: true},
+	{title: "p99 of successful buyers", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: chart.Decimal, log: true},
 }
 
 // refusals is shown only if a point has any.
@@ -135,7 +135,7 @@ func (r Result) Notes() (notes []string) {
 	for _, p := range r.Points {
 		if p.FirstNo != "" && !said[p.Strategy] {
 			said[p.Strategy] = true
-			notes = append(notes, fmt.Sprintf("%s, %d clients, the first who was sold nothing: %s", p.Strategy, p.Clients, p.FirstNo))
+			notes = append(notes, fmt.Sprintf("%s, %d clients, the first answer without a sale: %s", p.Strategy, p.Clients, p.FirstNo))
 		}
 	}
 	for _, why := range r.LeftOut {

@@ -42,8 +42,8 @@ func TestPrint(t *testing.T) {
 	}
 	for _, want := range []string{
 		"MariaDB 10.11, one shop process, 2 processors that servers, shop and clients share; medians of 3 rounds of 2s",
-		"Sales a second, sales/s", "p99 of those who were sold to, ms", "Answers that were no sale, %", "256 clients", "5,200", "25",
-		"for-update, 256 clients, the first who was sold nothing: busy <b>", "left out: unit-rows: no row locks",
+		"Sales a second, sales/s", "p99 of successful buyers, ms", "Answers that were no sale, %", "256 clients", "5,200", "25",
+		"for-update, 256 clients, the first answer without a sale: busy <b>", "left out: unit-rows: no row locks",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("does not say %q:\n%s", want, b.String())

@@ -35,7 +35,7 @@ func notRoot(names ...string) (*account, error) {
 		}
 		return a, err
 	}
-	return nil, fmt.Errorf("it refuses to run as root, and there is nobody to run it as: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("it refuses to run as root, and this machine has no other account for it: %w", errors.Join(errs...))
 }
 
 // write creates a file that belongs to the account.

@@ -32,7 +32,7 @@ func connect(ctx context.Context, e *Engine) error {
 	}
 	if n := len(e.Redlock); n > 0 && n%2 == 0 {
 		e.Warnings = append(e.Warnings, fmt.Sprintf(
-			"--redlock has %d nodes: a majority is %d, so no more of them may fail than of %d; give an odd number", n, n/2+1, n-1))
+			"--redlock has %d nodes: a majority is %d, so only as many may fail as with %d nodes; use an odd number", n, n/2+1, n-1))
 	}
 	return connectCoordination(e)
 }

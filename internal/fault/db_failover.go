@@ -72,9 +72,9 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 		return "", missed("no more sales were acknowledged after the replica was cut off than were under way")
 	}
 	if synchronous {
-		return proof + "; each COMMIT had waited for the replica, which was promoted", nil
+		return proof + "; each COMMIT had waited for the replica that was promoted", nil
 	}
-	return fmt.Sprintf("%s; %d sales were acknowledged after the replica, which was promoted, was cut off, of which %d at most had gone through before", proof, after, loaders), nil
+	return fmt.Sprintf("%s; %d sales were acknowledged after the promoted replica had been cut off; at most %d of them were committed before", proof, after, loaders), nil
 }
 
 // A following is a replica of the database, used for one failover.

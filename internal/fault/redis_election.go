@@ -156,9 +156,9 @@ func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.
 		case same, g.asked && g.elected == nil:
 			return "", err
 		case g.asked:
-			return "Redis failed over once more than it was struck: the machine stood still", err
+			return "Redis failed over once more after the fault: the machine stood still", err
 		}
-		return "Redis failed over though nothing had struck it: the machine stood still", err
+		return "Redis failed over without a fault: the machine stood still", err
 	}, err
 }
 

@@ -49,7 +49,7 @@ func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("who is primary: %w", err)
+		return nil, fmt.Errorf("find the primary: %w", err)
 	}
 	var all []*redisNode
 	for _, node := range g.nodes {

@@ -134,15 +134,15 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, fmt.Sprintf("no sale was acknowledged, and %d answers were lost", e.Unheard)
-	case r.UnitsSold == 0 && e.SoldOut > 0: // each of them asked for more units than are left
-		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused who asked for more than the %d units that are left", were(int(e.SoldOut)), r.Leftover)
+	case r.UnitsSold == 0 && e.SoldOut > 0: // each of them asked for more units than were free
+		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused, and each asked for more units than were free of the %d that are left", were(int(e.SoldOut)), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
 	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):
 		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, were(int(e.Unanswered)) + " neither served nor refused"
-	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // otherwise each refused buyer asked for more than is left
+	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // otherwise each refused buyer asked for more units than were free
 		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered+e.Unheard)
 	}
 	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover) + e.unheard()

@@ -60,7 +60,7 @@ func (a *account) own(g *Group, dir string) error {
 			return err
 		}
 		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("the user %s, who runs it, cannot enter %s: set TMPDIR to a folder that anybody may enter", a.name, above)
+			return fmt.Errorf("the user %s, which runs it, cannot enter %s: set TMPDIR to a folder that all users may enter", a.name, above)
 		}
 		if above == filepath.Dir(above) {
 			return nil

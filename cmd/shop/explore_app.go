@@ -238,7 +238,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 			return true, err
 		}
 		page := witness.Document{Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes), Broken: witness.Found{Witness: result.Witness}, Data: result.Witness}
-		if err := firstOf(report.Save(o.output.files, d, out), printAs(o.format, out, page)); err != nil {
+		if err := cmp.Or(report.Save(o.output.files, d, out), printAs(o.format, out, page)); err != nil {
 			return true, err
 		}
 		return true, &exitError{exitBroken, ""}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	if err != nil {
 		return err
 	}
-	if err := firstOf(report.Save(o.output.files, page, w), printAs(o.format, w, d)); err != nil {
+	if err := cmp.Or(report.Save(o.output.files, page, w), printAs(o.format, w, d)); err != nil {
 		return err
 	}
 	if !found.Broken() {
@@ -55,7 +56,7 @@ func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
 	if err != nil {
 		return err
 	}
-	return firstOf(report.Save(o.output.files, d, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), findings.Of(r)))
+	return cmp.Or(report.Save(o.output.files, d, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), findings.Of(r)))
 }
 
 func (o *exploreOptions) origin() findings.Origin {

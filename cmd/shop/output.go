@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,11 +55,11 @@ func (o *output) write(c *cobra.Command, d report.Document, text func(w io.Write
 	err := report.Save(o.files, d, out)
 	switch {
 	case o.json:
-		return firstOf(err, report.JSON(out, d.Value))
+		return cmp.Or(err, report.JSON(out, d.Value))
 	case o.toStdout():
 		return err
 	}
-	return firstOf(err, text(out, isTerminal(out) && os.Getenv("NO_COLOR") == ""))
+	return cmp.Or(err, text(out, isTerminal(out) && os.Getenv("NO_COLOR") == ""))
 }
 
 // printsText reports whether standard output shows the text.
@@ -65,21 +67,7 @@ func (o *output) printsText() bool { return !o.json && !o.toStdout() }
 
 // toStdout reports whether a report goes to standard output.
 func (o *output) toStdout() bool {
-	for _, f := range o.files {
-		if f.Path == "-" {
-			return true
-		}
-	}
-	return false
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return slices.ContainsFunc(o.files, func(f report.File) bool { return f.Path == "-" })
 }
 
 // noArguments rejects arguments. For a file name it suggests --report.

@@ -109,9 +109,7 @@ func lockServersOf(strategies ...string) []string {
 		if !ok {
 			return nil
 		}
-		for _, need := range entry.Needs {
-			needs = append(needs, string(need))
-		}
+		needs = append(needs, texts(entry.Needs)...)
 	}
 	if len(strategies) == 0 {
 		return nil

@@ -206,9 +206,7 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 			},
 		})
 	}
-	for _, f := range faults {
-		o.faults = append(o.faults, string(f))
-	}
+	o.faults = texts(faults)
 	err := playVerify(t, &o, &stdout, &stderr)
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
 		t.Errorf("no report: %v; %s", err, stderr.String())

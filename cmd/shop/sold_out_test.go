@@ -58,9 +58,7 @@ func TestSoldOutUnderFaults(t *testing.T) {
 		},
 		output: verifyOutput{old: [4]string{"-"}},
 	}
-	for _, f := range []promise.Condition{promise.Rush, promise.Units, promise.Duplicates, promise.Crash, promise.ClientGone, promise.DBKill} {
-		o.faults = append(o.faults, string(f))
-	}
+	o.faults = texts([]promise.Condition{promise.Rush, promise.Units, promise.Duplicates, promise.Crash, promise.ClientGone, promise.DBKill})
 	err := playVerify(t, &o, &stdout, &stderr)
 	var report verify.Report
 	if failed := json.Unmarshal(stdout.Bytes(), &report); failed != nil || err != nil || len(report.Cells) < 20 {

@@ -62,11 +62,7 @@ func printCatalogue(w io.Writer, _ bool) error {
 
 // needs lists the servers and the abilities of the database that a strategy needs.
 func needs(e lockstrategy.Entry) string {
-	var names []string
-	for _, n := range e.Needs {
-		names = append(names, string(n))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(texts(e.Needs), ", ")
 }
 
 // catalogue returns the list as a document for every report format.

@@ -194,10 +194,8 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
 			return nil, nil, errors.New("--quick cannot be combined with --fault and another --engine: it runs the explorer and bursts on the embedded engine")
 		}
-		o.engine, o.faults = engine.Embedded, nil
-		for _, f := range append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates) {
-			o.faults = append(o.faults, string(f))
-		}
+		o.engine = engine.Embedded
+		o.faults = texts(append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates))
 	}
 	if err := cmp.Or(
 		checkEngine(o.engine), checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait(),
@@ -214,14 +212,11 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if err != nil {
 		return nil, nil, err
 	}
-	faults := promise.Played()
-	switch {
-	case o.race:
+	faults := append(promise.Explorations(), promise.Played()...)
+	if o.race {
 		faults = promise.Watched()
-	default:
-		faults = append(promise.Explorations(), faults...)
 	}
-	columns, err = chooseFaults(o.faults, faults)
+	columns, err = choose("fault", o.faults, faults, "shop help faults")
 	return rows, columns, err
 }
 
@@ -256,33 +251,20 @@ func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	return rows, nil
 }
 
-// chooseFaults returns the faults of a list of names, in the order of known.
-func chooseFaults(asked []string, known []promise.Condition) (chosen []promise.Condition, _ error) {
-	var names []string
-	for _, f := range known {
-		names = append(names, string(f))
-	}
-	names, err := choose("fault", asked, names, "shop help faults")
-	for _, name := range names {
-		chosen = append(chosen, promise.Condition(name))
-	}
-	return chosen, err
-}
-
 // choose returns the names of a list that a flag gives, in the order of known. command prints the known names.
-func choose(flag string, asked, known []string, command string) (chosen []string, _ error) {
+func choose[K ~string](flag string, asked []string, known []K, command string) ([]K, error) {
 	if slices.Equal(asked, []string{"all"}) {
 		return known, nil
 	}
 	for _, name := range asked {
-		if !slices.Contains(known, name) {
+		if !slices.Contains(known, K(name)) {
 			return nil, nearest.Unknown(flag, name, known, command)
 		}
 	}
 	if len(asked) == 0 {
 		return nil, fmt.Errorf("--%s needs names, or all; list them with: %s", flag, command)
 	}
-	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(asked, name) }), nil
+	return slices.DeleteFunc(slices.Clone(known), func(name K) bool { return !slices.Contains(asked, string(name)) }), nil
 }
 
 // exitOf returns the exit code: first for a broken promise, then for a cell that the harness could not judge, then

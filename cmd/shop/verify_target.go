@@ -31,7 +31,7 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 			return nil, fmt.Errorf("--strategy names %s twice", name)
 		}
 	}
-	faults, err = chooseFaults(o.faults, promise.OfTarget())
+	faults, err = choose("fault", o.faults, promise.OfTarget(), "shop help faults")
 	if err != nil || !o.noKeys {
 		return faults, err
 	}

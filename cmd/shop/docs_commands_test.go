@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-//go:generate go test -run TestCommandPages -update .
 
 // commandNotes are facts about a command that its help leaves out.
 var commandNotes = map[string]string{
@@ -59,38 +56,14 @@ func TestCommandPages(t *testing.T) {
 	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {
 		t.Setenv(variable, "") // a flag's default
 	}
-	const folder = "../../docs/reference/"
-	pages := map[string]string{folder + "commands.md": commandIndex(t)}
+	const folder = "docs/reference/commands"
+	pages := map[string]string{folder + ".md": commandIndex(t)}
 	for _, c := range newRoot().Commands() {
-		if !c.Hidden && !c.IsAdditionalHelpTopicCommand() && c.Name() != "help" {
-			pages[folder+"commands/"+c.Name()+".md"] = commandPage(c)
+		if c.IsAvailableCommand() {
+			pages[folder+"/"+c.Name()+".md"] = commandPage(c)
 		}
 	}
-	files, err := filepath.Glob(folder + "commands/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if pages[file] == "" {
-			t.Errorf("%s belongs to no command: delete it", file)
-		}
-	}
-	for file, want := range pages {
-		if *update {
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s is not current (%v): run go generate ./cmd/shop", file, err)
-		}
-		if n := len(strings.Fields(want)); n > 1500 {
-			t.Errorf("%s has %d words, want at most 1500", file, n)
-		}
-	}
+	comparePages(t, folder, pages)
 }
 
 const generatedPage = "<!-- written by go generate ./cmd/shop -->\n"
@@ -123,12 +96,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 		fmt.Fprintf(b, "\nExit codes: %s\n", strings.Join(strings.Fields(codes), " "))
 	}
 	groups, _ := flagGroups(c, true)
-	of, _, _ := c.Root().Find([]string{"rush"}) // rush has every shared flag
-	all, _ := flagGroups(of, true)
 	var shared []string
-	for i, g := range groups {
+	for _, g := range groups {
 		if slices.Contains([]string{underServers, underShop, underOutput}, g.heading) {
-			shared = append(shared, sharedFlags(g, all[i])...)
+			shared = append(shared, sharedFlags(g, flagsUnder(c.Root(), "rush", g.heading))...) // rush has every shared flag
 			continue
 		}
 		before := "\n"
@@ -142,10 +113,21 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// sharedFlags names the flags of a group: the group if a command has all of them, or all but a few.
-func sharedFlags(has, all flagGroup) []string {
+// flagsUnder returns the flags of a command under a heading of --help-all.
+func flagsUnder(root *cobra.Command, command, heading string) *pflag.FlagSet {
+	c, _, err := root.Find([]string{command})
+	if err != nil {
+		panic(err) // a misspelled name
+	}
+	groups, _ := flagGroups(c, true)
+	return groups[slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })].flags
+}
+
+// sharedFlags names the flags of a group among all flags under its heading: the heading if the
+// command has all of them, or the heading and the few that it lacks.
+func sharedFlags(has flagGroup, all *pflag.FlagSet) []string {
 	var present, absent []string
-	all.flags.VisitAll(func(f *pflag.Flag) {
+	all.VisitAll(func(f *pflag.Flag) {
 		to := &present
 		if has.flags.Lookup(f.Name) == nil {
 			to = &absent
@@ -156,9 +138,9 @@ func sharedFlags(has, all flagGroup) []string {
 	case present == nil:
 		return nil
 	case absent == nil:
-		return []string{"all of " + all.heading}
+		return []string{"all of " + has.heading}
 	case len(absent) < len(present):
-		return []string{"all of " + all.heading + " except " + strings.Join(absent, ", ")}
+		return []string{"all of " + has.heading + " except " + strings.Join(absent, ", ")}
 	}
 	return []string{strings.Join(present, ", ")}
 }
@@ -196,7 +178,7 @@ This page lists the commands of ` + "`shop`" + ` and the flags that they share, 
 `)
 	root := newRoot()
 	for _, c := range root.Commands() {
-		if !c.Hidden && !c.IsAdditionalHelpTopicCommand() && c.Name() != "help" {
+		if c.IsAvailableCommand() {
 			fmt.Fprintf(&b, "| [`%s`](commands/%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
 		}
 	}
@@ -218,19 +200,7 @@ A name in brackets is an environment variable with the same effect.
 
 Servers:
 `)
-	serve, _, err := root.Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rush, _, err := root.Find([]string{"rush"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups, _ := flagGroups(serve, true)
-	at := func(heading string) *pflag.FlagSet {
-		return groups[slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })].flags
-	}
-	writeFlags(&b, "\n", at(underServers))
+	writeFlags(&b, "\n", flagsUnder(root, "serve", underServers))
 	b.WriteString(`
 Without ` + "`--db`" + `, the servers start empty, and their data is deleted at the end. With ` + "`--db`" + `, name running servers:
 
@@ -246,9 +216,8 @@ Without ` + "`--db`" + `, the servers start empty, and their data is deleted at 
 
 Shop:
 `)
-	writeFlags(&b, "\n", at(underShop))
+	writeFlags(&b, "\n", flagsUnder(root, "serve", underShop))
 	b.WriteString("\nIn `rush` and `verify`, `--sold-out-check` and `--admission` are off by default, because they would answer in place of the strategy.\n\nOutput:\n")
-	groups, _ = flagGroups(rush, true)
-	writeFlags(&b, "\n", at(underOutput))
+	writeFlags(&b, "\n", flagsUnder(root, "rush", underOutput))
 	return b.String()
 }

@@ -18,7 +18,7 @@ import (
 // TestDatabasesPage compares docs/reference/databases.md with the catalogue. With -update it writes
 // the page.
 func TestDatabasesPage(t *testing.T) {
-	comparePage(t, "../../docs/reference/databases.md", databasesPage(t, onengine.Deps(enginetest.Embedded(t))))
+	comparePage(t, "docs/reference/databases.md", databasesPage(t, onengine.Deps(enginetest.Embedded(t))))
 }
 
 // databasesPage returns the text of docs/reference/databases.md. embedded holds the servers that a

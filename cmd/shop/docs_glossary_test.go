@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,25 +11,21 @@ import (
 // what the page shows.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/reference/glossary.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readPage(t, "docs/reference/glossary.md")
 	var terms []string
-	for _, m := range regexp.MustCompile(`(?m)^### (.+)\n\n(.+)\n\n`).FindAllSubmatch(text, -1) {
-		terms = append(terms, strings.ToLower(string(m[1])))
+	for _, m := range regexp.MustCompile(`(?m)^### (.+)\n\n(.+)\n\n`).FindAllStringSubmatch(text, -1) {
+		terms = append(terms, strings.ToLower(m[1]))
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(terms)))
-	if headings := bytes.Count(text, []byte("\n### ")); !slices.Equal(terms, sorted) || len(terms) != headings {
+	if headings := strings.Count(text, "\n### "); !slices.Equal(terms, sorted) || len(terms) != headings {
 		t.Errorf("%d terms of %d headings; want each once, with one line, in this order:\n%s", len(terms), headings, strings.Join(sorted, "\n"))
 	}
-	command := regexp.MustCompile(`(?m)^\./shop (.+)$`).FindSubmatch(text)
-	output := regexp.MustCompile("(?s)```text\n(.+?)```").FindSubmatch(text)
+	command := regexp.MustCompile(`(?m)^\./shop (.+)$`).FindStringSubmatch(text)
+	output := regexp.MustCompile("(?s)```text\n(.+?)```").FindStringSubmatch(text)
 	if command == nil || output == nil {
 		t.Fatal("the page has no command, or no output")
 	}
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), strings.Fields(string(command[1])), &out, &errs); code != exitBroken || !strings.HasSuffix(out.String(), string(output[1])) {
-		t.Errorf("exit %d, want %d at the end of\n%s%swant\n%s", code, exitBroken, &out, &errs, output[1])
+	if out := outputOf(t, command[1], exitBroken); !strings.HasSuffix(out, output[1]) {
+		t.Errorf("got\n%s\nwant at the end\n%s", out, output[1])
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,18 +11,14 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-const choosePage = "../../docs/guides/choose-a-strategy.md"
+const choosePage = "docs/guides/choose-a-strategy.md"
 
 // TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares what it prints.
 func TestChooseExample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it sends two crowds: make test")
 	}
-	page, err := os.ReadFile(choosePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples := transcripts(string(page))
+	examples := transcripts(readPage(t, choosePage))
 	if len(examples) == 0 {
 		t.Fatal("the page has no example")
 	}
@@ -39,13 +34,9 @@ func TestChooseExample(t *testing.T) {
 // TestChooseMarks: the page recommends only safe strategies, and its second table has the mark of
 // each strategy that is not safe.
 func TestChooseMarks(t *testing.T) {
-	page, err := os.ReadFile(choosePage)
-	if err != nil {
-		t.Fatal(err)
-	}
 	mark := map[string]string{}
 	recommended := map[string]bool{}
-	for row := range strings.Lines(string(page)) {
+	for row := range strings.Lines(readPage(t, choosePage)) {
 		cells := strings.Split(row, "|")
 		if len(cells) != 5 {
 			continue

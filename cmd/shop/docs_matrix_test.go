@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-const matrixFolder = "../../docs/reference/matrix/"
+const matrixFolder = "docs/reference/matrix/"
 
 // matrixPages are the pages that make verify writes, with the servers of their runs.
 var matrixPages = []struct{ name, database, redis string }{
@@ -34,36 +33,25 @@ var matrixPages = []struct{ name, database, redis string }{
 // every cell, and every cell was as promised. -short skips cells that were not played yet.
 func TestMatrixPages(t *testing.T) {
 	want := []string{"README"}
-	readme, err := os.ReadFile(matrixFolder + "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme, makefile := readPage(t, matrixFolder+"README.md"), readPage(t, "Makefile")
 	for _, page := range matrixPages {
 		want = append(want, page.name)
-		if !strings.Contains(string(makefile), "/"+page.name+".md --report bin/matrix/"+page.name+".json\n") {
+		if !strings.Contains(makefile, "/"+page.name+".md --report bin/matrix/"+page.name+".json\n") {
 			t.Errorf("make verify does not write %s.md and bin/matrix/%s.json", page.name, page.name)
 		}
 		t.Run(page.name, func(t *testing.T) {
-			text, err := os.ReadFile(matrixFolder + page.name + ".md")
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen, conditions := readMatrix(t, string(text))
+			seen, conditions := readMatrix(t, readPage(t, matrixFolder+page.name+".md"))
 			compareMatrix(t, seen, conditions, page.database, page.redis)
 			for _, e := range lockstrategy.All() {
 				for _, c := range conditions {
-					if why := e.WhyNoPromise(c, page.database); why != "" && e.LackedOn(page.database) == "" && !strings.Contains(string(readme), "- "+strings.ToUpper(why[:1])+why[1:]+".\n") {
+					if why := e.WhyNoPromise(c, page.database); why != "" && e.LackedOn(page.database) == "" && !strings.Contains(readme, "- "+sentence(why)+".\n") {
 						t.Errorf("README.md lacks why nothing is promised for %s under %s: %s", e.Name, c, why)
 					}
 				}
 			}
 		})
 	}
-	files, err := filepath.Glob(matrixFolder + "*.md")
+	files, err := filepath.Glob("../../" + matrixFolder + "*.md")
 	if err != nil {
 		t.Fatal(err)
 	}

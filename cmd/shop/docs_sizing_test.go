@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,8 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
-
-//go:generate go test -run TestSizingPages -update .
 
 // TestSizingPages compares the generated parts of the pages about sizing with the catalogue, the
 // points in internal/load/sizing/reference.csv, and the predictions. A part is a comment with its
@@ -34,33 +29,23 @@ func TestSizingPages(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join("../../docs", file)
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := generatedPart.ReplaceAllStringFunc(string(text), func(part string) string {
+			path := "docs/" + file
+			want := generatedPart.ReplaceAllStringFunc(readPage(t, path), func(part string) string {
 				name := generatedPart.FindStringSubmatch(part)[1]
 				body, ok := parts[name]
 				if command, isExample := strings.CutPrefix(name, "$ shop "); isExample {
-					body, ok = example(t, command), true
+					body, ok = "```\n"+outputOf(t, command, 0)+"```", true
 				}
 				if !ok {
-					t.Fatalf("docs/%s asks for the unknown part %q", file, name)
+					t.Fatalf("%s asks for the unknown part %q", path, name)
 				}
 				delete(parts, name)
 				return "<!-- " + name + " -->\n" + strings.TrimSpace(body) + "\n<!-- end -->"
 			})
 			for name := range parts {
-				t.Errorf("docs/%s has no place for %q", file, name)
+				t.Errorf("%s has no place for %q", path, name)
 			}
-			if *update {
-				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if want != string(text) {
-				t.Errorf("docs/%s differs from what was measured and predicted: run make generate", file)
-			}
+			comparePage(t, path, want)
 		})
 	}
 }
@@ -144,7 +129,7 @@ func ratioTable(all []prediction, columns []ratioColumn) string {
 	return strings.Join(rows, "\n")
 }
 
-// predictionsTable counts, for each kind of setting, how many predictions were how far away.
+// predictionsTable counts for each kind of setting the predictions that were met, and shows their errors.
 func predictionsTable(all []prediction) string {
 	rows := []string{
 		"| setting | points | within 25 % | within the rounds' range | median error | errors |",
@@ -265,16 +250,6 @@ func growthTable() string {
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", strings.Join(names[g], ", "), g.Products, g.Processes, g.Nodes))
 	}
 	return strings.Join(rows, "\n")
-}
-
-// example returns the output of a command as a code block.
-func example(t *testing.T, command string) string {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), strings.Fields(command), &stdout, &stderr); code != 0 {
-		t.Fatalf("shop %s: exit %d: %s", command, code, stderr.String())
-	}
-	return "```\n" + stdout.String() + "```"
 }
 
 // breaksInTwo reports whether two processes sell a unit twice.

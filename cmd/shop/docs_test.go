@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,18 +14,75 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-//go:generate go test -run "TestREADME|TestStrategyPages|TestDatabasesPage" -update .
+//go:generate go test -run "TestREADME|TestCommandPages|TestStrategyPages|TestDatabasesPage|TestSizingPages" -update .
 
-var update = flag.Bool("update", false, "write README.md, docs/reference/strategies and docs/reference/databases.md from the catalogue")
+var update = flag.Bool("update", false, "write the generated pages and parts of pages")
 
-// TestREADME: the page is short, its counts of strategies are the catalogue's, and its diagram is
-// what the command that stands above it prints.
-func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+// maxWords is the length of a page that a reader still finishes.
+const maxWords = 1500
+
+// readPage returns the text of a file of the project.
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Count(string(text), "\n"); lines > 100 {
+	return string(text)
+}
+
+// comparePage compares a page with its generated text. With -update it first writes the page.
+func comparePage(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
+		file := "../../" + path
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if readPage(t, path) != want {
+		t.Errorf("%s is not current: run make generate", path)
+	}
+	if words := len(strings.Fields(want)); words > maxWords {
+		t.Errorf("%s has %d words; maximum %d", path, words, maxWords)
+	}
+}
+
+// comparePages compares generated pages by their paths, and reports other pages in the folder.
+func comparePages(t *testing.T, folder string, pages map[string]string) {
+	t.Helper()
+	for path, want := range pages {
+		comparePage(t, path, want)
+	}
+	files, err := filepath.Glob("../../" + folder + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if path := folder + "/" + filepath.Base(file); pages[path] == "" {
+			t.Errorf("%s is not generated any more: delete it", path)
+		}
+	}
+}
+
+// outputOf runs a command of shop in this process. It returns the output if the exit code is as expected.
+func outputOf(t *testing.T, command string, want int) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), strings.Fields(command), &stdout, &stderr); code != want {
+		t.Fatalf("shop %s: exit %d, want %d: %s%s", command, code, want, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+// TestREADME: the page is short, its counts of strategies are the catalogue's, and the command above
+// its diagram prints that diagram.
+func TestREADME(t *testing.T) {
+	text := readPage(t, "README.md")
+	if lines := strings.Count(text, "\n"); lines > 100 {
 		t.Errorf("README.md has %d lines; 100 are allowed", lines)
 	}
 	embedded, all := 0, len(lockstrategy.Names())
@@ -33,18 +92,11 @@ func TestREADME(t *testing.T) {
 		}
 	}
 	counts := regexp.MustCompile(`\d+ of the \d+ strategies; the other \w+ need`)
-	if !counts.Match(text) {
+	if !counts.MatchString(text) {
 		t.Fatalf("README.md has no %q", counts)
 	}
-	want := counts.ReplaceAllLiteralString(string(text), fmt.Sprintf("%d of the %d strategies; the other %s need", embedded, all, inWords(all-embedded)))
-	if *update {
-		if err := os.WriteFile("../../README.md", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if want != string(text) {
-		t.Error("README.md has other numbers than the catalogue: run make generate")
-	}
-	if _, diagram, _ := exitCode(t, "explore", "none", "--format", "mermaid"); !strings.Contains(string(text), "```mermaid\n"+diagram+"```\n") {
+	comparePage(t, "README.md", counts.ReplaceAllLiteralString(text, fmt.Sprintf("%d of the %d strategies; the other %s need", embedded, all, inWords(all-embedded))))
+	if _, diagram, _ := exitCode(t, "explore", "none", "--format", "mermaid"); !strings.Contains(text, "```mermaid\n"+diagram+"```\n") {
 		t.Errorf("README.md does not show the diagram that shop explore none prints:\n%s", diagram)
 	}
 }

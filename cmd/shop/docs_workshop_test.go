@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A transcript is a command of a page, with what the page says that it prints.
+// A transcript is a command of a page, with the output that the page shows.
 //
 //	```console
 //	$ shop rush --strategy none
@@ -22,9 +22,9 @@ import (
 //	 none      95~      200  ...
 //	```
 //
-// In what is printed, "..." alone in a line stands for any lines and within one for any text, a
-// number before "~" for any number, and white space for any white space. A last line "^C" is a
-// Ctrl-C, once all the lines above it have been printed.
+// In the output, "..." alone in a line matches any lines, and within a line any text. A number
+// before "~" matches any number, and white space any white space. A last line "^C" sends Ctrl-C after
+// all lines above it have been printed.
 type transcript struct {
 	line    int // of the page
 	command string
@@ -32,7 +32,7 @@ type transcript struct {
 	ctrlC   bool
 }
 
-// transcripts are all of a page, in order.
+// transcripts returns the transcripts of a page, in order.
 func transcripts(page string) (all []transcript) {
 	inside := false
 	for i, line := range strings.Split(page, "\n") {
@@ -59,7 +59,7 @@ var (
 	spaces = regexp.MustCompile(`[\s─┼┌┐└┘├┤┬┴]+`) // rules are as wide as the numbers above them
 )
 
-// pattern matches what the page says.
+// pattern matches the plainText of the output that the page shows.
 func (s transcript) pattern() *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)^`)
@@ -92,7 +92,7 @@ func literally(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), `\.\.\.`, `[^\n]*`)
 }
 
-// plainText is what was printed, as pattern compares it.
+// plainText returns output without empty lines and rules, for a comparison by pattern.
 func plainText(out string) string {
 	var b strings.Builder
 	for line := range strings.Lines(out) {
@@ -161,11 +161,7 @@ func TestTranscribedPages(t *testing.T) {
 		folder := t.TempDir()
 		env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
 			"XDG_CONFIG_HOME="+folder, "WORK="+folder, "MAKEFLAGS=", "MAKELEVEL=") // make test may run this
-		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := transcripts(strings.NewReplacer("8080", port, "./shop ", "shop ").Replace(string(page)))
+		all := transcripts(strings.NewReplacer("8080", port, "./shop ", "shop ").Replace(readPage(t, "docs/"+name)))
 		if len(all) == 0 {
 			t.Errorf("%s has no command", name)
 		}
@@ -202,7 +198,7 @@ func TestWorkshopMissing(t *testing.T) {
 	}
 }
 
-// run returns what the command prints, to the terminal in one.
+// run returns the command's standard output and standard error, in one text.
 func (s transcript) run(t *testing.T, env []string) string {
 	t.Helper()
 	var out syncBuffer

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -14,11 +13,7 @@ import (
 // pageBlock returns the fenced block of a page that contains a text, without its fences.
 func pageBlock(t *testing.T, page, contains string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile("(?s)```(?:text|mermaid)\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
+	for _, block := range regexp.MustCompile("(?s)```(?:text|mermaid)\n(.*?)\n```").FindAllStringSubmatch(readPage(t, "docs/"+page), -1) {
 		if strings.Contains(block[1], contains) {
 			return block[1]
 		}

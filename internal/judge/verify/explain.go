@@ -53,9 +53,8 @@ func (r Report) Cell(name string) (*Cell, error) {
 	return nil, fmt.Errorf("this report has %s only under %s", strategy, strings.Join(conditions, ", "))
 }
 
-// Explain returns what the cell showed, for a person.
+// Explain returns the promise, the verdict and the evidence of a cell as text for a person.
 func Explain(c Cell) string {
-	shown := presented{&c}
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
@@ -66,10 +65,12 @@ func Explain(c Cell) string {
 	line("strategy", c.Strategy+about(entry.Summary))
 	line("condition", string(c.Fault)+about(describe(c.Fault)))
 	line("promised", cmp.Or(string(c.Promise), "nothing"+about(c.NoPromise)))
-	line("seen", shown.counted()+map[bool]string{true: ", as promised", false: ""}[c.OK && c.Promise != ""])
-	for i, part := range strings.Split(c.Evidence, "; ") {
-		line(map[bool]string{true: "evidence"}[i == 0], part)
+	seen := presented{&c}.counted()
+	if c.OK && c.Promise != "" {
+		seen += ", as promised"
 	}
+	line("seen", seen)
+	line("evidence", strings.ReplaceAll(c.Evidence, "; ", fmt.Sprintf("\n%-10s ", "")))
 	line("again", "./"+c.Replay)
 	line("history", c.History)
 	if c.Witness != nil {
@@ -81,6 +82,7 @@ func Explain(c Cell) string {
 	return b.String()
 }
 
+// about returns text after a colon, or "" for no text.
 func about(text string) string {
 	if text == "" {
 		return ""
@@ -88,7 +90,7 @@ func about(text string) string {
 	return ": " + text
 }
 
-// describe says what happens under a condition.
+// describe returns the description of a condition.
 func describe(c promise.Condition) string {
 	for _, f := range fault.All() {
 		if f.Name == c {

@@ -40,7 +40,7 @@ in_dir() { (cd "$1" && shift && "$@"); }
 #
 # SQLite and its C library are compiled without the race detector and checkptr. Their memory is
 # outside the Go heap, so both would check nothing, and took half of the explorer's time.
-# raceFlags in cmd/shop has the same flags.
+# RaceFlags in internal/judge/matrix returns the same flags.
 #
 # Without atexit_sleep_ms=0 the race detector sleeps for a second before a process ends.
 race=(-race

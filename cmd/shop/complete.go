@@ -39,7 +39,7 @@ func flagValues() map[string][]string {
 	}
 }
 
-// completeFlags makes the flags of c and of its subcommands complete their values.
+// completeFlags registers the values of the flags of c and of its subcommands for completion.
 func completeFlags(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
@@ -65,7 +65,7 @@ func completeFlags(c *cobra.Command) {
 	}
 }
 
-// completeFirst completes the first argument of a command.
+// completeFirst returns a completion of the first argument of a command.
 func completeFirst(values func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, given string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

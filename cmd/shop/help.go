@@ -59,7 +59,7 @@ func addFlags(c *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	c.Flags().AddFlagSet(set)
 }
 
-// showDefault shows text as a flag's default, where its zero value stands for more than itself.
+// showDefault sets the text that the help shows as a flag's default. The default itself stays.
 func showDefault(flags *pflag.FlagSet, name, text string) { flags.Lookup(name).DefValue = text }
 
 // A flagGroup is the flags under one heading of a help text.
@@ -112,10 +112,8 @@ func printHelp(w io.Writer, c *cobra.Command, all bool) {
 	section("Usage", "  "+c.UseLine())
 	section("Examples", c.Example)
 	var commands strings.Builder
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
-			fmt.Fprintf(&commands, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
-		}
+	for _, sub := range subcommands(c) {
+		fmt.Fprintf(&commands, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
 	}
 	section("Commands", commands.String())
 	groups, more := flagGroups(c, all)
@@ -164,9 +162,10 @@ func page(c *cobra.Command) string {
 func faultsTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString("The faults of shop verify --fault. shop rush --strike also injects those with a *.\n\n")
+	ofRush := trial.FaultNames(fault.OfRush())
 	for _, f := range fault.All() {
 		mark := " "
-		if slices.Contains(trial.FaultNames(fault.OfRush()), string(f.Name)) {
+		if slices.Contains(ofRush, string(f.Name)) {
 			mark = "*"
 		}
 		fmt.Fprintf(&b, "%s %-18s %s", mark, f.Name, f.About)
@@ -180,12 +179,16 @@ func faultsTopic() *cobra.Command {
 	return &cobra.Command{Use: "faults", Short: "List the faults", Long: b.String()}
 }
 
-// subcommandNames returns the names that a user can give after c.
+// subcommands returns the commands and help topics that a user can name after c.
+func subcommands(c *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
+		return !sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand()
+	})
+}
+
 func subcommandNames(c *cobra.Command) (names []string) {
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
-			names = append(names, sub.Name())
-		}
+	for _, sub := range subcommands(c) {
+		names = append(names, sub.Name())
 	}
 	return names
 }
@@ -230,7 +233,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// flagError words what the flag library reports.
+// flagError rewords an error of the flag library: it names the flag, the expected value and the given one.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `make workshop` runs. It checks this machine for each part of
+# `make workshop` runs this script. It checks this machine for each part of
 # docs/guides/run-a-workshop.md, fetches and compiles what the part needs, and names the parts
-# that are ready. A missing thing is shown with the command that installs it. Exit code: 0 when
+# that are ready. It shows a missing program with the command that installs it. Exit code: 0 if
 # every part is ready, else 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -103,7 +103,7 @@ redis() {
 	if have redis-server || have valkey-server; then ok "Redis"; else lacks "Redis: make servers"; fi
 }
 
-# explored checks what shop explore --app needs: the exercises in other languages are run by it.
+# explored checks the requirements of shop explore --app, which runs the exercises in other languages.
 explored() {
 	if [ "$(uname -s)" = Linux ]; then ok "Linux"; else lacks "Linux"; fi
 	database

@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
-// noOp is a route that does nothing except what every route does.
+// noOp is a route without work of its own, so it shows the cost of every route.
 const noOp = "/healthz"
 
 // BenchmarkHotRow measures the sales of one product over HTTP for each strategy in turn, as a ratio
@@ -92,8 +92,8 @@ func client() string {
 	return "wrk"
 }
 
-// answers returns how many answers a second these clients get, each of which asks again after an
-// answer, and the processor time of an answer in milliseconds. It fails on a status other than 200.
+// answers returns the answers per second and the processor time of an answer in milliseconds. Each
+// client sends its next request after an answer. A status other than 200 fails the benchmark.
 func answers(b *testing.B, url string, clients int) (perSecond, cost float64) {
 	b.Helper()
 	before := used(b)

@@ -211,8 +211,8 @@ func eachClient(b *testing.B, addr, path string, more func() bool, got func(stat
 	all.Wait()
 }
 
-// raw is a client that costs less than what it measures: it reads a status and the announced number
-// of bytes.
+// raw is a client that needs less processor time than the measured shop: it reads the status, and
+// skips the announced number of bytes.
 type raw struct {
 	conn       net.Conn
 	read       *bufio.Reader

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commandNotes are facts about a command that its help leaves out.
+// commandNotes adds details to the pages of some commands. The help does not have them.
 var commandNotes = map[string]string{
 	"rush": `
 - ` + "`--strike`" + ` injects a fault in the middle of each burst. The shops are then child processes with short leases. A verdict ` + "`holds`" + `
@@ -51,7 +51,7 @@ var commandNotes = map[string]string{
 `,
 }
 
-// TestCommandPages: the pages of the commands are current, and short.
+// TestCommandPages compares the pages of the commands with their help. With -update it writes them.
 func TestCommandPages(t *testing.T) {
 	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {
 		t.Setenv(variable, "") // a flag's default

@@ -162,8 +162,8 @@ func quoted(s string) string {
 	return "`" + s + "`"
 }
 
-// writeTopologies writes the table of what the topologies of Redis change for the strategies that use
-// a single Redis.
+// writeTopologies writes a table of the conditions that break a strategy only under Sentinel or Redis
+// Cluster, or only with a single Redis.
 func writeTopologies(b *strings.Builder) {
 	b.WriteString(`## Redis by topology
 

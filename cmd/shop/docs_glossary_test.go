@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGlossary: the terms are in alphabetic order, each once and in one line, and the example prints
-// what the page shows.
+// TestGlossary: the terms are in alphabetic order, each once and in one line, and the page shows the
+// output of its example.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	text := readPage(t, "docs/reference/glossary.md")

@@ -13,7 +13,7 @@ import (
 
 const choosePage = "docs/guides/choose-a-strategy.md"
 
-// TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares what it prints.
+// TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares the output.
 func TestChooseExample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it sends two crowds: make test")

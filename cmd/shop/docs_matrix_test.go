@@ -62,7 +62,7 @@ func TestMatrixPages(t *testing.T) {
 	}
 }
 
-// compareMatrix compares what a page shows with the promises for its servers.
+// compareMatrix compares the verdicts of a page with the promises for its servers.
 func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, conditions []promise.Condition, database, redis string) {
 	var played []promise.Condition
 	for _, f := range promise.Played() {
@@ -94,7 +94,7 @@ func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, c
 	}
 }
 
-// notPlayed ends the test of something that the page lacks.
+// notPlayed ends the test of a strategy or a condition that the page lacks.
 func notPlayed(t *testing.T, what string) {
 	t.Helper()
 	if testing.Short() {

@@ -162,7 +162,7 @@ func predictionsTable(all []prediction) string {
 	return strings.Join(append(rows, fmt.Sprintf("| all | %d | %d | %d | | |", points, allMet, allAmong)), "\n")
 }
 
-// kindOf names what a setting varies.
+// kindOf names the value that a setting varies.
 func kindOf(s sizing.Setting) string {
 	switch {
 	case s.Nodes > 1:

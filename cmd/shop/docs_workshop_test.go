@@ -132,7 +132,7 @@ func TestTranscripts(t *testing.T) {
 // transcribed lists the pages whose commands are run, in the order of the page.
 var transcribed = []string{"tutorial/first-hour.md", "guides/run-a-workshop.md", "guides/run-a-workshop-answers.md", "guides/add-to-ci.md", "reference/exercises.md"}
 
-// TestTranscribedPages runs the commands of each page and compares what they print.
+// TestTranscribedPages runs the commands of each page and compares their output.
 func TestTranscribedPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the pages are run by the built program: make test")

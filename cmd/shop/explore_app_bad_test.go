@@ -119,7 +119,7 @@ func TestAppOwnServers(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { killedOnOwnServers(t, s) })
 }
 
-// badInput: each mistake ends the command with 2 and one line that says what is wrong, and leaves
+// badInput: each mistake ends the command with 2 and one line that names it, and leaves
 // nothing behind. A mistake that is found before the first run leaves the tables unchanged.
 func badInput(t *testing.T, s ownServers) {
 	t.Helper()
@@ -315,8 +315,8 @@ func (s ownServers) badRuns() []badCase {
 	}
 }
 
-// nobodyBuys: if no buyer alone is told of a sale, a search proves nothing and is refused. The
-// result of --app-check is still printed. One refused buyer of two is no reason.
+// nobodyBuys: if the program sells nothing to a buyer that comes alone, a search proves nothing and is
+// refused. The result of --app-check is still printed. If it refuses only one of two buyers, the search runs.
 func nobodyBuys(t *testing.T, s ownServers) {
 	t.Helper()
 	const (

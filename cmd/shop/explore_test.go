@@ -146,8 +146,8 @@ func TestExploreJSON(t *testing.T) {
 
 var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/reference/witnesses")
 
-// updateCommand writes docs/reference/witnesses: the files that are there from their replay
-// lines, and one that is not by its search.
+// updateCommand writes docs/reference/witnesses. It writes an existing file from its replay string, and
+// searches the schedule of a new one.
 const updateCommand = "go test ./cmd/shop -run TestWitnesses -update-witnesses"
 
 // TestWitnesses: docs/reference/witnesses shows each broken strategy's shortest violation, as the
@@ -181,11 +181,11 @@ func TestWitnesses(t *testing.T) {
 	}
 }
 
-// replayLine finds the schedule in a file of docs/reference/witnesses, and in what a search prints.
+// replayLine finds the schedule in a file of docs/reference/witnesses, and in the output of a search.
 var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 
-// testWitness compares one file with what its replay line shows, and the line with
-// what the search finds.
+// testWitness compares one file with the output of its replay string, and that string with the result
+// of the search.
 func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path string) {
 	args := strings.Fields(strategy + " " + w.Flags)
 	local := strings.Contains(w.Flags, "--engine local")
@@ -221,7 +221,7 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path str
 	}
 }
 
-// testWitnessSearch searches as the file says, and must come to its line.
+// testWitnessSearch runs the search that the file names. It must find the replay string of the file.
 func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line string) {
 	switch {
 	case *updateWitnesses:
@@ -238,7 +238,7 @@ func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line
 	}
 }
 
-// witnessPage returns what a file of docs/reference/witnesses must say.
+// witnessPage returns the expected text of a file of docs/reference/witnesses.
 func witnessPage(t *testing.T, args []string, line string, local bool) string {
 	replay := []string{args[0]}
 	if local {

@@ -99,9 +99,9 @@ func checkLocalDB(name, engineName string) error {
 	return nil
 }
 
-// lockServersOf returns the lock servers that --engine local starts for strategies, which take
-// seconds: Redis, and what the strategies need. It returns nil, for all servers, if the strategies
-// are "all" or are not named.
+// lockServersOf returns the lock servers that --engine local starts for strategies: Redis, and the
+// other servers that they need. Each takes seconds to start. It returns nil, which means all servers,
+// without strategies or for "all".
 func lockServersOf(strategies ...string) []string {
 	needs := []string{string(lockstrategy.NeedsRedis)}
 	for _, name := range strategies {
@@ -195,7 +195,7 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 	})
 }
 
-// registerFronts adds the flags of what a shop does before and after a strategy.
+// registerFronts adds the flags of the checks before a strategy, and of the replicas that confirm a Redis lock.
 func registerFronts(flags *pflag.FlagSet, check *bool, checkByDefault bool, admit *string, admitByDefault string, replicas *int) {
 	flags.BoolVar(check, soldOutCheck, checkByDefault, "one shared stock read for later buyers after a product sells out")
 	flags.StringVar(admit, admission, admitByDefault, "admission control: adaptive or off")

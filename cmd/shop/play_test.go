@@ -88,7 +88,7 @@ func TestPlayDamaged(t *testing.T) {
 	}
 }
 
-// TestPlayBad: an invalid request causes one line that says what is possible.
+// TestPlayBad: an invalid request causes one line that names the possible ones.
 func TestPlayBad(t *testing.T) {
 	wantOneLine(t, "play", map[string]string{
 		"":                             "play needs one strategy",

@@ -119,8 +119,9 @@ func checkResult(t *testing.T, r rush.Result) {
 	}
 }
 
-// A busy machine may let the buyers of `none` come one after the other: it holds then,
-// and the table explains no break. A strategy that holds here and breaks under a fault is marked.
+// TestRushTable: the table has each column, and explains a violation. On a busy machine the buyers of
+// none may come one after the other. Then none holds, and there is nothing to explain. A strategy that
+// holds here and breaks under a fault is marked.
 func TestRushTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := exitCode(t, "rush", "--strategy", "none,conditional,redis", "--stock", "20", "--buyers", "40")
@@ -268,7 +269,7 @@ func TestRushLost(t *testing.T) {
 }
 
 // TestRushForeign: --target needs three routes of a service in any language. A correct service is
-// distinguished from incorrect ones, whatever they answer.
+// distinguished from incorrect ones, even if these answer that all is well.
 func TestRushForeign(t *testing.T) {
 	t.Parallel()
 	const expect = "--expect"

@@ -155,8 +155,8 @@ func commandOf(t testing.TB, binary func() (string, error), args ...string) *exe
 	return c
 }
 
-// wantOneLine: with each of these flags the command prints one line that says what is wrong, and
-// exits with 2.
+// wantOneLine: with each of these flags the command prints one line with the mistake, and exits
+// with 2.
 func wantOneLine(t *testing.T, command string, wrong map[string]string) {
 	t.Helper()
 	for args, want := range wrong {

@@ -88,7 +88,7 @@ func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int,
 	return answer.StatusCode, answer.Close, nil
 }
 
-// TestShutdownUnderLoad: 200 clients buy while the shop is told to stop. An answered sale has one
+// TestShutdownUnderLoad: 200 clients buy while the shop receives SIGTERM. An answered sale has one
 // record, and any other order has none: an order that comes too late for an answer is not started.
 //
 // The shop answers every order in its own log, with the logged status. An order may get no answer

@@ -120,8 +120,8 @@ func firstState(t *testing.T, base string) (s struct {
 	}
 }
 
-// TestStageShelves: a strategy that keeps buyers apart is never drawn as if it had sold a unit
-// twice, whatever its receipts say.
+// TestStageShelves: the picture of a strategy that did not break shows no unit that was sold twice. If
+// the strategy holds, it also shows at most one holder at a time.
 func TestStageShelves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a burst for each strategy; make test has it")

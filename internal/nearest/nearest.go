@@ -2,6 +2,7 @@
 package nearest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -23,7 +24,7 @@ func Unknown[K ~string](kind, name string, known []K, command string) error {
 		return fmt.Errorf("%s; list them with: %s", text, command)
 	}
 	if len(known) > maxChoices {
-		return fmt.Errorf("%s", text)
+		return errors.New(text)
 	}
 	choices := make([]string, len(known))
 	for i, k := range known {
@@ -49,7 +50,7 @@ func To[K ~string](name string, known []K) (best K) {
 	return best
 }
 
-// distance returns the Levenshtein distance: how many letters to insert, delete or replace.
+// distance returns the Levenshtein distance: the number of bytes to insert, delete or replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -212,7 +212,7 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// escape quotes what Markdown would interpret.
+// escape escapes the characters that Markdown would interpret.
 func escape(text string) string {
 	return strings.NewReplacer("<", "&lt;", "|", "\\|", "*", "\\*", "_", "\\_", "`", "'").Replace(text)
 }

@@ -115,7 +115,7 @@ func TestConfirms(t *testing.T) {
 	}
 }
 
-// TestSure: a promised break may be missed by two crowds in a row, and what is not chance
+// TestSure: two bursts in a row may miss a promised violation. A result that does not depend on chance
 // is played once.
 func TestSure(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -253,7 +253,7 @@ func write(w io.Writer, r Report, ending string) error {
 	return format.Write(w, d)
 }
 
-// testsuites is what a reader of JUnit XML makes of it.
+// testsuites is a JUnit report as its readers decode it.
 type testsuites struct {
 	XMLName  xml.Name          `xml:"testsuites"`
 	Tests    int               `xml:"tests,attr"`
@@ -262,7 +262,7 @@ type testsuites struct {
 	Suites   []junit.Testsuite `xml:"testsuite"`
 }
 
-// maxMarkdown is what a step's summary takes.
+// maxMarkdown is GitHub's limit on a step's summary, in bytes.
 const maxMarkdown = 1 << 20
 
 // TestUnfinished: cells that are all as promised are no green report when others

@@ -19,7 +19,7 @@ const (
 	holds
 )
 
-// lead says how much was played, and where.
+// lead returns the number of cells, and the servers of the run.
 func (r Report) lead() string {
 	text := explore.Count(len(r.Cells), "cell")
 	switch {

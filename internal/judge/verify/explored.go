@@ -42,7 +42,7 @@ const (
 	// seconds on an idle machine.
 	searchBudget = 10 * time.Minute
 
-	// few limits the runs of a search for which a search with one more preemption follows.
+	// few is the maximum number of runs of a search that is repeated with one more preemption.
 	few = 40
 )
 

@@ -122,8 +122,8 @@ func TestExploreFreesAnothers(t *testing.T) {
 	}
 }
 
-// TestExplored: every strategy whose servers have gates is explored. Each event is tried if order
-// alone is promised to hold and the event can take effect.
+// TestExplored: every strategy whose servers have gates is explored. Each event is tried if the
+// strategy promises to hold without events, and the event can take effect.
 func TestExplored(t *testing.T) {
 	cells := map[promise.Condition]int{}
 	for _, entry := range lockstrategy.All() {

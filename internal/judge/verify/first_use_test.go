@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// oneSale is an auditor of a product whose only unit a has bought.
+// oneSale audits a product with one unit, which the buyer a has bought.
 type oneSale struct{}
 
 func (oneSale) Audit(context.Context, string) (audit.Report, error) {

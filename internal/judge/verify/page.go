@@ -45,7 +45,7 @@ func (r Report) page() *report.Page {
 	}
 }
 
-// distribution matches what a database's version says about its packaging.
+// distribution matches the name of the distribution in the version of MariaDB.
 var distribution = regexp.MustCompile(`-MariaDB[^,]*`)
 
 // where names the servers of the run.
@@ -66,7 +66,7 @@ func (r Report) where() string {
 	return where
 }
 
-// row returns the line of one strategy.
+// row returns the row of one strategy.
 func (r Report) row(strategy string, conditions []promise.Condition) []report.Cell {
 	var broken, free, held, contradict, void groups
 	played := 0
@@ -111,9 +111,9 @@ func (r Report) row(strategy string, conditions []promise.Condition) []report.Ce
 	return []report.Cell{{Text: strategy, Code: true}, result, {Text: broken.text()}, {Text: free.text()}, {Text: strings.TrimPrefix(held.text(), "holds: ")}}
 }
 
-// A group is the conditions of a row under which the same was seen.
+// A group is the conditions of a row with the same verdicts.
 type group struct {
-	seen       string
+	seen       string // the verdicts, with a mark if they are not as promised
 	conditions []promise.Condition
 	short      string // shown on a page instead of the conditions; "" for their names
 }
@@ -138,7 +138,7 @@ func (g groups) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// longest returns the group with most conditions.
+// longest returns the group with most conditions, the last of equal ones.
 func longest(columns ...groups) *group {
 	most := &group{}
 	for _, one := range slices.Concat(columns...) {
@@ -149,8 +149,8 @@ func longest(columns ...groups) *group {
 	return most
 }
 
-// shorten has the group count its conditions instead of naming them. A row shortens one
-// group, so the names are those that the rest of the row does not mention.
+// shorten makes the page show the number of the conditions instead of their names. A row shortens only
+// one group: its conditions are then all that the row does not name.
 func (g *group) shorten(played int) {
 	switch n := len(g.conditions); {
 	case n < 3:
@@ -169,8 +169,8 @@ func list(conditions []promise.Condition) string {
 	return strings.Join(names, ", ")
 }
 
-// notRun gives the conditions that apply to a strategy and have no cell, and what else was left
-// out. The page of the faults names the servers that a condition needs, and the folder's README
+// notRun returns a section with the conditions that apply to a strategy and have no cell, and with
+// LeftOut. It omits two kinds of entries that other pages have: the servers that a condition needs, and
 // the strategies without an exploration.
 func (r Report) notRun(strategies []string, conditions []promise.Condition) string {
 	var missing grouped
@@ -192,7 +192,7 @@ func (r Report) notRun(strategies []string, conditions []promise.Condition) stri
 	return section("Not run", lines)
 }
 
-// grouped are strategies that share a text.
+// grouped has the strategies that share a text, in order of the first use of each text.
 type grouped struct {
 	texts      []string
 	strategies map[string][]string
@@ -210,7 +210,7 @@ func (g *grouped) add(text, strategy string) {
 	}
 }
 
-// lines words each text with the names of its strategies.
+// lines returns a line for each text, made by line from the text and the names of its strategies.
 func (g grouped) lines(line func(text, strategies string) string) (lines []string) {
 	for _, t := range g.texts {
 		lines = append(lines, line(t, "`"+strings.Join(g.strategies[t], "`, `")+"`"))
@@ -218,7 +218,7 @@ func (g grouped) lines(line func(text, strategies string) string) (lines []strin
 	return lines
 }
 
-// section is a list with a heading; "" without a line.
+// section returns lines as a list under a heading, or "" without lines.
 func section(heading string, lines []string) string {
 	if len(lines) == 0 {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Report is what `shop verify --json` writes.
+// A Report is the result of `shop verify`, as --json writes it.
 type Report struct {
 	Engine     string    `json:"engine"`            // "target" for a service that already runs
 	Target     string    `json:"target,omitempty"`  // its address

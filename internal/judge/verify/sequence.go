@@ -6,7 +6,7 @@ import (
 )
 
 // A sequence is a witness as a sequence diagram: the first buyer on the left, the other on the
-// right, the servers between them, and stock and records beside each step. Its units are those of
+// right, the servers between them, and stock and records next to each step. Its units are those of
 // the SVG.
 //
 //	buyer 1 ──SELECT──▶ database                buyer 2   stock, records

@@ -95,8 +95,8 @@ func open(t *testing.T, s *shop, path string) *tab {
 	return openIn(t, s, path, profile)
 }
 
-// beside opens a page in the same profile, like a second tab of the same person.
-func (p *tab) beside(path string) *tab {
+// secondTab opens a page in the same profile, as the same person would.
+func (p *tab) secondTab(path string) *tab {
 	p.t.Helper()
 	return openIn(p.t, p.shop, path, p.profile)
 }

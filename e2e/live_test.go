@@ -193,7 +193,7 @@ func TestLiveReload(t *testing.T) {
 	p.shot("live-mid-rush")
 	p.reload()
 	p.until(`document.querySelectorAll('#lanes .lane').length > 0`)
-	second := p.beside("/")
+	second := p.secondTab("/")
 	late := open(t, s, "/")
 	for _, tab := range []*tab{p, second, late} {
 		tab.runs(1)

@@ -77,7 +77,7 @@ func TestRoomPage(t *testing.T) {
 
 	phone.reload()
 	phone.says("#says", "You got unit 1 of 2.")
-	second := phone.beside("/room")
+	second := phone.secondTab("/room")
 	second.says("#says", "You got unit 1 of 2.")
 	second.eval(`document.querySelector('#buy').focus()`, nil)
 	second.key(" ")
@@ -205,11 +205,11 @@ func TestRoomTokenTabs(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
 	screen := open(t, s, "/room/screen")
-	before := screen.beside("/")
+	before := screen.secondTab("/")
 	screen.until(`document.querySelector('#room-strategy').options.length > 0`)
 	screen.fill("#room-token", "s3cret")
 	screen.onSale(s.promising("holds"), 5)
-	for i, live := range []*tab{before, screen.beside("/")} {
+	for i, live := range []*tab{before, screen.secondTab("/")} {
 		live.until(`document.querySelector('#room-token').value === 's3cret'`)
 		live.choosing(20, 10, s.promising("holds"))
 		live.click("#send")

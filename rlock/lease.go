@@ -49,8 +49,8 @@ func (l *Lease) HoldCount() int { return l.hold.held() }
 // Unlock gives the hold back, and with the last hold the lock. Before that, the context of the
 // lease ends and its watchdog stops; no renewal can follow.
 //
-// The error is ErrNotHeld if the lease was already unlocked or lost. Nothing is changed then,
-// whoever has the lock. If ctx ends first, the error wraps ErrNoAnswer and the cause. The lock is
+// The error is ErrNotHeld if the lease was already unlocked or lost. Unlock then changes nothing,
+// even if another lease has the lock. If ctx ends first, the error wraps ErrNoAnswer and the cause. The lock is
 // then given back as soon as Redis answers, or it expires. After other errors of Redis, Unlock may
 // be called again.
 func (l *Lease) Unlock(ctx context.Context) error {

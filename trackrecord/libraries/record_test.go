@@ -1,6 +1,5 @@
 // Package libraries reproduces bugs of Go lock libraries with the libraries themselves, on real
-// servers. go.mod pins versions with the bugs. fixed.mod pins versions with fixes, as far as they
-// exist:
+// servers. go.mod pins versions with the bugs. fixed.mod pins versions with fixes, if there are any:
 //
 //	go test -v -run TestRedislock83 .
 //	go test -v -run TestRedislock83 -modfile=fixed.mod .

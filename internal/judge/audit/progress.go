@@ -168,7 +168,7 @@ func (p Progress) Stuck() string {
 	return fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
 }
 
-// goesOn reports whether buyers were served all the time, as far as that is known.
+// goesOn reports whether buyers were served all the time. It returns false if that is unknown.
 func (p Progress) goesOn() bool { return p.Usual > 0 && p.Idle < p.pauses() && !p.cannotTell() }
 
 // cannotTell reports whether purchases take so long that a kept lock would look the same.

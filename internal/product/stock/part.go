@@ -56,8 +56,8 @@ func PartsForUpdate(tx *gorm.DB, name string) ([]Part, error) {
 	return parts, err
 }
 
-// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. before is what
-// PartsForUpdate has read in this transaction; parts with higher numbers are removed.
+// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. before has
+// the parts that PartsForUpdate read in this transaction. WriteParts removes parts with higher numbers.
 func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error {
 	parts := make([]Part, len(amounts))
 	for i, units := range amounts {

@@ -21,7 +21,7 @@ import (
 // strategies takes more than 90 s on a busy machine with the race detector.
 const Patience = 5 * time.Minute
 
-// A Response is an answer, as far as tests check it.
+// A Response has the parts of an answer that tests check.
 type Response struct {
 	Status int
 	Header http.Header

@@ -74,7 +74,7 @@ func (f *frame) buyers() []string {
 	for _, b := range f.at.Buyers {
 		columns = append(columns, f.buyer(b, width))
 	}
-	all = append(all, beside(columns, width)...)
+	all = append(all, sideBySide(columns, width)...)
 	var events []string
 	for i, c := range f.at.Choices {
 		if c.Event != "" {
@@ -185,8 +185,8 @@ func (f *frame) buyer(b play.Buyer, width int) []string {
 	return column
 }
 
-// beside joins columns side by side.
-func beside(columns [][]string, width int) (rows []string) {
+// sideBySide joins columns.
+func sideBySide(columns [][]string, width int) (rows []string) {
 	for i := 0; ; i++ {
 		row, some := "", false
 		for n, c := range columns {

@@ -184,13 +184,13 @@ func standing(b play.Buyer) []string {
 		parts = append(parts, "has read "+b.Read)
 	}
 	if b.Waits != "" {
-		parts = append(parts, "waits"+whom(b.For)+": "+b.Waits)
+		parts = append(parts, "waits"+forBuyers(b.For)+": "+b.Waits)
 	}
 	return parts
 }
 
-// whom names the buyers that another waits for.
-func whom(buyers []int) string {
+// forBuyers names the buyers that another waits for.
+func forBuyers(buyers []int) string {
 	var names []string
 	for _, b := range buyers {
 		names = append(names, fmt.Sprint(b))

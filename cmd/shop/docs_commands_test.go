@@ -20,6 +20,8 @@ var commandNotes = map[string]string{
   without proof that the fault took effect is ` + "`inconclusive`" + `. The command skips a strategy that the fault cannot affect.
 - ` + "`--duration`" + ` needs less ` + "`--stock`" + ` than the buyers can buy in that time.
 - With ` + "`--target`" + `, a strategy without a promise is expected to hold.
+- ` + "`leftover`" + `, ` + "`records`" + `, ` + "`oversold`" + ` and [` + "`drift`" + `](../glossary.md#drift) come from the database. ` + "`sold`" + `, ` + "`sold out`" + `, ` + "`busy`" + ` and ` + "`errors`" + `
+  count the buyers' answers, and ` + "`p50`" + ` and ` + "`p99`" + ` are the times until an answer.
 `,
 	"explore": `
 - The search merges equal states. ` + "`--full`" + ` turns this off. Without ` + "`--app`" + `, merging works on the embedded engine, and with
@@ -182,12 +184,12 @@ This page lists the commands of ` + "`shop`" + ` and the flags that they share, 
 			fmt.Fprintf(&b, "| [`%s`](commands/%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
 		}
 	}
-	b.WriteString("\n`./shop COMMAND --help` shows the common flags, and `--help-all` shows all of them. A wrong name gets a suggestion and exit code 2:\n\n")
+	b.WriteString("\n`./shop COMMAND --help` shows the common flags, and `--help-all` shows all of them. A wrong name gets a suggestion:\n\n")
 	var stderr bytes.Buffer
 	if code := run(t.Context(), []string{"explore", "rediss"}, &stderr, &stderr); code != exitHarness {
 		t.Errorf("exit %d", code)
 	}
-	fmt.Fprintf(&b, "```console\n$ ./shop explore rediss\n%s```\n", stderr.String())
+	fmt.Fprintf(&b, "```console\n$ ./shop explore rediss; echo \"exit code $?\"\n%sexit code 2\n```\n", stderr.String())
 	b.WriteString(`
 [Verdicts](verdicts.md#exit-codes) explains the other exit codes.
 
@@ -213,6 +215,7 @@ Without ` + "`--db`" + `, the servers start empty, and their data is deleted at 
 | Redis | ` + "`redis://:password@host:6379`" + ` |
 | Redis with Sentinel | ` + "`redis+sentinel://host1:26379,host2,host3/mymaster`" + ` |
 | Redis Cluster | ` + "`redis+cluster://host1:6379,host2,host3`" + ` |
+| ZooKeeper, etcd | ` + "`host1:2181,host2:2181/prefix`" + `; etcd: port 2379; several shops can share the servers under different prefixes |
 
 Shop:
 `)

@@ -24,12 +24,14 @@ import (
 //
 // In the output, "..." alone in a line matches any lines, and within a line any text. A number
 // before "~" matches any number, and white space any white space. A last line "^C" sends Ctrl-C after
-// all lines above it have been printed.
+// all lines above it have been printed. A command that ends with "&" runs until the end of the page.
+// The next command begins after all lines of that command have been printed.
 type transcript struct {
-	line    int // of the page
-	command string
-	prints  []string
-	ctrlC   bool
+	line       int // of the page
+	command    string
+	prints     []string
+	ctrlC      bool
+	background bool
 }
 
 // transcripts returns the transcripts of a page, in order.
@@ -41,7 +43,8 @@ func transcripts(page string) (all []transcript) {
 			inside = !inside && line == "```console"
 		case !inside:
 		case strings.HasPrefix(line, "$ "):
-			all = append(all, transcript{line: i + 1, command: line[2:]})
+			command, background := strings.CutSuffix(line[2:], " &")
+			all = append(all, transcript{line: i + 1, command: command, background: background})
 		case len(all) > 0:
 			last := &all[len(all)-1]
 			if line == "^C" {
@@ -82,7 +85,7 @@ func (s transcript) pattern() *regexp.Regexp {
 		}
 		b.WriteString(`\n`)
 	}
-	if s.ctrlC {
+	if s.ctrlC || s.background {
 		return regexp.MustCompile(b.String())
 	}
 	return regexp.MustCompile(b.String() + `$`)
@@ -105,13 +108,16 @@ func plainText(out string) string {
 
 // TestTranscripts: a page that differs from the output is detected.
 func TestTranscripts(t *testing.T) {
-	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready ... now\n^C\n```\n$ none\n```sh\n$ neither\n```\n"
+	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready ... now\n^C\n$ c &\nready ... now\n```\n$ none\n```sh\n$ neither\n```\n"
 	all := transcripts(page)
-	if len(all) != 2 || all[0].command != "a" || all[1].command != "b" || all[0].ctrlC || !all[1].ctrlC || all[1].line != 8 {
+	if len(all) != 3 || all[0].command != "a" || all[1].command != "b" || all[2].command != "c" || all[1].line != 8 ||
+		all[0].ctrlC || !all[1].ctrlC || all[2].ctrlC || all[0].background || all[1].background || !all[2].background {
 		t.Fatalf("%+v", all)
 	}
-	if p := all[1].pattern(); !p.MatchString("ready to go now\nmore\n") || p.MatchString("ready\n") {
-		t.Errorf("%s", p)
+	for _, s := range all[1:] {
+		if p := s.pattern(); !p.MatchString("ready to go now\nmore\n") || p.MatchString("ready\n") {
+			t.Errorf("%s", p)
+		}
 	}
 	for out, want := range map[string]bool{
 		"┌────┐\n x 7 ms  holds\nend\n":                  true,
@@ -130,7 +136,13 @@ func TestTranscripts(t *testing.T) {
 }
 
 // transcribed lists the pages whose commands are run, in the order of the page.
-var transcribed = []string{"tutorial/first-hour.md", "guides/run-a-workshop.md", "guides/run-a-workshop-answers.md", "guides/add-to-ci.md", "reference/exercises.md"}
+var transcribed = []string{
+	"tutorial/first-hour.md",
+	"guides/run-a-workshop.md", "guides/run-a-workshop-answers.md", "guides/add-to-ci.md",
+	"reference/commands.md", "reference/exercises.md", "reference/http.md", "reference/verdicts.md",
+	"design/purchase.md", "design/sold-out-check.md", "design/admission.md", "design/waiting.md",
+	"design/judging.md", "design/servers.md", "design/explorer.md",
+}
 
 // TestTranscribedPages runs the commands of each page and compares their output.
 func TestTranscribedPages(t *testing.T) {
@@ -158,21 +170,31 @@ func TestTranscribedPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range transcribed {
-		folder := t.TempDir()
-		env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
-			"XDG_CONFIG_HOME="+folder, "WORK="+folder, "MAKEFLAGS=", "MAKELEVEL=") // make test may run this
-		all := transcripts(strings.NewReplacer("8080", port, "./shop ", "shop ").Replace(readPage(t, "docs/"+name)))
-		if len(all) == 0 {
-			t.Errorf("%s has no command", name)
-		}
-		for _, s := range all {
-			start := time.Now()
-			out := s.run(t, env)
-			t.Logf("%s: %.1f s", s.command, time.Since(start).Seconds())
-			if want := s.pattern(); !want.MatchString(plainText(out)) {
-				t.Errorf("docs/%s:%d: $ %s\nprinted\n%s\nand the page says\n%s", name, s.line, s.command, out, strings.Join(s.prints, "\n"))
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			if err := os.WriteFile(filepath.Join(folder, ".curlrc"), []byte("silent\n"), 0o600); err != nil { // no progress, as on a terminal
+				t.Fatal(err)
 			}
-		}
+			env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
+				"XDG_CONFIG_HOME="+folder, "CURL_HOME="+folder, "WORK="+folder, "SHOP_ADDR=127.0.0.1:"+port,
+				"MAKEFLAGS=", "MAKELEVEL=") // make test may run this
+			page := readPage(t, "docs/"+name)
+			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(page, "\n$ curl ") {
+				t.Skip("curl is not installed")
+			}
+			all := transcripts(strings.NewReplacer("8080", port, "./shop ", "shop ").Replace(page))
+			if len(all) == 0 {
+				t.Error("the page has no command")
+			}
+			for _, s := range all {
+				start := time.Now()
+				out := s.run(t, env)
+				t.Logf("%s: %.1f s", s.command, time.Since(start).Seconds())
+				if want := s.pattern(); !want.MatchString(plainText(out)) {
+					t.Errorf("docs/%s:%d: $ %s\nprinted\n%s\nand the page says\n%s", name, s.line, s.command, out, strings.Join(s.prints, "\n"))
+				}
+			}
+		})
 	}
 }
 
@@ -198,7 +220,8 @@ func TestWorkshopMissing(t *testing.T) {
 	}
 }
 
-// run returns the command's standard output and standard error, in one text.
+// run returns the command's standard output and standard error, in one text. For a command in the
+// background, this is the text that it has printed so far.
 func (s transcript) run(t *testing.T, env []string) string {
 	t.Helper()
 	var out syncBuffer
@@ -224,10 +247,15 @@ func (s transcript) run(t *testing.T, env []string) string {
 			t.Errorf("$ %s does not end", s.command)
 			return out.String()
 		case <-time.After(20 * time.Millisecond):
-			if s.ctrlC && !seen && s.pattern().MatchString(plainText(out.String())) {
-				seen = true
-				_ = syscall.Kill(-c.Process.Pid, syscall.SIGINT)
+			if !s.ctrlC && !s.background || seen || !s.pattern().MatchString(plainText(out.String())) {
+				continue
 			}
+			if s.background {
+				t.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL); <-ended })
+				return out.String()
+			}
+			seen = true
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGINT)
 		}
 	}
 }

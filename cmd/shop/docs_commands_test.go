@@ -44,6 +44,7 @@ var commandNotes = map[string]string{
 - A burst from the live page deletes the records of the product that it buys. The page keeps the last 50 runs until the shop ends.
 - Anyone who can reach the shop can play at ` + "`/play`" + `. The shop runs at most 30 games, each in a process of its own.
 - On a network address (` + "`--addr 0.0.0.0:8080`" + `), the projector page ` + "`/room/screen`" + ` shows a QR code for phones.
+- The classroom holds 300 phones, and at most 150 from one address. A further phone replaces an idle one.
 `,
 	"soak": `
 - ` + "`--strategy all`" + `: every strategy that promises to hold with this many processes. Default: the first strategy of each family that also

@@ -140,8 +140,8 @@ var transcribed = []string{
 	"tutorial/first-hour.md",
 	"guides/run-a-workshop.md", "guides/run-a-workshop-answers.md", "guides/add-to-ci.md",
 	"reference/commands.md", "reference/exercises.md", "reference/http.md", "reference/verdicts.md",
-	"design/purchase.md", "design/sold-out-check.md", "design/admission.md", "design/waiting.md",
-	"design/judging.md", "design/servers.md", "design/explorer.md",
+	"design/README.md", "design/purchase.md", "design/sold-out-check.md", "design/admission.md", "design/waiting.md",
+	"design/judging.md", "design/servers.md", "design/explorer.md", "design/sizing.md",
 }
 
 // TestTranscribedPages runs the commands of each page and compares their output.

@@ -29,8 +29,8 @@ func TestHeldUp(t *testing.T) {
 		{"it waited", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100)}, true, ""},
 		{"one of two did", []buyers.Answer{took(sold, wait/100), took(busy, wait)}, []buyers.Answer{took(sold, wait/100)}, true, ""},
 		{"it waited until the lease had run out", []buyers.Answer{took(sold, lease)}, []buyers.Answer{took(sold, wait/100)}, true, ""},
-		{"everybody is slow", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100), took(sold, wait/2)}, false, "too slow"},
-		{"nobody is served", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(busy, wait)}, false, "also when nobody"},
+		{"each buyer is slow", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100), took(sold, wait/2)}, false, "too slow"},
+		{"no buyer is served", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(busy, wait)}, false, "also when no holder was in its section"},
 		{"an error at once", []buyers.Answer{took(purchase.Failed, wait/1000)}, []buyers.Answer{took(sold, wait/100)}, false, "too slow"},
 	} {
 		stalled, missed := heldUp(c.meanwhile, c.afterwards, times)

@@ -20,8 +20,8 @@ import (
 // savedVersion changes when an old file would get another meaning.
 const savedVersion = 1
 
-// mostSaved is the maximum size of a file with a saved schedule, in bytes: MaxSteps long names.
-const mostSaved = 4 << 20
+// mostSaved is the maximum size of a file with a saved schedule, in bytes: MaxLine long names.
+const mostSaved = 100 << 20
 
 // Saved is a program's schedule in a file, to run the same schedule after the program has changed. It
 // names commands. A replay string counts them, and would mean another command after one was added.
@@ -103,8 +103,8 @@ func (s *Saved) check() error {
 		return fmt.Errorf("invalid program name %q", s.Program)
 	case s.Buyers < MinBuyers || s.Buyers > MaxBuyers:
 		return fmt.Errorf("buyers must be between %d and %d (got %d)", MinBuyers, MaxBuyers, s.Buyers)
-	case len(s.Steps) == 0 || len(s.Steps) > schedule.MaxSteps:
-		return fmt.Errorf("steps must be between 1 and %d (got %d)", schedule.MaxSteps, len(s.Steps))
+	case len(s.Steps) == 0 || len(s.Steps) > schedule.MaxLine:
+		return fmt.Errorf("steps must be between 1 and %d (got %d)", schedule.MaxLine, len(s.Steps))
 	}
 	known := Events(s.Shared)
 	for _, e := range s.Events {

@@ -53,10 +53,11 @@ type Event[C comparable] struct {
 
 // Limits bound a schedule.
 type Limits struct {
-	Steps  int  // a longer schedule repeats itself, and is cut
-	Events int  // maximum number of events; 0 means each may happen
-	Pairs  bool // two commands may be released together
-	Pauses bool // a buyer may move in another buyer's pause; the subject supports Move.During
+	Steps   int         // a longer schedule repeats itself, and is cut
+	Endless func() bool // reports earlier that the schedule repeats itself; nil: only Steps counts
+	Events  int         // maximum number of events; 0 means each may happen
+	Pairs   bool        // two commands may be released together
+	Pauses  bool        // a buyer may move in another buyer's pause; the subject supports Move.During
 }
 
 // A Conductor executes one schedule. It knows the progress of the schedule and the events that have
@@ -99,7 +100,7 @@ func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *sch
 		if err != nil {
 			return err
 		}
-		if e.Cut = len(moves) > 0 && depth == c.limits.Steps; e.Cut {
+		if e.Cut = len(moves) > 0 && (depth == c.limits.Steps || c.limits.Endless != nil && c.limits.Endless()); e.Cut {
 			return nil
 		}
 		p := &schedule.Point{Depth: depth}

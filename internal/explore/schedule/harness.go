@@ -55,5 +55,6 @@ const HangTimeout = 30 * time.Second
 // Forever is longer than any run. Only an event ends a lease or a wait of this length.
 const Forever = time.Hour
 
-// MaxSteps ends a schedule that repeats itself.
-const MaxSteps = 400
+// MaxSteps ends a schedule of a strategy, since a longer one repeats itself. MaxLine is the maximum
+// number of steps in a replay string, which a program may need.
+const MaxSteps, MaxLine = 400, 10_000

@@ -60,7 +60,7 @@ func (s Schedule) String() string {
 	var parts []string
 	for i := 0; i < len(s.Tokens); {
 		n := i
-		for n < len(s.Tokens) && s.Tokens[n] == s.Tokens[i] {
+		for n < len(s.Tokens) && s.Tokens[n] == s.Tokens[i] && n-i < mostRepeated {
 			n++
 		}
 		part := s.Tokens[i]
@@ -97,6 +97,9 @@ var parts = regexp.MustCompile(`^p[1-8]$`)
 
 // command matches the token of a command or a pair of commands.
 const command = `[1-9]r?[a-q]?(?:[+~][1-9]r?[a-q]?)?`
+
+// mostRepeated is the maximum number of repetitions in one part of a replay string.
+const mostRepeated = 999
 
 // step matches a command or an event with its number of repetitions.
 var step = func() *regexp.Regexp {
@@ -150,8 +153,8 @@ func Parse(line string) (s Schedule, err error) {
 	if s.Tokens, err = parseSteps(fields[4]); err != nil {
 		return s, fmt.Errorf("invalid replay string %q: %w", line, err)
 	}
-	if len(s.Tokens) > MaxSteps {
-		return s, fmt.Errorf("a replay string must have at most %d steps (got %d)", MaxSteps, len(s.Tokens))
+	if len(s.Tokens) > MaxLine {
+		return s, fmt.Errorf("a replay string must have at most %d steps (got %d)", MaxLine, len(s.Tokens))
 	}
 	return s, nil
 }

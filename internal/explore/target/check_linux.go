@@ -32,13 +32,16 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if err := x.rehearsal.warm(ctx, x.fleet.all...); err != nil {
 		return c, err
 	}
+	steps := 0
 	for n := range x.app.Buyers {
 		alone, err := x.alone(ctx, n+1)
 		if err != nil {
 			return c, err
 		}
 		c.Buyers = append(c.Buyers, alone)
+		steps += len(alone.Commands) + 1 // the request, too
 	}
+	x.steps = stepLimit(steps)
 	if d := (doubts{first(atReset, true), c.Buyers}); d.any() {
 		found, err := x.inTurn(ctx)
 		if err == nil {
@@ -110,7 +113,7 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	x.floor.close()
 	r := x.newRun(true)
 	begun := time.Now()
-	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
+	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps, Endless: r.repeated.endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
@@ -186,7 +189,7 @@ func (a alone) Do(ctx context.Context, m move) error {
 // End implements conduct.Subject. The buyer is judged by its answer, see Runner.alone.
 func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	if err == nil && e.Cut {
-		err = voided("it goes round in circles", "more than %d commands", maxSteps)
+		err = voided("it goes round in circles", "%s", &a.repeated)
 	}
 	return err
 }

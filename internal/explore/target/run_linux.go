@@ -11,9 +11,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// maxSteps ends a schedule that repeats itself.
-const maxSteps = 200
-
 // A run is one schedule of the conductor's subject, from the buyers' requests until the programs are
 // idle. It knows which buyers have come and what they were answered.
 type run struct {
@@ -25,6 +22,7 @@ type run struct {
 	settling settling
 	clearing clearing
 	polling  polling
+	repeated repetition
 	record   *recorder
 	leftover *leftover
 	pause    pause
@@ -197,7 +195,9 @@ func (r *run) take(o *op) error {
 		return nil
 	}
 	b := r.buyer(o.buyer)
-	r.polling.tried(&b.pollster, try{name: o.name, answer: r.names.shown(o.Answer.Text), server: protocol, changed: o.Answer.Changed})
+	shown := r.names.shown(o.Answer.Text)
+	r.polling.tried(&b.pollster, try{name: o.name, answer: shown, server: protocol, changed: o.Answer.Changed})
+	r.repeated.add(step{o.buyer, o.name, shown}, o.Answer.Changed)
 	if r.x.shared {
 		r.whose.transaction(o)
 		r.pause.carried(o)

@@ -26,6 +26,7 @@ type Runner struct {
 	coarse    bool // see names
 	short     bool // a server has generated a short number
 	pushed    bool // a server has pushed a message, so a buyer listens
+	steps     int  // maximum number of steps of a schedule
 	solo      int  // maximum number of commands that a buyer alone has at the servers at once
 	patience  time.Duration
 	holdings  holdings
@@ -40,7 +41,7 @@ type Runner struct {
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
 		app: s.App, servers: s.Servers, wanted: s.Events, floor: newFloor(), backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), patience: schedule.HangTimeout, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
 		return nil, errors.New("--events crash: all buyers share one instance, so one of them cannot crash alone; give `run:`, which starts one for each")
@@ -86,7 +87,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if r.expired, err = x.expired(ctx); err != nil {
 		return e, err
 	}
-	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: maxSteps, Pauses: x.shared}).Run(ctx, choose)
+	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)
 }
 
 // expired returns how many keys of Redis the clock has removed so far.

@@ -12,10 +12,10 @@ import (
 )
 
 // mostRanked is the number of violations of a program to keep for replay, the most promising ones. At
-// least leastReplayed of them are replayed, whatever the time.
+// least leastReplayed of them are replayed, unless the budget is spent.
 const mostRanked, leastReplayed = 1000, 10
 
-// leastShrinking is the minimum time for shrinking, even after a short search.
+// leastShrinking is the time for shrinking after a short search, unless the budget is spent.
 const leastShrinking = 5 * time.Second
 
 // violations knows which runs of a program broke, and which of them break again in a replay. The others
@@ -55,6 +55,20 @@ func (v *violations) isLate(ctx context.Context) bool {
 	return !v.until.IsZero() && (ctx.Err() != nil || time.Now().After(v.until))
 }
 
+// allow gives the following replays that much time, but not more than the budget has.
+func (v *violations) allow(patience time.Duration) {
+	v.until = time.Now().Add(patience)
+	if end, limited := v.s.limit.end(); limited && end.Before(v.until) {
+		v.until = end
+	}
+}
+
+// spent reports whether the budget is spent.
+func (v *violations) spent() bool {
+	end, limited := v.s.limit.end()
+	return limited && time.Now().After(end)
+}
+
 // promises returns a negative number if c is more likely to break again, because no void run was next
 // to it. If both are equally likely, it is negative if c is the better one.
 func (c *candidate) promises(other *candidate) int {
@@ -69,30 +83,27 @@ func (c *candidate) promises(other *candidate) int {
 
 // show implements search.show for a program. It replays violations, the most promising first, until one
 // breaks again, and drops those that do not. If none breaks again, it drops all violations. Replaying
-// may take as long as the search, and so may shrinking.
+// may take as long as the search, and so may shrinking, but both end with the budget.
 func (v *violations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
-	if budget := s.x.config.Budget; budget > 0 {
-		patience = min(patience, budget)
-	}
 	slices.SortFunc(v.ranked, (*candidate).promises)
 	s.voids.forgiven = true
-	v.until = time.Now().Add(patience)
+	v.allow(patience)
 	for n, c := range v.ranked {
-		if n >= leastReplayed && v.isLate(ctx) {
+		if n >= leastReplayed && v.isLate(ctx) || v.spent() {
 			break
 		}
 		w, err := v.witness(ctx, c)
 		if w != nil && err == nil && !s.result.exhausted {
-			v.until = time.Now().Add(patience)
+			v.allow(patience)
 			w, err = v.shrunk(ctx, c, w)
 		}
 		s.result.Witness = w
 		if err != nil {
 			return err
 		}
-		if w != nil || ctx.Err() != nil {
+		if w != nil || ctx.Err() != nil || v.spent() {
 			break
 		}
 		v.drop(c)
@@ -106,7 +117,9 @@ func (v *violations) show(ctx context.Context) error {
 // shrunk returns the witness of a shorter schedule that breaks like c. The search may not have run that
 // schedule. It returns w if no shorter schedule breaks again.
 func (v *violations) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness, error) {
-	shorter, err := c.shrink(ctx, v.s)
+	bounded, cancel := v.s.limit.bounded(ctx)
+	defer cancel()
+	shorter, err := c.shrink(bounded, v.s)
 	if err != nil || shorter == c {
 		return w, err
 	}
@@ -117,11 +130,15 @@ func (v *violations) shrunk(ctx context.Context, c *candidate, w *Witness) (*Wit
 }
 
 // witness runs a violation once more, and repeats that while the run is void or ends in another way.
-// After ctx has ended it makes only one attempt.
+// After ctx has ended it makes only one attempt. It returns nil if the budget ends first.
 func (v *violations) witness(ctx context.Context, c *candidate) (*Witness, error) {
+	bounded, cancel := v.s.limit.bounded(context.WithoutCancel(ctx))
+	defer cancel()
 	for range shownTries {
-		w, err := c.witness(context.WithoutCancel(ctx), v.s.x)
+		w, err := c.witness(bounded, v.s.x)
 		switch {
+		case err != nil && bounded.Err() != nil:
+			return nil, nil
 		case err == nil && w.Verdict == c.Verdict:
 			v.s.voids.good()
 			return w, nil

@@ -80,6 +80,7 @@ type search struct {
 	broken  int  // runs that broke, before any is dropped
 	final   bool // a schedule had schedule.Ended.Final
 	begun   time.Time
+	limit   limit // used for a program
 
 	best, foreign *candidate
 	violations    violations // used for a program
@@ -105,13 +106,15 @@ type trip interface {
 // covers the schedules until then. If ctx has ended, the error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := newSearch(x)
+	bounded, cancel := s.limit.bounded(ctx)
+	defer cancel()
 	var err error
 	if s.result.Merged {
 		g := newGraph(s)
-		err = s.all(ctx, g)
+		err = s.all(bounded, g)
 		g.count()
 	} else {
-		err = s.all(ctx, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
+		err = s.all(bounded, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
 		if s.result.Whole {
 			s.result.All = s.result.Explored
 		}
@@ -123,6 +126,11 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	if errors.Is(err, ErrHarness) {
 		return s.result, err
+	}
+	if errors.Is(err, errSpent) {
+		if err = nil; s.result.Runs+s.result.Void+s.result.Cut == 0 {
+			return s.result, s.limit.tooShort()
+		}
 	}
 	if x.config.Program != "" {
 		err = errors.Join(err, s.violations.show(ctx))
@@ -140,6 +148,9 @@ func newSearch(x *Explorer) *search {
 	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // the server decides the result of a pair
 	s.result.Reduced = x.config.reduced()
 	s.voids.result, s.violations.s = &s.result, s
+	if x.config.Program != "" {
+		s.limit = limit{begun: s.begun, budget: x.config.Budget}
+	}
 	return s
 }
 
@@ -167,7 +178,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		if cost > result.Within+1 && result.Cut == 0 && result.Void == 0 && !c.Overlap && !result.Reduced {
 			result.Within, result.ExploredWithin = cost-1, result.Explored
 		}
-		if c.Schedules > 0 && result.Runs+result.Void >= c.Schedules || result.Runs > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
+		if c.Schedules > 0 && result.Runs+result.Void >= c.Schedules || s.spent() {
 			return nil
 		}
 		if err := s.run(ctx, trip); err != nil {
@@ -186,8 +197,19 @@ func (s *search) all(ctx context.Context, p plan) error {
 	return nil
 }
 
+// spent reports whether the search has no more time. At least one schedule is run.
+func (s *search) spent() bool {
+	if s.x.config.Program != "" {
+		return s.limit.searched(s.broken > 0)
+	}
+	budget := s.x.config.Budget
+	return s.result.Runs > 0 && budget > 0 && time.Since(s.begun) > budget
+}
+
 // run runs one schedule and records its end.
 func (s *search) run(ctx context.Context, t trip) error {
+	begun := time.Now()
+	defer func() { s.limit.took(time.Since(begun)) }()
 	e, err := s.x.runner.Run(ctx, t.choose, s.x.config.Overlap)
 	switch {
 	case ctx.Err() != nil:

@@ -267,9 +267,13 @@ func TestUnconfirmed(t *testing.T) {
 		pause     time.Duration
 		budget    time.Duration
 		confirmed bool
-	}{{"the twelfth replay breaks again", 11 * 5, 0, 0, true}, {"no replay breaks again in time", 1 << 20, 5 * time.Millisecond, 200 * time.Millisecond, false}} {
+	}{{"the twelfth replay breaks again", 11 * 5, 0, 0, true}, {"no replay breaks again in time", 1 << 20, 3 * time.Millisecond, time.Second, false}} {
 		l := longer()
+		var lastRun time.Time
 		l.trouble = func(_ *world, p *schedule.Point) error {
+			if p.Depth == 0 {
+				lastRun = time.Now()
+			}
 			if l.observed > 0 && l.observed <= c.replays && p.Depth == 1 {
 				time.Sleep(c.pause)
 				return stray
@@ -278,7 +282,11 @@ func TestUnconfirmed(t *testing.T) {
 		}
 		config := littleConfig(l)
 		config.Budget = c.budget
+		begun := time.Now()
 		r := searchLittle(t, config, l)
+		if after := lastRun.Sub(begun); c.budget > 0 && after > c.budget+c.budget/10 {
+			t.Errorf("%s: a run begins after %s of %s", c.name, after, c.budget)
+		}
 		if (r.Witness != nil) != c.confirmed || (r.Violations > 0) != c.confirmed || (r.Unconfirmed > 0) == c.confirmed || r.Dropped < 10 {
 			t.Errorf("%s: %d violations, %d dropped, %d unconfirmed, witness %v", c.name, r.Violations, r.Dropped, r.Unconfirmed, r.Witness)
 		}

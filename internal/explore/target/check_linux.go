@@ -57,6 +57,9 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 
 // alone resets the state, runs one buyer step by step, and checks its answer and the rules.
 func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
+	if err := x.recover(ctx); err != nil {
+		return a, err
+	}
 	if err := x.servers.Reset(ctx); err != nil {
 		return a, err
 	}
@@ -108,6 +111,9 @@ func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
 // through runs one buyer step by step. It calls judge once the buyer is answered and the program is
 // idle.
 func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer) error) (a Alone, err error) {
+	if err := x.recover(ctx); err != nil {
+		return a, err
+	}
 	b := x.app.Buyers[id-1]
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	x.floor.close()
@@ -139,7 +145,7 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 		}
 		err = judge(&a, me)
 	}
-	return a, errors.Join(err, r.clearing.finish(context.WithoutCancel(ctx), err != nil || !answered))
+	return a, errors.Join(err, r.clearing.finish(ctx, err != nil || !answered))
 }
 
 // An alone is a conduct.Subject with one buyer, no other buyer and no event.

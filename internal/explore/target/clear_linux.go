@@ -31,14 +31,21 @@ func (r clearing) early(ctx context.Context) error {
 	return voided("the program sends by itself when no buyer is there", "%s", strings.Join(late, ", "))
 }
 
-// finish prepares the programs for the next run. It opens the gates, so the programs can finish their
-// work. It restarts a program that is stuck, was killed, or has left a lock behind.
+// finish ends the run. It opens the gates, so the programs can finish their work. It ends a program that
+// is stuck, was killed, or has left a lock behind; Runner.recover restarts it before the next run, if
+// there is one. If ctx ends, finish does not wait for the programs any more.
 func (r clearing) finish(ctx context.Context, stuck bool) error {
 	x := r.x
-	if !stuck || x.app.Attach != nil { // an attached program cannot be restarted
+	attached := x.app.Attach != nil
+	if !stuck || attached { // an attached program cannot be restarted
 		r.current = 0
-		stuck = r.drain(ctx) != nil
+		waits := ctx
+		if attached {
+			waits = context.WithoutCancel(ctx)
+		}
+		stuck = r.drain(waits) != nil
 	}
+	ctx = context.WithoutCancel(ctx)
 	if stuck {
 		for _, b := range r.buyers {
 			if b.socket != nil {
@@ -50,23 +57,36 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 	if err != nil {
 		return err
 	}
-	if x.app.Attach != nil && len(dirty) > 0 && !stuck {
+	if attached && len(dirty) > 0 && !stuck {
 		return x.rehearsal.reconnect(ctx, dirty)
 	}
-	var down []*instance
 	for _, i := range x.fleet.all {
 		if !i.up() || stuck || x.rehearsal.cold || slices.ContainsFunc(dirty, i.serves) {
 			if err := x.fleet.end(ctx, i); err != nil {
 				return err
 			}
-			down = append(down, i)
+			x.down = append(x.down, i)
 		}
 	}
-	if len(down) > 0 { // after all of them have ended, so that none has a connection open
-		if err := x.rehearsal.restart(ctx, down...); err != nil {
+	x.floor.close()
+	return nil
+}
+
+// recover restarts the programs that the previous run has ended. All of them have ended by now, so none
+// has a connection open.
+func (x *Runner) recover(ctx context.Context) error {
+	if len(x.down) == 0 {
+		return nil
+	}
+	for _, i := range x.down { // again, if an earlier recovery has not come to its end
+		if err := x.fleet.end(ctx, i); err != nil {
 			return err
 		}
 	}
+	if err := x.rehearsal.restart(ctx, x.down...); err != nil {
+		return err
+	}
+	x.down = nil
 	x.floor.close()
 	return nil
 }

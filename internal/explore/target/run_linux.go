@@ -231,6 +231,9 @@ func (r *run) answeredBy(b *buyer) bool {
 // End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	e.Compound, e.Divided = r.several, r.divided
+	if ctx.Err() != nil {
+		return errors.Join(err, context.Cause(ctx), r.clearing.finish(ctx, true))
+	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)
@@ -244,7 +247,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	if err == nil && whole {
 		stuck = len(r.deadEnd()) > 0
 	}
-	after := r.clearing.finish(context.WithoutCancel(ctx), stuck)
+	after := r.clearing.finish(ctx, stuck)
 	if errors.Is(after, errStuck) && e.Why != "" {
 		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)
 	}

@@ -30,6 +30,7 @@ type Runner struct {
 	solo      int  // maximum number of commands that a buyer alone has at the servers at once
 	patience  time.Duration
 	holdings  holdings
+	down      []*instance // ended after the previous run; recover restarts them
 	door      door
 	watched   []string        // the columns of the user's watch query
 	habits    habits          // for buyers that share one instance
@@ -73,6 +74,9 @@ func (x *Runner) Stated() bool { return false }
 // schedule.Void.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	x.ctx = ctx
+	if err := x.recover(ctx); err != nil {
+		return e, err
+	}
 	x.floor.forget()
 	r := x.newRun(observe)
 	if err := r.clearing.early(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
 	x.floor.timed.Store(true)
 	x.floor.open()
+	x.down = nil
 	if x.app.Attach == nil {
 		for _, i := range x.fleet.all {
 			if err := x.fleet.end(ctx, i); err != nil {

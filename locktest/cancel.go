@@ -49,7 +49,7 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 	if given == nil {
 		return breaks("a waiter that hung up was given the lock, and the holder had not unlocked")
 	}
-	if took > grace+tr.pulse.late() {
+	if took > grace+tr.late() {
 		return breaks("a waiter that hung up returned after %s", round(took))
 	}
 	if err := holder.Unlock(ctx); err != nil {
@@ -169,7 +169,7 @@ func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	if err != nil {
 		return took, errors.Join(errLeft, err)
 	}
-	if tr.s.TTL > 0 && took > min(tr.s.TTL/2, 2*grace)+tr.pulse.late() {
+	if tr.s.TTL > 0 && took > min(tr.s.TTL/2, 2*grace)+tr.late() {
 		err = errLeft
 	}
 	return took, errors.Join(err, lease.Unlock(ctx))
@@ -193,7 +193,7 @@ func noLeak(ctx context.Context, tr *trial) Result {
 		if err == nil {
 			return holds("three clients came and went, and left nothing")
 		}
-		if ctx.Err() != nil || time.Since(begin) > 5*time.Second+tr.pulse.late() {
+		if ctx.Err() != nil || time.Since(begin) > 5*time.Second+tr.late() {
 			return breaks("%.600v", err)
 		}
 	}

@@ -32,8 +32,8 @@ func fairness(ctx context.Context, tr *trial) Result {
 		return breaks("%v", err)
 	}
 	overtaken := !slices.IsSorted(got)
-	if overtaken && tr.s.Fair && tr.s.Waiting == nil && tr.pulse.longest() > tr.spacing()/2 {
-		return inconclusive("the machine stood still for %s while the waiters lined up", round(tr.pulse.longest()))
+	if overtaken && tr.s.Fair && tr.s.Waiting == nil && tr.longest() > tr.spacing()/2 {
+		return inconclusive("the machine stood still for %s while the waiters lined up", round(tr.longest()))
 	}
 	sh, err := closedLoop(ctx, tr, clients, 8, 400, 500*time.Millisecond)
 	if err != nil {

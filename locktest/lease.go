@@ -174,11 +174,11 @@ func (tr *trial) signalled(ctx context.Context, lease Lease, begin time.Time, bo
 	case <-lost(lease):
 		took := time.Since(begin)
 		switch {
-		case took > bound+grace+tr.pulse.late():
+		case took > bound+grace+tr.late():
 			return breaks("%s, and the holder was told after %s, bound %s", event, round(took), bound)
 		case took > bound+grace:
 			return inconclusive("%s, and the holder was told after %s, bound %s, on a machine that stood still for %s",
-				event, round(took), bound, round(tr.pulse.longest()))
+				event, round(took), bound, round(tr.longest()))
 		}
 		r := holds("%s, and the holder was told after %s, bound %s", event, round(took), bound)
 		r.Figures = map[string]float64{"told_after": took.Seconds()}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
@@ -59,20 +61,28 @@ type Facts struct {
 	Times   Times               // of the shops
 	// Kept is how long a lock may still be kept in Last although nothing is wrong any more.
 	Kept time.Duration
+	// Starved are the delays of this process during the play.
+	Starved pulse.Delays
 }
 
 // Play opens the testbed, injects the fault and finishes. An error comes from the harness.
 func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()
+	alive := pulse.Start()
+	defer alive.Stop()
 	if err := open(ctx, t); err != nil {
 		return Facts{}, err
 	}
 	facts.Times, facts.Kept = t.Times, t.Times.kept(f)
+	injected := time.Now()
 	facts.Proof, err = f.Inject(ctx, t)
 	err = errors.Join(err, t.repair(ctx))
 	var stalled *stalledError
+	starved := alive.Delays().Mostly(injected, time.Now())
 	switch {
+	case errors.As(err, &stalled) && starved != "":
+		facts.Missed = stalled.what + ", and " + starved
 	case errors.As(err, &stalled):
 		facts.Stalled = stalled.what
 	case errors.Is(err, errNoHolder), errors.Is(err, ErrMissed):
@@ -83,7 +93,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	if facts.Last, err = finish(ctx, t); err != nil {
 		return Facts{}, err
 	}
-	facts.Answers, facts.Orders = t.buyers.answers(), t.orders
+	facts.Answers, facts.Orders, facts.Starved = t.buyers.answers(), t.orders, alive.Delays()
 	return facts, nil
 }
 
@@ -95,9 +105,15 @@ func open(ctx context.Context, t *Testbed) error {
 		return fmt.Errorf("restock: %w", err)
 	}
 	for i, shop := range t.shops() {
-		if a := patient(ctx, t, t.buyers, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
-			return fmt.Errorf("before the fault a buyer was answered %s: %s", a.Outcome, a.Detail)
+		a := patient(ctx, t, t.buyers, shop, fmt.Sprintf("first-%d", i))
+		if a.Outcome == purchase.Sold {
+			continue
 		}
+		err := fmt.Errorf("before the fault a buyer was answered %s: %s", a.Outcome, a.Detail)
+		if a.Status == http.StatusServiceUnavailable || a.Outcome == purchase.LockLost || a.Outcome == purchase.Unknown {
+			return &rush.TimeoutError{Err: err}
+		}
+		return err
 	}
 	return nil
 }

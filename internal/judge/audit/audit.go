@@ -130,6 +130,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
 	case e.Failed > 0:
 		return verdict.Failed, were(int(e.Failed)) + " answered with an error, although no fault was injected"
+	case e.Progress.starving() != "":
+		return verdict.Inconclusive, e.Progress.starving() + e.gaveUp()
 	case e.Demand-e.Unread <= r.Stocked:
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:

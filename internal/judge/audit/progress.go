@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -17,10 +18,16 @@ type Progress struct {
 	// Usual is the duration of a purchase in this run: the median time from the previous served
 	// buyer, or from the buyer's own start if that is later, to its sale. 0 without sales.
 	Usual time.Duration
-	// Idle is the longest time in which buyers waited and none was served.
+	// Idle is the time in which buyers waited, none was served, and the judge had a processor for
+	// longest: the largest Idle - Starved of the run.
 	Idle time.Duration
-	// Waiting is how many buyers waited all that time.
+	// Starved is the part of Idle in which the judge got no processor.
+	Starved time.Duration
+	// Waiting is how many buyers waited for all of Idle.
 	Waiting int
+	// Silence is the longest time in which buyers waited and none was served, with the part in which
+	// the judge got no processor. It is Idle, unless the machine was busy.
+	Silence, SilenceStarved time.Duration
 	// Early is the number of buyers that were answered busy in the first half of their wait, if the
 	// wait is known. Buyers that come back after Retry-After do not count.
 	Early int
@@ -38,11 +45,12 @@ const slack = 10
 const standstill = time.Second
 
 // ProgressOf computes the progress from a burst's answers, in any order. lease and wait are as in
-// Progress; an unknown wait is derived from the buyers that gave up.
+// Progress; an unknown wait is derived from the buyers that gave up. starved are the delays of the
+// judge's process during the burst.
 //
 // The wait of such a buyer counts up to the end of its patience and not up to its answer. A burst
 // gives up all at once, and a busy machine takes time to answer all of them.
-func ProgressOf(answers []Answer, lease, wait time.Duration) Progress {
+func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delays) Progress {
 	p := Progress{Lease: lease, Wait: wait, Usual: Usual(answers)}
 	served := servedAt(answers)
 	patience := patienceOf(answers)
@@ -56,12 +64,21 @@ func ProgressOf(answers []Answer, lease, wait time.Duration) Progress {
 		}
 		if isServed(a) || a.Outcome == purchase.Busy {
 			from, to := a.idle(served, patience)
-			if to.Sub(from) > until.Sub(since) {
+			silent := to.Sub(from)
+			if silent <= p.Idle-p.Starved && silent <= p.Silence { // delays only make it shorter
+				continue
+			}
+			delayed := starved.Within(from, to)
+			if silent > p.Silence {
+				p.Silence, p.SilenceStarved = silent, delayed
+			}
+			if silent-delayed > p.Idle-p.Starved {
 				since, until = from, to
+				p.Idle, p.Starved = silent, delayed
 			}
 		}
 	}
-	p.Idle, p.Waiting = until.Sub(since), waitingFrom(answers, since, until)
+	p.Waiting = waitingFrom(answers, since, until)
 	return p
 }
 
@@ -160,16 +177,38 @@ func (p Progress) pauses() time.Duration { return max(slack*p.Usual, standstill)
 
 // Stuck returns a reason if no buyer was served for so long that only a kept lock explains it,
 // otherwise "". If purchases take so long that a wait ends before the difference shows, it returns
-// "".
+// "". The time in which the judge got no processor does not count, since the shop got none either.
 func (p Progress) Stuck() string {
-	if bound := p.Bound(); p.Usual == 0 || bound == 0 || p.Idle < bound {
+	if !p.exceeds(p.Idle - p.Starved) {
 		return ""
 	}
-	return fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
+	text := fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
+	if p.Starved >= p.Idle/10 {
+		text += fmt.Sprintf("; this process got no processor for %s of that time", inWords(p.Starved))
+	}
+	return text
+}
+
+// exceeds reports whether a time without a served buyer is longer than Bound.
+func (p Progress) exceeds(silent time.Duration) bool {
+	bound := p.Bound()
+	return p.Usual > 0 && bound > 0 && silent >= bound
+}
+
+// starving returns a reason if no buyer was served for longer than Bound only because of a busy
+// machine, otherwise "". A lock that was kept at the same time would look the same.
+func (p Progress) starving() string {
+	if p.Stuck() != "" || !p.exceeds(p.Silence) {
+		return ""
+	}
+	return fmt.Sprintf("no buyer was served for %s, and this process got no processor for %s of that time: the machine is too busy to tell slow from stuck",
+		inWords(p.Silence), inWords(p.SilenceStarved))
 }
 
 // goesOn reports whether buyers were served all the time. It returns false if that is unknown.
-func (p Progress) goesOn() bool { return p.Usual > 0 && p.Idle < p.pauses() && !p.cannotTell() }
+func (p Progress) goesOn() bool {
+	return p.Usual > 0 && max(p.Idle, p.Silence) < p.pauses() && !p.cannotTell()
+}
 
 // cannotTell reports whether purchases take so long that a kept lock would look the same.
 func (p Progress) cannotTell() bool { return p.Usual == 0 || p.Wait > 0 && p.pauses() > p.Wait }

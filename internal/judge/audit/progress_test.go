@@ -1,9 +1,12 @@
 package audit
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -52,7 +55,7 @@ func TestProgress(t *testing.T) {
 			for _, some := range c.answers {
 				answers = append(answers, some...)
 			}
-			p := ProgressOf(answers, lease, wait)
+			p := ProgressOf(answers, lease, wait, nil)
 			if sentAway := map[string]int{"sent away": 99, "turned away at the door": 100}; p.Early != sentAway[c.name] {
 				t.Errorf("%d were told busy early, want %d", p.Early, sentAway[c.name])
 			}
@@ -78,8 +81,51 @@ func TestProgressLease(t *testing.T) {
 			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(12)},
 			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(12 + c.ms)},
 		}
-		if got := ProgressOf(answers, 2*time.Second, 7*time.Second).Stuck(); (got != "") != c.stuck {
+		if got := ProgressOf(answers, 2*time.Second, 7*time.Second, nil).Stuck(); (got != "") != c.stuck {
 			t.Errorf("%d ms: %q, want stuck %v", c.ms, got, c.stuck)
 		}
+	}
+}
+
+// TestProgressStarved: a buyer is served after 2 s of silence, above the bound of 1.5 s. The time in
+// which this process got no processor does not count for a stall, and a stall during it cannot be
+// excluded.
+func TestProgressStarved(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	sold := func(from, to int) Answer {
+		return Answer{Outcome: purchase.Sold, Start: at(from), End: at(to)}
+	}
+	for _, c := range []struct {
+		name    string
+		starved pulse.Delays
+		late    int // of the last buyer
+		want    verdict.Verdict
+		says    string
+	}{
+		{"an idle machine", nil, 2012, verdict.Stalled, "no buyer was served for 2.0 s while 1 buyer waited, and a purchase takes 5 ms"},
+		{"a delay before the silence", pulse.Delays{{From: at(-3000), To: at(0)}}, 2012, verdict.Stalled, ""},
+		{"short delays", pulse.Delays{{From: at(100), To: at(300)}, {From: at(500), To: at(700)}}, 2012, verdict.Stalled, "this process got no processor for 400 ms of that time"},
+		{"one long delay", pulse.Delays{{From: at(100), To: at(1100)}}, 2012, verdict.Inconclusive, "no buyer was served for 2.0 s, and this process got no processor for 1.0 s of that time"},
+		{"many delays", pulse.Delays{{From: at(100), To: at(400)}, {From: at(500), To: at(800)}}, 2012, verdict.Inconclusive, "no processor for 600 ms"},
+		{"a delay, and a longer silence", pulse.Delays{{From: at(100), To: at(1100)}}, 3012, verdict.Stalled, "no buyer was served for 3.0 s"},
+		{"a delay as long as the silence", pulse.Delays{{From: at(12), To: at(2012)}}, 2012, verdict.Inconclusive, "no processor for 2.0 s"},
+		{"a delay, and a silence below the bound", pulse.Delays{{From: at(100), To: at(900)}}, 1212, verdict.Holds, ""},
+	} {
+		answers := []Answer{sold(0, 5), sold(0, 9), sold(0, 12), sold(0, c.late)}
+		e := Evidence{
+			Report: Report{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4,
+			Progress: ProgressOf(answers, 2*time.Second, 7*time.Second, c.starved),
+		}
+		e.Progress.Usual = 5 * time.Millisecond
+		if got, why := Judge(e); got != c.want || !strings.Contains(why, c.says) {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, why, c.want, c.says)
+		}
+	}
+	// The longest silence was a busy machine, and a shorter one was not.
+	answers := []Answer{sold(0, 5), sold(0, 12), sold(1000, 4012), sold(1000, 5812)}
+	p := ProgressOf(answers, 2*time.Second, 7*time.Second, pulse.Delays{{From: at(1000), To: at(4000)}})
+	p.Usual = 5 * time.Millisecond
+	if p.Stuck() == "" || p.Idle != 1800*time.Millisecond || p.Starved != 0 {
+		t.Errorf("%q, %+v; want stuck for 1.8 s", p.Stuck(), p)
 	}
 }

@@ -103,7 +103,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	}
 	e := audit.Evidence{
 		Report: c.Audited, Demand: audit.Demand(buyers.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
-		Progress: rush.ProgressOf(last, f.Last, audit.Usual(buyers.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
+		Progress: rush.ProgressOf(last, f.Last, audit.Usual(buyers.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait, f.Starved),
 	}
 	e.Count(buyers.Answers(f.Last))
 	c.Verdict, c.Reason = f.Orders.JudgeRepeats(audit.Judge(e))

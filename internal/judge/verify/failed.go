@@ -1,13 +1,32 @@
 package verify
 
 import (
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/pulse"
+	"github.com/oversell/oversell/internal/load/rush"
 )
 
 // likelyCauses lists the causes in the code under test that have made an instrument fail so far.
 const likelyCauses = "likely causes: a random key or name in a command, a lock or a transaction left on a connection, a goroutine that does not end"
+
+// starved reports whether a play failed because a time limit ended before the fault, while this
+// process mostly had no processor, and returns its cell. The servers share the machine and the
+// priority, so the play proves nothing. On an idle machine the same error stays a failure of the instrument: the
+// strategy may have caused it.
+func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ Cell, is bool) {
+	busy := delays.Mostly(start, end)
+	if busy == "" || !errors.As(err, new(*rush.TimeoutError)) {
+		return c, false
+	}
+	c.Verdict, c.OK = verdict.Inconclusive, false
+	c.Reason = busy + ", and a time limit ended before the fault: " + strings.Join(strings.Fields(err.Error()), " ")
+	c.Evidence = c.evidence()
+	return c, true
+}
 
 // Failed returns the cell after a failure of its instrument: the strategy's behaviour is unknown,
 // and the run is not green. err is the reason.

@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -84,7 +85,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	cell, err = Sure(func() (Cell, error) {
 		for tries := 1; ; tries++ {
 			plays++
-			cell, disturbed, err := l.once(ctx, j, fresh, plays)
+			cell, disturbed, err := l.awake(ctx, j, fresh, plays)
 			if err != nil || !disturbed || tries == undisturbedTries {
 				return cell, err
 			}
@@ -105,8 +106,26 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// undisturbedTries is how often a cell is played if Redis fails over by itself.
+// undisturbedTries is how often a cell is played if Redis fails over by itself, or if a time limit
+// ends before the fault because the machine is busy.
 const undisturbedTries = 3
+
+// awake is once, except for a time limit that ended before the fault while this process mostly had no
+// processor. Such a play is disturbed and proves nothing.
+func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (_ Cell, isDisturbed bool, _ error) {
+	start, alive := time.Now(), pulse.Start()
+	defer alive.Stop()
+	cell, disturbed, err := l.once(ctx, j, fresh, play)
+	now := time.Now()
+	if disturbed {
+		cell.Reason += "; " + alive.Delays().Describe(start, now)
+		cell.Evidence = cell.evidence()
+	}
+	if starved, is := fresh.starved(err, alive.Delays(), start, now); is {
+		return starved, true, nil
+	}
+	return cell, disturbed, err
+}
 
 // once plays a cell once, with shops and a history of its own. isDisturbed reports that the
 // strategy uses Redis, and Redis failed over without a fault; the play then proves nothing.

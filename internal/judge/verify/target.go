@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
@@ -27,6 +28,7 @@ type Target struct {
 	Product string        // its records are cleared
 	Timeout time.Duration // of one request
 	run     string        // makes the purchasers of this run unique
+	pulse   *pulse.Pulse  // of the current play
 }
 
 // Sizes of a target's bursts. Each asks for more than the stock.
@@ -64,6 +66,8 @@ func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
+	t.pulse = pulse.Start()
+	defer t.pulse.Stop()
 	t.run = "verify-" + strings.ToLower(rand.Text()[:8])
 	c := Cell{
 		Strategy: strategy, Fault: f, Promise: promised,
@@ -132,6 +136,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	if err != nil {
 		return fmt.Errorf("read the records: %w", err)
 	}
+	facts.Starved = t.pulse.Delays()
 	c.judge(facts, compared.Lost, compared.Untold)
 	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // the reason in the service's own words
 		i := slices.IndexFunc(facts.Answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })

@@ -58,7 +58,7 @@ func TestJudgedVisits(t *testing.T) {
 			t.Errorf("%s: %s (%s), %v; want %s", x.name, r.Verdict, r.Reason, err, x.want)
 		}
 	}
-	if p := ProgressOf(waited, answers, 0, c.Lease, c.Wait); p.Usual != 4*time.Millisecond {
+	if p := ProgressOf(waited, answers, 0, c.Lease, c.Wait, nil); p.Usual != 4*time.Millisecond {
 		t.Errorf("a purchase takes %s, want 4 ms", p.Usual)
 	}
 }

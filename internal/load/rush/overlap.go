@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -37,9 +38,10 @@ func Overlap(answers []buyers.Answer) int { return audit.Overlap(inside(answers)
 
 // ProgressOf returns audit.ProgressOf of all visits, with the times inside the shop if the shop
 // reports them. answers are the visits without repeated requests, which are faster: they give the
-// usual time of a purchase. If the burst bought nothing, usual gives it.
-func ProgressOf(visits, answers []buyers.Answer, usual, lease, wait time.Duration) audit.Progress {
-	p := audit.ProgressOf(inside(visits), lease, wait)
+// usual time of a purchase. If the burst bought nothing, usual gives it. starved are the delays of
+// this process during the burst.
+func ProgressOf(visits, answers []buyers.Answer, usual, lease, wait time.Duration, starved pulse.Delays) audit.Progress {
+	p := audit.ProgressOf(inside(visits), lease, wait, starved)
 	p.Usual = cmp.Or(audit.Usual(inside(answers)), usual)
 	return p
 }

@@ -22,6 +22,7 @@ const (
 // returns the result of the burst that broke; its reason begins with "after a restock".
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Stock, c.Buyers, c.Sizes, c.Duration = min(c.Stock, againStock), min(c.Buyers, againBuyers), nil, 0
+	defer c.feel()()
 	processes := c.BaseURLs
 	for i := range times * len(processes) {
 		if r.Verdict != verdict.Holds {

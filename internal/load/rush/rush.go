@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // Config configures one rush.
@@ -58,6 +59,7 @@ type Config struct {
 	Mended func(ctx context.Context) error
 
 	isKeyed bool // buyers send their orders again under their Idempotency-Keys
+	pulse   *pulse.Pulse
 }
 
 // tries is the maximum number of bursts if the buyers do not overlap.
@@ -70,7 +72,14 @@ const tries = 3
 // after the other. Run then sends another burst, up to three in all. It repeats no burst that has
 // shown something, except one that stalled: the machine itself may have stalled.
 func Run(ctx context.Context, c Config) (Result, error) {
+	defer c.feel()()
 	return c.shown(func() (Result, error) { return c.once(ctx) })
+}
+
+// feel starts the pulse of this process. The caller must stop it.
+func (c *Config) feel() (stop func()) {
+	c.pulse = pulse.Start()
+	return c.pulse.Stop
 }
 
 // shown sends bursts until one has shown something.
@@ -162,7 +171,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	if struck {
 		lease = max(c.Lease, c.Wait)
 	}
-	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
+	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()), struck)
 	if !c.isKeyed { // repeated orders carry an earlier receipt, which RepeatedOrders compares
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
 	}

@@ -29,7 +29,7 @@ const reachTimeout = 10 * time.Second
 const restockTimeout = 10 * time.Minute
 
 // Restock puts amount units on sale and deletes the product's records. The error is a
-// *RestockError if the service answers 500.
+// *RestockError if the service answers 500, and a *TimeoutError if it answers 503.
 func (t Target) Restock(ctx context.Context, product string, amount int64) error {
 	body, err := json.Marshal(map[string]int64{"amount": amount})
 	if err != nil {
@@ -38,8 +38,11 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	ctx, cancel := context.WithTimeout(ctx, restockTimeout)
 	defer cancel()
 	status, err := t.do(ctx, http.MethodPut, "/product/"+url.PathEscape(product), bytes.NewReader(body), nil)
-	if status == http.StatusInternalServerError {
+	switch status {
+	case http.StatusInternalServerError:
 		return &RestockError{err}
+	case http.StatusServiceUnavailable:
+		return &TimeoutError{err}
 	}
 	return err
 }
@@ -51,6 +54,15 @@ type RestockError struct{ Err error }
 func (e *RestockError) Error() string { return "the service cannot restock: " + e.Err.Error() }
 
 func (e *RestockError) Unwrap() error { return e.Err }
+
+// A TimeoutError reports that a time limit ended before a rush: a server of the service did not
+// answer in time (503), or the lease or the wait of a lone buyer ended. On an idle machine, the
+// strategy may be the cause.
+type TimeoutError struct{ Err error }
+
+func (e *TimeoutError) Error() string { return e.Err.Error() }
+
+func (e *TimeoutError) Unwrap() error { return e.Err }
 
 // Audit implements Auditor. It reads the service's four counts and computes the sums itself,
 // since a broken service may also compute wrong sums.

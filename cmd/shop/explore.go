@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
@@ -89,23 +90,16 @@ was incomplete or proved nothing, 130 interrupted.`,
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.buyers, "buyers", 2, "number of buyers, 2 to 8")
+	o.registerSearch(flags)
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.Int64SliceVar(&o.units, "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
 	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part with the initial stock; 0: the product's row")
 	flags.StringVar(&o.product, "product", "explored", "`name` of the product; each run deletes its records")
-	flags.StringSliceVar(&o.events, "events", nil, "`events`, once each: "+explore.EventNames()+", or all")
-	flags.IntVar(&o.maxEvents, "max-events", 0, "maximum events per schedule; 0: all")
-	flags.IntVar(&o.bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
-	showDefault(flags, "bound", "-1; with 3 or more buyers: 2")
-	flags.BoolVar(&o.full, "full", false, "every schedule to its end, without state merging")
 	flags.BoolVar(&o.overlap, "overlap", false, "concurrent commands of two buyers at one server, too")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
 	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for all orders, each from another buyer")
 	flags.StringVar(&o.before, "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))
-	flags.BoolVar(&o.first, "first", false, "end at the first violation, not necessarily the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
-	flags.IntVar(&o.schedules, "max-schedules", 0, "maximum schedules; 0: unlimited")
 	flags.StringVar(&o.format, "format", "text", "printed format: "+strings.Join(witness.FormatNames(), ", "))
 	o.output.register(c)
 	flags.StringVar(&o.replay, "replay", "", "replay `string`, or file of --save, to run again")
@@ -113,6 +107,18 @@ was incomplete or proved nothing, 130 interrupted.`,
 	o.app.registerExplore(c)
 	setHelp(c, "docs/guides/test-your-shop.md", "events", "buyers", "app", "replay", "report")
 	return c
+}
+
+// registerSearch adds the flags of every search.
+func (o *exploreOptions) registerSearch(flags *pflag.FlagSet) {
+	flags.IntVar(&o.buyers, "buyers", 2, "number of buyers, 2 to 8")
+	flags.StringSliceVar(&o.events, "events", nil, "`events`, once each: "+explore.EventNames()+", or all")
+	flags.IntVar(&o.maxEvents, "max-events", 0, "maximum events per schedule; 0: all")
+	flags.IntVar(&o.bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
+	showDefault(flags, "bound", "-1; with 3 or more buyers: 2")
+	flags.BoolVar(&o.full, "full", false, "every schedule to its end, without state merging")
+	flags.BoolVar(&o.first, "first", false, "end at the first violation, not necessarily the shortest")
+	flags.IntVar(&o.schedules, "max-schedules", 0, "maximum schedules; 0: unlimited")
 }
 
 func (o *exploreOptions) run(c *cobra.Command) (err error) {

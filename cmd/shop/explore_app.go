@@ -39,6 +39,11 @@ const needsApp = "requires --app FILE"
 
 func (a *appFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&a.file, "app", "", "`file` that describes your program; see shop explore --app-example")
+	a.registerSearch(flags)
+}
+
+// registerSearch adds the flags of a program's search, except its file.
+func (a *appFlags) registerSearch(flags *pflag.FlagSet) {
 	flags.IntVar(&a.tries, "tries", target.DefaultTries, "maximum futile retries in a row while another buyer can run")
 	flags.StringVar(&a.allowed, wipeFlag, "", "`host:port` of a remote server that the search can reset")
 }

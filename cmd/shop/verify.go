@@ -71,12 +71,10 @@ judged, 3 a result is inconclusive.`,
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, strategyUsage)
-	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "fault `names`, comma-separated, or all; list: shop help faults")
+	o.registerTarget(flags)
 	flags.BoolVar(&o.quick, "quick", false, "explorer and bursts on the embedded engine, in one process")
 	flags.BoolVar(&o.race, "race", false, "bursts with the race detector; requires Go, cgo and the source code")
 	flags.StringVar(&o.target, "target", "", targetUsage)
-	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: `name` of the product; each run deletes its records")
-	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: no test of duplicates, for services without Idempotency-Key")
 	flags.StringVar(&o.history, "history", "", "`folder` for the history of each cell, NDJSON (default: temporary)")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells in parallel, each on its own servers")
 	flags.IntVar(&o.repeat, "repeat", 1, "runs per cell, or bursts with --app")
@@ -91,6 +89,13 @@ judged, 3 a result is inconclusive.`,
 	o.output.register(c)
 	setHelp(c, "docs/guides/add-to-ci.md", "strategy", "fault", "engine", "quick", "report")
 	return c
+}
+
+// registerTarget adds the flags of a test of a running service, except its URL and strategies.
+func (o *verifyOptions) registerTarget(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "fault `names`, comma-separated, or all; list: shop help faults")
+	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: `name` of the product; each run deletes its records")
+	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: no test of duplicates, for services without Idempotency-Key")
 }
 
 // ended returns a function that runs after each cell. It prints the cell in one line, so that the user sees progress,

@@ -104,15 +104,8 @@ func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.C
 		return r, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	checked, err := opened.Runner.Check(ctx)
-	if err != nil {
-		return r, err
-	}
-	if err := checked.Err(); err != nil {
-		return r, err
-	}
 	progress := newProgress(c.ErrOrStderr())
-	explorer, err := opened.Explorer(&config, progress.show)
+	explorer, err := opened.Begin(ctx, &config, progress.show)
 	if err != nil {
 		return r, err
 	}

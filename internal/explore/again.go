@@ -124,3 +124,78 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	w.Choices = made
 	return Comparison{Saved: s, Witness: w}, nil
 }
+
+// Resembling runs the schedule of a changed program that resembles a saved one most: the buyers take
+// their turns in the saved order, as long as the servers let them. Commands that replace a saved command
+// run in its place. A buyer that is blocked or done misses its turn, and at the end the buyers finish one
+// after the other. matched counts the saved steps that ran under their own name. A void run is repeated,
+// as by Again.
+func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matched int, err error) {
+	if err := x.config.Fits(s); err != nil {
+		return nil, 0, err
+	}
+	for range shownTries {
+		if w, matched, err = x.resembling(ctx, s); !x.isVoid(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return w, matched, err
+}
+
+// resembling is Resembling with a single run.
+func (x *Explorer) resembling(ctx context.Context, s *Saved) (*Witness, int, error) {
+	turns, matched := &turns{steps: s.Steps}, 0
+	var made []witness.Choice
+	var tokens []string
+	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
+		if p.AtEnd() {
+			return schedule.Judge, nil
+		}
+		c, same := turns.next(p)
+		if same {
+			matched++
+		}
+		made, tokens = append(made, chosen(c)), append(tokens, c.Token)
+		return c.Token, nil
+	}, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	if e.Cut {
+		return nil, 0, fmt.Errorf("%w: it has too many steps", schedule.ErrDivergence)
+	}
+	w := x.witness(tokens, e)
+	w.Choices = made
+	return w, matched, nil
+}
+
+// turns is a position in the steps of a saved schedule.
+type turns struct {
+	steps []witness.Choice
+	at    int
+}
+
+// next returns the choice for the next turn, and whether it is the saved step itself. The point has a
+// choice.
+func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
+	for ; t.at < len(t.steps); t.at++ {
+		step := t.steps[t.at]
+		if c, found := find(p.Choices, step); found {
+			t.at++
+			return c, true
+		}
+		i := slices.IndexFunc(p.Choices, func(c schedule.Choice) bool { return c.Command() && !c.Background && c.Buyer == step.Buyer })
+		if i >= 0 && !t.comesLater(p.Choices[i]) {
+			return p.Choices[i], false // a command that the program did not send before
+		}
+	}
+	if c, found := schedule.Find(p.Choices, p.FirstMove()); found {
+		return c, false
+	}
+	return p.Choices[0], false
+}
+
+// comesLater reports whether a command is saved for a later turn of its buyer.
+func (t *turns) comesLater(c schedule.Choice) bool {
+	return slices.ContainsFunc(t.steps[t.at:], func(s witness.Choice) bool { return s.Buyer == c.Buyer && s.Name == c.Name })
+}

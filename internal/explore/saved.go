@@ -37,19 +37,34 @@ type Saved struct {
 	Steps    []witness.Choice `json:"steps"`
 }
 
-// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. It replaces the
-// file completely or, after an error, not at all. The error is one line.
-func (x *Explorer) Save(w *Witness, path string) error {
+// Saved returns a witness of this explorer's program in the form that Save writes. It fails for a
+// witness of the catalogue, and for one that did not run a second time.
+func (x *Explorer) Saved(w *Witness) (*Saved, error) {
 	if w.Program == "" || w.Choices == nil {
-		return errors.New("cannot save this schedule: it belongs to no program, or it did not run a second time")
+		return nil, errors.New("cannot save this schedule: it belongs to no program, or it did not run a second time")
 	}
-	s := Saved{
+	s := &Saved{
 		Version: savedVersion, Program: w.Program, Buyers: x.config.Buyers, Shared: x.config.Shared, Events: x.config.Events,
 		Verdict: w.Verdict, Why: w.Why, Schedule: w.Schedule, Steps: w.Choices,
 	}
 	if s.Events == nil {
 		s.Events = []Event{}
 	}
+	return s, nil
+}
+
+// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. It replaces the
+// file completely or, after an error, not at all. The error is one line.
+func (x *Explorer) Save(w *Witness, path string) error {
+	s, err := x.Saved(w)
+	if err != nil {
+		return err
+	}
+	return s.Save(path)
+}
+
+// Save writes the schedule to a file, as Explorer.Save does.
+func (s *Saved) Save(path string) error {
 	format := report.Format{Write: func(out io.Writer, d report.Document) error { return report.JSON(out, d.Value) }}
 	return report.Save([]report.File{{Flag: "save", Path: path, Format: format}}, report.Document{Value: s}, os.Stdout)
 }

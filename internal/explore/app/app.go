@@ -43,6 +43,7 @@ type App struct {
 	Watch  string   // a query whose first row is shown after each step; "" if none
 
 	file     string
+	lines    lines
 	template *Request // value of `buyer:`; nil if each buyer has its own request
 }
 
@@ -146,6 +147,7 @@ func parse(text []byte, dir string) (*App, error) {
 		a.Name = filepath.Base(dir)
 	}
 	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
+	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
 		(*App).program, (*App).servers, (*App).buyers, (*App).places, (*App).resetting, (*App).sold, (*App).queries,
 	} {

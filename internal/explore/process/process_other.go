@@ -14,3 +14,6 @@ type Space struct{}
 func NewSpace() (*Space, error) {
 	return nil, errors.New("exploring a program needs Linux: network namespaces and /proc")
 }
+
+// Close does nothing here.
+func (*Space) Close() error { return nil }

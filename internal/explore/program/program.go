@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/nearest"
@@ -60,6 +61,29 @@ func (p *Program) Explorer(config *explore.Config, progress func(format string, 
 		progress("%s: %d schedules, %d violations", p.app.Name, explored, violations)
 	}
 	return explore.NewOn(*config, p.Runner, nil)
+}
+
+// Begin checks each buyer alone and returns a search, as Explorer does. The error is that of a program
+// that cannot be explored, in one line.
+func (p *Program) Begin(ctx context.Context, config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
+	seen, err := p.Runner.Check(ctx)
+	if err == nil {
+		err = seen.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Explorer(config, progress)
+}
+
+// Unavailable returns why no program can be explored on this machine, in one line with the remedy; nil
+// if one can.
+func Unavailable() error {
+	space, err := process.NewSpace()
+	if err != nil {
+		return err
+	}
+	return space.Close()
 }
 
 // Search runs the search. If ctx ends it, the report covers the schedules so far, without an error.

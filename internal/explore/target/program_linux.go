@@ -54,6 +54,7 @@ func (i *instance) kill() {
 type tail struct {
 	mu    sync.Mutex
 	bytes []byte
+	fresh int // number of bytes at the end that news has not returned yet
 }
 
 // tailSize is in bytes, enough for the lines of an error.
@@ -65,7 +66,17 @@ func (t *tail) Write(p []byte) (int, error) {
 	if t.bytes = append(t.bytes, p...); len(t.bytes) > tailSize {
 		t.bytes = bytes.Clone(t.bytes[len(t.bytes)-tailSize:])
 	}
+	t.fresh = min(t.fresh+len(p), len(t.bytes))
 	return len(p), nil
+}
+
+// news returns the output since the last call, at most tailSize bytes of it.
+func (t *tail) news() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(t.bytes[len(t.bytes)-t.fresh:])
+	t.fresh = 0
+	return text
 }
 
 // lastLines is the number of output lines in an error: the end of a stack trace and its message.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -100,6 +101,18 @@ func (x *Runner) expired(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	return x.servers.Redis().Expired(ctx)
+}
+
+// Printed returns what the program's instances have printed since the last call, one instance after the
+// other, at most tailSize bytes of each.
+func (x *Runner) Printed() string {
+	var all strings.Builder
+	for _, i := range x.fleet.all {
+		if i.log != nil {
+			all.WriteString(i.log.news())
+		}
+	}
+	return all.String()
 }
 
 // Close ends the programs and their networks.

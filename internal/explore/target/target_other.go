@@ -20,4 +20,5 @@ func New(context.Context, Spec) (*Runner, error) {
 
 func (*Runner) Check(context.Context) (Check, error)                         { return Check{}, nil }
 func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) { return nil, nil }
+func (*Runner) Printed() string                                              { return "" }
 func (*Runner) Close() error                                                 { return nil }

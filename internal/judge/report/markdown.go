@@ -195,7 +195,7 @@ func (b *markdown) diagrams(c Case) {
 		case d.Mermaid != "": // GitHub and GitLab draw it
 			text = "\n```mermaid\n" + d.Mermaid + "```\n"
 		case d.Text != "":
-			text = "\n```\n" + d.Text + "```\n"
+			text = "\n```\n" + strings.TrimSuffix(d.Text, "\n") + "\n```\n"
 		}
 		if b.Len()+len(text) > b.room {
 			text = noDiagram

@@ -1,0 +1,193 @@
+package ci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/program"
+	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/judge/trial"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// An appJob searches every schedule of a program.
+type appJob struct {
+	Config
+	app App
+}
+
+func (j *appJob) name() string { return Relative(j.Root, j.app.Path) }
+
+// command returns the command that searches the program.
+func (j *appJob) command() string {
+	return "shop explore --app " + trial.ShellWord(j.app.Path) + j.app.Flags
+}
+
+func (j *appJob) check() result.Check {
+	return result.Check{Name: j.name(), Kind: result.Explore, File: j.name(), Command: j.command()}
+}
+
+// failed returns the check of a program that could not be searched.
+func (j *appJob) failed(err error) result.Check {
+	c := j.check()
+	c.Status, c.Why, c.Line = result.Error, oneLine(err), j.app.App.Line("")
+	c.Sources = j.sources(err.Error())
+	return attempted(c, time.Now())
+}
+
+// run implements job.
+func (j *appJob) run(ctx context.Context) []result.Check {
+	begun := time.Now()
+	c, err := j.search(ctx)
+	if err != nil {
+		c = j.failed(err)
+	}
+	return []result.Check{attempted(c, begun)}
+}
+
+// search runs the program through its schedules, and the baseline's witness if no schedule breaks.
+func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
+	c = j.check()
+	config := j.app.Search
+	opened, err := program.Open(ctx, j.app.App, config)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	x, err := opened.Begin(ctx, &config, j.Progress)
+	if err != nil {
+		return c, err
+	}
+	r, err := program.Search(ctx, x, config)
+	if err != nil {
+		return c, err
+	}
+	c.Complete, c.Schedules, c.Violations = r.Complete, r.Explored, r.Violations
+	origin := findings.Origin{Subject: j.name(), Again: func(*explore.Witness) string { return j.replay() }, Events: events(config)}
+	d, err := origin.Document(r)
+	if err != nil {
+		return c, err
+	}
+	c.Case = d.Cases[0]
+	switch why := findings.Unproven(r, events(config)); {
+	case r.Violations > 0:
+		return j.broken(ctx, c, opened, x, r)
+	case why != "":
+		c.Status, c.Verdict, c.Why, c.Line = result.Inconclusive, verdict.Inconclusive, strings.TrimPrefix(why, r.Strategy+": "), j.app.App.Line("")
+		if ctx.Err() != nil {
+			c.Why = "the search was interrupted: " + r.Extent()
+		}
+	default:
+		c.Status, c.Verdict, c.Why = result.Holds, verdict.Holds, r.Extent()+", none breaks"
+	}
+	replay, err := j.replayOld(ctx, &c, x)
+	if err != nil {
+		return c, err
+	}
+	j.Baseline.Compare(&c, replay)
+	return c, nil
+}
+
+// events returns the names of the events of a search.
+func events(c explore.Config) (names []string) {
+	for _, e := range c.Events {
+		names = append(names, string(e))
+	}
+	return names
+}
+
+// broken completes the check of a program that breaks.
+func (j *appJob) broken(ctx context.Context, c result.Check, opened *program.Program, x *explore.Explorer, r explore.Report) (result.Check, error) {
+	w := r.Witness
+	c.Status = result.Broken
+	if w == nil { // every violation was counted, and the shortest could not be shown
+		c.Verdict, c.Why, c.Line = verdict.Broken, explore.Count(r.Violations, "violation")+", without a witness", j.app.App.Line("")
+		j.Baseline.Compare(&c, result.Replay{})
+		return c, nil
+	}
+	return j.witnessed(ctx, c, opened, x, w)
+}
+
+// witnessed adds a schedule that breaks to the check. It runs the schedule once more, for the program's
+// output.
+func (j *appJob) witnessed(ctx context.Context, c result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) (result.Check, error) {
+	c.Verdict, c.Why = w.Verdict, w.Why
+	c.Witness = &result.Witness{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}, Command: j.command() + " --replay " + trial.ShellWord(w.Schedule)}
+	for _, f := range w.Findings {
+		c.Witness.Rules = append(c.Witness.Rules, f.Query)
+	}
+	rule := ""
+	if len(c.Witness.Rules) > 0 {
+		rule = c.Witness.Rules[0]
+	}
+	c.Line = j.app.App.Line(rule)
+	if saved, err := x.Saved(w); err == nil {
+		c.Witness.Saved, c.Witness.File, c.Witness.Command = saved, j.replayName(), j.replay()
+	}
+	opened.Runner.Printed() // until now
+	if c.Witness.Saved != nil {
+		if _, err := x.Again(ctx, c.Witness.Saved); err == nil {
+			c.Witness.Printed = opened.Runner.Printed()
+		}
+	}
+	c.Sources = j.sources(c.Witness.Printed)
+	j.Baseline.Compare(&c, result.Replay{})
+	return c, nil
+}
+
+// notInFiles matches what a file name of a witness leaves out.
+var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// replayName returns the name of the file with the witness, in the folder of the output.
+func (j *appJob) replayName() string {
+	name := strings.TrimSuffix(j.name(), filepath.Ext(j.name()))
+	return strings.Trim(notInFiles.ReplaceAllString(name, "-"), "-.") + ".witness.json"
+}
+
+// replay returns the command that runs the witness again.
+func (j *appJob) replay() string {
+	return j.command() + " --replay " + trial.ShellWord(filepath.Join(j.Out, j.replayName()))
+}
+
+// replayOld runs the baseline's witness, if the baseline broke and this program did not. If the old
+// schedule breaks although the search did not find it, the check is broken.
+func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Explorer) (r result.Replay, _ error) {
+	if !j.Baseline.Broke(c.Name) {
+		return r, nil
+	}
+	old := j.Baseline.Check(c.Name)
+	if old.Witness == nil || old.Witness.Saved == nil {
+		return result.Replay{How: "the baseline has no saved witness"}, nil
+	}
+	saved := *old.Witness.Saved
+	saved.Program = j.app.Search.Program // the file identifies the program, which may have another name now
+	if saved.Steps == nil {
+		return result.Replay{How: "the baseline's witness has no steps"}, nil
+	}
+	same, err := x.Again(ctx, &saved)
+	switch {
+	case err != nil:
+		return result.Replay{How: oneLine(err)}, nil
+	case same.StillBreaks():
+		c.Status, c.Verdict, c.Why = result.Broken, same.Witness.Verdict, "the baseline's witness "+same.String()
+		c.Witness = old.Witness
+		return r, nil
+	case same.NoLongerBreaks():
+		return result.Replay{Holds: true, How: "the old witness no longer breaks, and the search is complete"}, nil
+	}
+	w, matched, err := x.Resembling(ctx, &saved)
+	switch {
+	case err != nil:
+		return result.Replay{How: oneLine(err)}, nil
+	case w.Broken():
+		return result.Replay{How: fmt.Sprintf("the old witness with the new commands still breaks: %s", w.Why)}, nil
+	}
+	return result.Replay{Holds: true, How: fmt.Sprintf("the old witness no longer breaks (%d of its %d steps are the same commands, the others have changed), and the search is complete", matched, len(saved.Steps))}, nil
+}

@@ -1,0 +1,72 @@
+package ci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/judge/report"
+)
+
+// An entry is the content of a file of --cache.
+type entry struct {
+	Schema int
+	Commit string
+	At     time.Time
+	Check  result.Check
+	Case   report.Case // which result.json does not have
+}
+
+func (c Config) entryFile(fingerprint string) string {
+	return filepath.Join(c.Cache, fingerprint+".json")
+}
+
+// kept returns the earlier result of a search with the same fingerprint; nil if there is none. If the
+// baseline broke, there is none either, since its witness must run again.
+func (c Config) kept(fingerprint string, j *appJob) *result.Check {
+	if c.Cache == "" || fingerprint == "" || c.Baseline.Broke(j.name()) {
+		return nil
+	}
+	text, err := os.ReadFile(c.entryFile(fingerprint))
+	if err != nil {
+		return nil
+	}
+	var e entry
+	if err := json.Unmarshal(text, &e); err != nil || e.Schema != result.Schema || e.Check.Fingerprint != fingerprint {
+		return nil // as if it were not there: the search is what counts
+	}
+	check := e.Check
+	check.Case = e.Case
+	check.Unchanged = &result.Unchanged{Commit: e.Commit, At: e.At}
+	check.Change, check.ChangeWhy = "", ""
+	check.Seconds = 0
+	if check.Witness.HasFile() {
+		check.Witness.File, check.Witness.Command = j.replayName(), j.replay() // --out may be another folder now
+	}
+	c.Baseline.Compare(&check, result.Replay{})
+	return &check
+}
+
+// keep stores a result that is complete and proves something. A failure costs only time in a later run.
+func (c Config) keep(ctx context.Context, check result.Check) {
+	proves := check.Complete && (check.Status == result.Holds || check.Status == result.Broken && check.Witness != nil)
+	if c.Cache == "" || check.Fingerprint == "" || !proves || ctx.Err() != nil {
+		return
+	}
+	e := entry{Schema: result.Schema, Commit: head(ctx, c.Root), At: time.Now(), Check: check, Case: check.Case}
+	var text bytes.Buffer
+	err := report.JSON(&text, e)
+	if err == nil {
+		err = os.MkdirAll(c.Cache, 0o777)
+	}
+	if err == nil {
+		err = report.Replace(c.entryFile(check.Fingerprint), text.Bytes())
+	}
+	if err != nil {
+		c.Warn("--cache: the result is not kept: %s", oneLine(err))
+	}
+}

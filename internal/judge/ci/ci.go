@@ -1,0 +1,185 @@
+// Package ci runs the checks of `shop ci`: it searches every schedule of each program, tests a running
+// service, repeats what proved nothing, and compares the result with that of another branch.
+//
+//	Config -> Run -> result.Result -> format: files
+//	                               -> system: GitHub, GitLab, Buildkite
+package ci
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/program"
+	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/judge/matrix"
+	"github.com/oversell/oversell/internal/judge/promise"
+)
+
+// A Config says what to check.
+type Config struct {
+	Apps   []App
+	Target *Target // nil: no running service
+	Shard  Shard   // the zero value: all checks
+	Strict bool    // an old break fails the run, too
+
+	Baseline *result.Baseline // nil: none
+	Out      string           // folder of the replay files, as the commands name it
+	Cache    string           // folder of earlier results; "": none
+	Root     string           // folder of the repository, to which files are relative
+	Shop     string           // version of this program
+
+	Ended    func(result.Check)               // called as each check ends
+	Progress func(format string, args ...any) // called while a check runs
+	Warn     func(format string, args ...any) // called for what a reader must know although the run goes on
+}
+
+// An App is a program to search.
+type App struct {
+	Path   string // as the user typed it
+	App    *app.App
+	Search explore.Config
+	Flags  string // of the search and of its replay, with a leading space; "" if there are none
+}
+
+// A Target is a running service to test.
+type Target struct {
+	Service matrix.Service
+	Faults  []promise.Condition
+	Flags   string // of verify besides --target, --strategy and --fault, with a leading space
+}
+
+// A job is one unit of work, which yields one check, or several if a service lists its strategies.
+type job interface {
+	name() string // identifies the job in every run
+	run(ctx context.Context) []result.Check
+}
+
+// Run runs the checks of the shard, and repeats each that proved nothing once. If ctx ends, the result
+// has the checks so far and says why it is unfinished.
+func Run(ctx context.Context, c Config) result.Result {
+	r := result.Result{Schema: result.Schema, Shop: c.Shop, Commit: head(ctx, c.Root), Started: time.Now(), Shard: c.Shard.String(), Strict: c.Strict, Baseline: c.Baseline, Checks: []result.Check{}}
+	all := c.jobs()
+	jobs := c.Shard.of(all)
+	if len(jobs) == 0 {
+		note := fmt.Sprintf("shard %s has none of the %s; the other shards have them", c.Shard, explore.Count(len(all), "check"))
+		r.Notes = append(r.Notes, note)
+		c.Warn("%s", note)
+	}
+	unavailable := error(nil)
+	if len(c.Apps) > 0 {
+		if unavailable = program.Unavailable(); unavailable != nil {
+			c.Warn("%s", unavailable)
+		}
+	}
+	owner := map[int]job{} // of the check with this index
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		for _, check := range c.first(ctx, j, unavailable) {
+			owner[len(r.Checks)] = j
+			r.Checks = append(r.Checks, check)
+			c.Ended(check)
+		}
+	}
+	for i := range r.Checks {
+		if r.Checks[i].Status == result.Inconclusive && ctx.Err() == nil {
+			r.Checks[i] = c.again(ctx, owner[i], r.Checks[i])
+			c.Ended(r.Checks[i])
+		}
+	}
+	if c.Shard.Count <= 1 && ctx.Err() == nil {
+		c.Baseline.Missing(r.Checks)
+	}
+	if ctx.Err() != nil {
+		r.Unfinished = "it was interrupted"
+	}
+	r.Finish()
+	return r
+}
+
+// jobs returns the work in an order that is the same in every run.
+func (c Config) jobs() (jobs []job) {
+	for _, a := range c.Apps {
+		jobs = append(jobs, &appJob{c, a})
+	}
+	if c.Target == nil {
+		return jobs
+	}
+	for _, s := range c.Target.Service.Strategies {
+		for _, f := range c.Target.Faults {
+			jobs = append(jobs, &targetJob{c, s, f})
+		}
+	}
+	return jobs
+}
+
+// first runs a job, or takes its earlier result.
+func (c Config) first(ctx context.Context, j job, unavailable error) []result.Check {
+	a, isApp := j.(*appJob)
+	if !isApp {
+		return j.run(ctx)
+	}
+	if unavailable != nil {
+		return []result.Check{a.failed(unavailable)}
+	}
+	fingerprint := a.fingerprint(ctx)
+	if kept := c.kept(fingerprint, a); kept != nil {
+		return []result.Check{*kept}
+	}
+	checks := j.run(ctx)
+	for i := range checks {
+		checks[i].Fingerprint = fingerprint
+		c.keep(ctx, checks[i])
+	}
+	return checks
+}
+
+// again repeats an inconclusive check, alone. A second inconclusive attempt is the result.
+func (c Config) again(ctx context.Context, j job, first result.Check) result.Check {
+	if t, is := j.(*targetJob); is {
+		j = &targetJob{t.Config, first.Strategy, first.Fault}
+	}
+	checks := j.run(ctx)
+	if len(checks) != 1 || ctx.Err() != nil {
+		return first
+	}
+	second := checks[0]
+	second.Fingerprint = first.Fingerprint
+	second.Attempts = append(first.Attempts, second.Attempts...)
+	second.Seconds += first.Seconds
+	return second
+}
+
+// attempted completes a check that has run once since begun.
+func attempted(c result.Check, begun time.Time) result.Check {
+	c.Seconds = time.Since(begun).Seconds()
+	c.Attempts = []result.Attempt{{Status: c.Status, Verdict: c.Verdict, Why: c.Why, Complete: c.Complete, Schedules: c.Schedules, Seconds: c.Seconds}}
+	return c
+}
+
+// Relative returns a path relative to a folder, with slashes. A path outside it stays as it is.
+func Relative(folder, path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.ToSlash(path)
+	}
+	if real, err := filepath.EvalSymlinks(whole); err == nil {
+		whole = real
+	}
+	inside, err := filepath.Rel(folder, whole)
+	if err != nil || inside == ".." || strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
+		return filepath.ToSlash(path)
+	}
+	return filepath.ToSlash(inside)
+}
+
+// oneLine returns the text of an error in one line.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

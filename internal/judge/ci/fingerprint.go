@@ -1,0 +1,177 @@
+package ci
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/oversell/oversell/internal/judge/ci/result"
+)
+
+// fingerprint returns a hash of all that decides the result of a search: the repository, the file, the
+// flags, this program and the image of the runner. It is "" if something outside of them decides too: a
+// program that runs already, or servers that do.
+func (j *appJob) fingerprint(ctx context.Context) string {
+	a := j.app.App
+	if a.Attach != nil || !a.Local {
+		return ""
+	}
+	content, err := j.content(ctx)
+	if err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(j.app.Path)
+	if err != nil {
+		return ""
+	}
+	shop, err := executable()
+	if err != nil {
+		return ""
+	}
+	h := sha256.New()
+	search := j.app.Search
+	search.Progress = nil
+	for _, part := range []string{
+		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // of GitHub's runners
+		j.name(), j.app.Flags, search.Budget.String(), string(text), content,
+	} {
+		fmt.Fprintf(h, "%d %s\n", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// executable returns a hash of this program, since two builds may have one version.
+var executable = sync.OnceValues(func() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return hashFile(path)
+})
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// git runs git in a folder.
+func git(ctx context.Context, folder string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = folder
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// head returns the commit of a repository; "" outside git.
+func head(ctx context.Context, root string) string {
+	commit, err := git(ctx, root, "rev-parse", "HEAD")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(commit)
+}
+
+// content returns a text that changes with the files of the program. In git these are the whole
+// repository, since a program may be built from any of its folders. Elsewhere they are the files below
+// the folder of the YAML file, and its schema.
+func (j *appJob) content(ctx context.Context) (string, error) {
+	tree, err := git(ctx, j.app.App.Dir, "rev-parse", "HEAD^{tree}")
+	if err != nil {
+		return j.folder()
+	}
+	top, err := git(ctx, j.app.App.Dir, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", err
+	}
+	top = strings.TrimSpace(top)
+	changed, err := git(ctx, top, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+	if err != nil {
+		return "", err
+	}
+	content := strings.TrimSpace(tree)
+	for entry := range strings.SplitSeq(changed, "\x00") {
+		if len(entry) < 4 || j.written(filepath.Join(top, entry[3:])) {
+			continue
+		}
+		hash, err := hashFile(filepath.Join(top, entry[3:]))
+		if err != nil { // deleted, or a submodule
+			hash = entry[:2]
+		}
+		content += "\n" + entry[3:] + " " + hash
+	}
+	return content, nil
+}
+
+// written reports whether a path belongs to the output of this command.
+func (j *appJob) written(path string) bool {
+	for _, folder := range []string{j.Out, j.Cache} {
+		whole, err := filepath.Abs(folder)
+		if folder != "" && err == nil && (path == whole || strings.HasPrefix(path, whole+string(filepath.Separator))) {
+			return true
+		}
+	}
+	return false
+}
+
+// passed are folders that the language's runtime writes, and that decide nothing.
+var passed = []string{".git", "__pycache__"}
+
+// folder returns the hashes of the files below the folder of the YAML file.
+func (j *appJob) folder() (string, error) {
+	a := j.app.App
+	for _, line := range append(slices.Clone(a.Run), a.Shared) {
+		if strings.Contains(line, "..") || strings.Contains(line, " /") || strings.HasPrefix(line, "/") {
+			return "", fmt.Errorf("%q may use files outside of %s", line, a.Dir)
+		}
+	}
+	var content strings.Builder
+	err := filepath.WalkDir(a.Dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case j.written(path), e.IsDir() && slices.Contains(passed, e.Name()):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !e.Type().IsRegular():
+			return nil
+		}
+		return hashed(&content, path)
+	})
+	if err == nil && a.Schema != "" {
+		path := a.Schema
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(a.Dir, path)
+		}
+		err = hashed(&content, path)
+	}
+	return content.String(), err
+}
+
+// hashed adds the name and the hash of a file.
+func hashed(content *strings.Builder, path string) error {
+	hash, err := hashFile(path)
+	if err == nil {
+		fmt.Fprintf(content, "%s %s\n", path, hash)
+	}
+	return err
+}

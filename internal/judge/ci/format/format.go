@@ -1,0 +1,123 @@
+// Package format writes the result of `shop ci` into a folder. Each format is one file here and one line
+// in Formats.
+package format
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/judge/report"
+)
+
+// A Format is a file, or several, in the folder.
+type Format struct {
+	What  string // for a help text
+	Files func(r result.Result) ([]File, error)
+}
+
+// A File is a file of the folder.
+type File struct {
+	Name string
+	Text []byte
+	Cut  string // the parts that were left out, in one line; "" if it is complete
+}
+
+// Formats returns all formats, in the order in which they are written. result.json comes first, so that
+// a failure with another one does not lose the verdict.
+func Formats() []Format {
+	return []Format{
+		resultJSON(),
+		witnesses(),
+		reported("summary.md", "Markdown, for people"),
+		reported("report.html", "one HTML page"),
+		reported("junit.xml", "JUnit XML"),
+		sarif(),
+	}
+}
+
+// Prepare makes the folder and deletes the replay files of an earlier run, which its result.json names.
+func Prepare(folder string) error {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	earlier, err := result.Read(filepath.Join(folder, resultName))
+	if err != nil { // there is none, or it is of another version
+		return nil
+	}
+	for _, c := range earlier.Checks {
+		if c.Witness.HasFile() && c.Witness.File == filepath.Base(c.Witness.File) {
+			if err := os.Remove(filepath.Join(folder, c.Witness.File)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Write writes every file. An error with one does not affect the others. It calls warn for each file that
+// was cut.
+func Write(folder string, r result.Result, warn func(format string, args ...any)) error {
+	var errs []error
+	for _, f := range Formats() {
+		files, err := f.Files(r)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.What, err))
+		}
+		for _, one := range files {
+			if one.Cut != "" {
+				warn("%s: %s", one.Name, one.Cut)
+			}
+			errs = append(errs, report.Replace(filepath.Join(folder, one.Name), one.Text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// resultName is the name of the file that --baseline reads.
+const resultName = "result.json"
+
+// resultJSON is the result itself.
+func resultJSON() Format {
+	return Format{What: "JSON, for --baseline and other programs", Files: func(r result.Result) ([]File, error) { return inJSON(resultName, r) }}
+}
+
+// inJSON returns a file with a value.
+func inJSON(name string, value any) ([]File, error) {
+	var text bytes.Buffer
+	err := report.JSON(&text, value)
+	return []File{{Name: name, Text: text.Bytes()}}, err
+}
+
+// reported is a format of --report.
+func reported(name, what string) Format {
+	return Format{What: what, Files: func(r result.Result) ([]File, error) {
+		as, err := report.ByEnding(name)
+		if err != nil {
+			return nil, err
+		}
+		var text bytes.Buffer
+		err = as.Write(&text, r.Document())
+		return []File{{Name: name, Text: text.Bytes()}}, err
+	}}
+}
+
+// witnesses are the files for --replay, one for each break of a program.
+func witnesses() Format {
+	return Format{What: "a file for explore --replay for each break", Files: func(r result.Result) (files []File, _ error) {
+		for _, c := range r.Checks {
+			if !c.Witness.HasFile() {
+				continue
+			}
+			one, err := inJSON(c.Witness.File, c.Witness.Saved)
+			if err != nil {
+				return files, err
+			}
+			files = append(files, one...)
+		}
+		return files, nil
+	}}
+}

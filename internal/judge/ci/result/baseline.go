@@ -1,0 +1,164 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Change compares a check with the baseline.
+type Change string
+
+// The changes.
+const (
+	New      Change = "new"      // breaks, and did not in the baseline
+	Before   Change = "before"   // breaks as in the baseline
+	Fixed    Change = "fixed"    // broke in the baseline: the old witness was replayed, and the search is complete
+	Unproven Change = "unproven" // broke in the baseline and was not seen to break, which proves no fix
+	Same     Change = "same"     // holds, as in the baseline
+	Added    Change = "added"    // holds, and the baseline does not have it
+)
+
+// A Baseline is the result of another branch.
+type Baseline struct {
+	Files   []string  `json:"files"`
+	Commit  string    `json:"commit,omitempty"`
+	Started time.Time `json:"started"`
+	Ignored string    `json:"ignored,omitempty"` // why it was not used; "" if it was
+	Gone    []string  `json:"gone,omitempty"`    // its checks that this run does not have
+
+	checks []Check
+}
+
+// ReadBaseline reads files of result.json, whose checks are put together. It always returns a baseline:
+// if a file cannot be used, Ignored says why in one line, and the checks are judged as without one.
+func ReadBaseline(files []string) *Baseline {
+	b := &Baseline{Files: files}
+	for _, file := range files {
+		r, err := Read(file)
+		if err != nil {
+			b.Ignored, b.checks = err.Error(), nil
+			return b
+		}
+		b.Commit, b.Started = r.Commit, r.Started
+		b.checks = append(b.checks, r.Checks...)
+	}
+	return b
+}
+
+// Read reads a result.json. The error is one line.
+func Read(file string) (*Result, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var version struct{ Schema *int }
+	if err := json.Unmarshal(text, &version); err != nil || version.Schema == nil {
+		return nil, fmt.Errorf("%s is not a result.json of shop ci", file)
+	}
+	if *version.Schema != Schema {
+		return nil, fmt.Errorf("%s has schema %d, and this program reads schema %d", file, *version.Schema, Schema)
+	}
+	r := &Result{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, errors.New(file + ": " + strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	return r, nil
+}
+
+// Check returns the baseline's check with a name; nil if there is none.
+func (b *Baseline) Check(name string) *Check {
+	if b == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(b.checks, func(c Check) bool { return c.Name == name }); i >= 0 {
+		return &b.checks[i]
+	}
+	return nil
+}
+
+// Broke reports whether a check broke in the baseline.
+func (b *Baseline) Broke(name string) bool {
+	c := b.Check(name)
+	return c != nil && c.Status == Broken
+}
+
+// A Replay is what became of the baseline's witness in this run.
+type Replay struct {
+	Holds bool   // it ran to its end and does not break
+	How   string // a sentence without its full stop
+}
+
+// Compare sets the change of a check. replay applies if the check broke in the baseline and does not
+// break now.
+func (b *Baseline) Compare(c *Check, replay Replay) {
+	if b == nil || b.Ignored != "" {
+		return
+	}
+	old := b.Check(c.Name)
+	broke := old != nil && old.Status == Broken
+	switch {
+	case c.Status == Broken && broke && sameRule(*old, *c):
+		c.Change, c.ChangeWhy = Before, "the baseline breaks, too"
+	case c.Status == Broken && broke:
+		c.Change, c.ChangeWhy = New, "the baseline breaks another rule: "+old.broken()
+	case c.Status == Broken && old == nil:
+		c.Change, c.ChangeWhy = New, "the baseline does not have this check"
+	case c.Status == Broken && old.Status != Holds:
+		c.Change, c.ChangeWhy = New, fmt.Sprintf("the baseline was %s: %s", old.Status, old.Why)
+	case c.Status == Broken:
+		c.Change, c.ChangeWhy = New, "the baseline holds"
+	case broke && c.Status == Holds && c.Complete && replay.Holds:
+		c.Change, c.ChangeWhy = Fixed, replay.How
+	case broke && c.Status == Holds && !c.Complete:
+		c.Change, c.ChangeWhy = Unproven, "nothing broke, but the search is not complete"
+	case broke && c.Status == Holds:
+		c.Change, c.ChangeWhy = Unproven, "nothing broke, but the old witness could not be replayed: "+replay.How
+	case broke:
+		c.Change, c.ChangeWhy = Unproven, fmt.Sprintf("the baseline breaks, and this run is %s", c.Status)
+	case c.Status == Holds && old == nil:
+		c.Change = Added
+	case c.Status == Holds && old.Status == Holds:
+		c.Change = Same
+	}
+}
+
+// Missing sets the checks of the baseline that the run does not have.
+func (b *Baseline) Missing(checks []Check) {
+	if b == nil {
+		return
+	}
+	for _, old := range b.checks {
+		if !slices.ContainsFunc(checks, func(c Check) bool { return c.Name == old.Name }) {
+			b.Gone = append(b.Gone, old.Name)
+		}
+	}
+}
+
+// sameRule reports whether two breaks have a broken rule in common, or the same verdict without a rule.
+func sameRule(a, b Check) bool {
+	rulesA, rulesB := a.rules(), b.rules()
+	if len(rulesA) == 0 && len(rulesB) == 0 {
+		return a.Verdict == b.Verdict
+	}
+	return slices.ContainsFunc(rulesA, func(rule string) bool { return slices.Contains(rulesB, rule) })
+}
+
+func (c Check) rules() []string {
+	if c.Witness == nil {
+		return nil
+	}
+	return c.Witness.Rules
+}
+
+// broken describes the break in a few words.
+func (c Check) broken() string {
+	if rules := c.rules(); len(rules) > 0 {
+		return rules[0]
+	}
+	return fmt.Sprintf("%s: %s", c.Verdict, c.Why)
+}

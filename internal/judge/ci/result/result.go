@@ -1,0 +1,170 @@
+// Package result is the result of `shop ci`: its checks, and how they compare with the result of
+// another branch.
+package result
+
+import (
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// Schema is the version of result.json. It changes when an old file would get another meaning.
+const Schema = 1
+
+// A Result is the content of result.json.
+type Result struct {
+	Schema     int       `json:"schema"`
+	Shop       string    `json:"shop"`             // version of the program that wrote it
+	Commit     string    `json:"commit,omitempty"` // of the repository; "" outside git
+	Started    time.Time `json:"started"`
+	Seconds    float64   `json:"seconds"`
+	Shard      string    `json:"shard,omitempty"` // "1/3"; "" if the checks were not divided
+	Strict     bool      `json:"strict"`          // an old break fails the run, too
+	OK         bool      `json:"ok"`              // exit code 0
+	Exit       int       `json:"exit"`            // exit code of the command
+	Checks     []Check   `json:"checks"`
+	Baseline   *Baseline `json:"baseline"`             // null without --baseline
+	Notes      []string  `json:"notes,omitempty"`      // paragraphs for the reader
+	Unfinished string    `json:"unfinished,omitempty"` // why checks are missing; "" if none is
+}
+
+// Kinds of checks.
+const (
+	Explore = "explore" // every schedule of a program
+	Verify  = "verify"  // one strategy of a running service under one condition
+)
+
+// A Status sorts checks by what the reader must do.
+type Status string
+
+// The statuses, the most urgent first.
+const (
+	Broken       Status = "broken"       // a rule or a promise does not hold
+	Error        Status = "error"        // the check could not run
+	Inconclusive Status = "inconclusive" // the check proved nothing, also when it was repeated
+	Holds        Status = "holds"
+)
+
+// A Check is one search of a program, or one cell of `verify --target`.
+type Check struct {
+	Name     string            `json:"name"` // identifies the check in every run
+	Kind     string            `json:"kind"`
+	File     string            `json:"file,omitempty"` // relative to the repository
+	Line     int               `json:"line,omitempty"` // of the broken rule in File, from 1
+	Strategy string            `json:"strategy,omitempty"`
+	Fault    promise.Condition `json:"fault,omitempty"`
+	Promise  verdict.Verdict   `json:"promise,omitempty"`
+
+	Status     Status          `json:"status"`
+	Verdict    verdict.Verdict `json:"verdict"` // "" with an error
+	Why        string          `json:"why"`     // one sentence without its full stop
+	Complete   bool            `json:"complete"`
+	Schedules  int             `json:"schedules"`
+	Violations int             `json:"violations"`
+	Seconds    float64         `json:"seconds"`  // of all attempts
+	Attempts   []Attempt       `json:"attempts"` // in their order
+	Command    string          `json:"command"`  // repeats the check
+	Witness    *Witness        `json:"witness,omitempty"`
+	Sources    []Source        `json:"sources,omitempty"` // source lines that the program's log names
+
+	Fingerprint string     `json:"fingerprint,omitempty"` // of everything that decides the result; "": it cannot be known
+	Unchanged   *Unchanged `json:"unchanged,omitempty"`   // the result comes from an earlier run
+	Change      Change     `json:"change,omitempty"`      // against the baseline; "" without one
+	ChangeWhy   string     `json:"change_why,omitempty"`
+
+	Case report.Case `json:"-"` // for the other formats
+}
+
+// An Attempt is one run of a check.
+type Attempt struct {
+	Status    Status          `json:"status"`
+	Verdict   verdict.Verdict `json:"verdict"`
+	Why       string          `json:"why"`
+	Complete  bool            `json:"complete"`
+	Schedules int             `json:"schedules"`
+	Seconds   float64         `json:"seconds"`
+}
+
+// A Witness is the shortest schedule that breaks.
+type Witness struct {
+	Replay  string         `json:"replay"`            // replay string
+	File    string         `json:"file,omitempty"`    // for --replay; "" if the schedule cannot be saved
+	Command string         `json:"command"`           // runs it again
+	Rules   []string       `json:"rules"`             // broken rules of `never`; empty if the answers are wrong
+	Saved   *explore.Saved `json:"saved,omitempty"`   // content of File
+	Steps   []explore.Step `json:"steps,omitempty"`   // with the servers' answers
+	Printed string         `json:"printed,omitempty"` // output of the program while the schedule ran
+}
+
+// HasFile reports whether the witness is saved to a file.
+func (w *Witness) HasFile() bool { return w != nil && w.Saved != nil }
+
+// A Source is a line of source code that the program's log names.
+type Source struct {
+	File string `json:"file"` // relative to the repository
+	Line int    `json:"line"`
+	Text string `json:"text"` // the line of the log
+}
+
+// Unchanged names the run that a result comes from.
+type Unchanged struct {
+	Commit string    `json:"commit,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// String returns words for a sentence: "unchanged since 1a2b3c4d of 2026-01-02".
+func (u Unchanged) String() string {
+	text := "unchanged since "
+	if u.Commit != "" {
+		text += short(u.Commit) + " of "
+	}
+	return text + u.At.UTC().Format("2006-01-02 15:04 MST")
+}
+
+// short shortens a commit for people.
+func short(commit string) string { return commit[:min(len(commit), 8)] }
+
+// Old reports whether the baseline has the same break.
+func (c Check) Old() bool { return c.Status == Broken && c.Change == Before }
+
+// Fails reports whether the check's break gives exit code 1.
+func (r Result) Fails(c Check) bool { return c.Status == Broken && (r.Strict || !c.Old()) }
+
+// Exit codes of the command.
+const (
+	exitHolds        = 0
+	exitBroken       = 1
+	exitError        = 2
+	exitInconclusive = 3
+)
+
+// Finish sets the fields that follow from the checks. A break weighs more than an error, and an error
+// more than a check that proved nothing.
+func (r *Result) Finish() {
+	r.Seconds = time.Since(r.Started).Seconds()
+	r.Exit = exitHolds
+	for _, c := range r.Checks {
+		switch {
+		case r.Fails(c):
+			r.Exit = exitBroken
+		case c.Status == Error && r.Exit != exitBroken:
+			r.Exit = exitError
+		case c.Status == Inconclusive && r.Exit == exitHolds:
+			r.Exit = exitInconclusive
+		}
+	}
+	r.OK = r.Exit == exitHolds && r.Unfinished == ""
+}
+
+// With returns the checks of a status.
+func (r Result) With(s Status) (checks []Check) {
+	for _, c := range r.Checks {
+		if c.Status == s {
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}

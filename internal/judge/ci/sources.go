@@ -1,0 +1,75 @@
+package ci
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/internal/judge/ci/result"
+)
+
+// sourceLines match a file and a line in a log: those of stack traces, in the form of each language.
+var sourceLines = []*regexp.Regexp{
+	regexp.MustCompile(`File "([^"]+)", line (\d+)`),                                                                               // Python
+	regexp.MustCompile(` in ([^\s:]+\.php)(?: on line |:)(\d+)`),                                                                   // PHP
+	regexp.MustCompile(`([\w./@~+-]+\.(?:js|mjs|cjs|jsx|ts|tsx|mts|cts|go|py|rb|php|java|kt|scala|cs|rs|ex|exs)):(?:line )?(\d+)`), // the others
+}
+
+// mostSources is the maximum number of source lines that a check names.
+const mostSources = 10
+
+// sources returns the lines of the repository's own source that a log names, each once.
+func (j *appJob) sources(log string) (found []result.Source) {
+	for text := range strings.SplitSeq(strings.ReplaceAll(log, " | ", "\n"), "\n") {
+		for _, pattern := range sourceLines {
+			for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+				line, err := strconv.Atoi(m[2])
+				file := j.source(m[1])
+				if err != nil || file == "" || line < 1 || slices.ContainsFunc(found, func(s result.Source) bool { return s.File == file && s.Line == line }) {
+					continue
+				}
+				if found = append(found, result.Source{File: file, Line: line, Text: shortened(text)}); len(found) == mostSources {
+					return found
+				}
+			}
+		}
+	}
+	return found
+}
+
+// libraries are folders whose files are not the repository's own source.
+var libraries = []string{"node_modules", "vendor", "site-packages", "dist-packages", ".venv"}
+
+// source returns a file of a log relative to the repository; "" if it is not in there.
+func (j *appJob) source(file string) string {
+	file = strings.TrimPrefix(file, "file://")
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(j.app.App.Dir, file)
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return ""
+	}
+	inside := Relative(j.Root, real)
+	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() || filepath.IsAbs(inside) {
+		return ""
+	}
+	if slices.ContainsFunc(strings.Split(inside, "/"), func(folder string) bool { return slices.Contains(libraries, folder) }) {
+		return ""
+	}
+	return inside
+}
+
+// mostText is the maximum length of a log line in a report, in bytes.
+const mostText = 200
+
+func shortened(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if len(text) > mostText {
+		text = strings.ToValidUTF8(text[:mostText], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,30 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// buildkite shows the summary as an annotation of the build (buildkite.com/docs/agent/cli/reference/annotate).
+func buildkite() System {
+	return System{
+		Name:    "Buildkite",
+		Present: func(env Env) bool { return env("BUILDKITE") == "true" },
+		Root:    func(env Env) string { return env("BUILDKITE_BUILD_CHECKOUT_PATH") },
+		Publish: func(ctx context.Context, p Publication) []error {
+			const note = "\nThe rest is left out: Buildkite limits an annotation to 1 MiB. The file summary.md has it.\n"
+			style := map[int]string{0: "success", 3: "warning"}[p.Result.Exit]
+			if style == "" {
+				style = "error"
+			}
+			cmd := exec.CommandContext(ctx, "buildkite-agent", "annotate", "--style", style, "--context", strings.TrimSpace("shop-ci "+p.Env("BUILDKITE_STEP_KEY")+" "+p.Result.Shard))
+			cmd.Stdin = strings.NewReader(cut(p.Summary, 1<<20, note))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return []error{fmt.Errorf("no annotation: buildkite-agent annotate: %w: %s", err, strings.Join(strings.Fields(string(out)), " "))}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,20 @@
+package system
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/judge/ci/format"
+)
+
+// gitLab adds the file that merge requests show as code quality. GitLab reads it and junit.xml as
+// artifacts:reports.
+func gitLab() System {
+	return System{
+		Name:    "GitLab",
+		Present: func(env Env) bool { return env("GITLAB_CI") != "" },
+		Root:    func(env Env) string { return env("CI_PROJECT_DIR") },
+		Publish: func(_ context.Context, p Publication) []error {
+			return compact([]error{format.CodeQuality(p.Folder, p.Result)})
+		},
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,9 +59,12 @@ func (a *App) servers(f *file) error {
 		if filepath.IsAbs(f.Schema) {
 			a.Schema = f.Schema
 		}
-		if _, err := os.Stat(a.Schema); err != nil {
+		if _, err := schemaFiles(a.Schema); err != nil {
 			return fmt.Errorf("schema: %w", err)
 		}
+	}
+	if f.Migrate != "" && !a.Local {
+		return errors.New("migrate requires local: true; your own servers already have their tables")
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ type App struct {
 
 	MySQL, Postgres, Redis *Server // nil: not gated
 	Local                  bool    // private servers, which end with the command
-	Schema                 string  // a file with SQL for a private database; "" if none
+	Schema                 string  // a file with SQL for a private database, or a folder of such files; "" if none
+	Migrate                string  // a command line that creates the tables on private servers, run once before the program; "" if none
 
 	Buyers []Request
 	Reset  Reset
@@ -41,6 +42,8 @@ type App struct {
 	Atomic bool     // the owner vouches for statements that read and write
 	Never  []string // queries that must return no row
 	Watch  string   // a query whose first row is shown after each step; "" if none
+
+	Guesses []string // keys whose drafted values are not confirmed, each with its line: "run (line 3)"
 
 	file     string
 	lines    lines
@@ -87,6 +90,7 @@ type file struct {
 	Redis       string            `yaml:"redis"`
 	Local       bool              `yaml:"local"`
 	Schema      string            `yaml:"schema"`
+	Migrate     string            `yaml:"migrate"`
 	Buyers      any               `yaml:"buyers"`
 	Buyer       any               `yaml:"buyer"`
 	Reset       reset             `yaml:"reset"`
@@ -136,7 +140,10 @@ func parse(text []byte, dir string) (*App, error) {
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, wrong(err)
 	}
-	a := &App{Name: f.Name, Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
+	if err := unfilled(text); err != nil {
+		return nil, err
+	}
+	a := &App{Name: f.Name, Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
 	if a.Pauses && f.Pauses != "accepted" {
 		return nil, fmt.Errorf(": pauses: %q; the only value is accepted: you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise", f.Pauses)
 	}

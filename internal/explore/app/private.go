@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 
@@ -54,14 +53,12 @@ const firstID = 1_000_001
 
 // prepare lets the program in without a password, makes commits skip the disk, which is deleted anyway,
 // and loads the schema.
-func (s *Servers) prepare(ctx context.Context) error {
-	schema := ""
+func (s *Servers) prepare(ctx context.Context) (err error) {
+	var schema []string
 	if s.app.Schema != "" {
-		text, err := os.ReadFile(s.app.Schema)
-		if err != nil {
-			return fmt.Errorf("schema: %w", err)
+		if schema, err = readSchema(s.app.Schema); err != nil {
+			return err
 		}
-		schema = string(text)
 	}
 	if s.app.MySQL != nil {
 		if err := prepareMySQL(ctx, s.SQL("mysql"), schema); err != nil {
@@ -69,12 +66,49 @@ func (s *Servers) prepare(ctx context.Context) error {
 		}
 	}
 	if s.app.Postgres != nil {
-		return preparePostgres(ctx, s.SQL("postgres"), schema)
+		if err := preparePostgres(ctx, s.SQL("postgres"), schema); err != nil {
+			return err
+		}
+	}
+	return s.Renumber(ctx)
+}
+
+// Renumber makes the ids of new rows begin at a high number, on private servers. A command that creates
+// tables calls for it again.
+func (s *Servers) Renumber(ctx context.Context) error {
+	if !s.app.Local {
+		return nil
+	}
+	if s.app.MySQL != nil {
+		if err := renumber(ctx, s.SQL("mysql"),
+			"SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL",
+			"ALTER TABLE `%s` AUTO_INCREMENT = %d"); err != nil {
+			return err
+		}
+	}
+	if s.app.Postgres != nil {
+		return renumber(ctx, s.SQL("postgres"),
+			"SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences",
+			"ALTER SEQUENCE %s RESTART WITH %d")
 	}
 	return nil
 }
 
-func prepareMySQL(ctx context.Context, db *sql.DB, schema string) error {
+// renumber runs a statement with firstID for each name that a query returns.
+func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
+	_, rows, err := rows(ctx, db, query, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if _, err := db.ExecContext(ctx, fmt.Sprintf(statement, row[0], firstID)); err != nil {
+			return fmt.Errorf("schema: %s: %w", row[0], err)
+		}
+	}
+	return nil
+}
+
+func prepareMySQL(ctx context.Context, db *sql.DB, schema []string) error {
 	for _, statement := range []string{
 		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
 		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
@@ -87,24 +121,17 @@ func prepareMySQL(ctx context.Context, db *sql.DB, schema string) error {
 	// The plugin shows exactly which connection waits for a table. An error means MySQL, or a missing
 	// file.
 	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
-	for _, statement := range statements(schema) {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
-		}
-	}
-	_, rows, err := rows(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL", math.MaxInt)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if _, err := db.ExecContext(ctx, fmt.Sprintf("ALTER TABLE `%s` AUTO_INCREMENT = %d", row[0], firstID)); err != nil {
-			return fmt.Errorf("schema: %s: %w", row[0], err)
+	for _, text := range schema {
+		for _, statement := range statements(text) {
+			if _, err := db.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
+			}
 		}
 	}
 	return nil
 }
 
-func preparePostgres(ctx context.Context, db *sql.DB, schema string) error {
+func preparePostgres(ctx context.Context, db *sql.DB, schema []string) error {
 	var rules string
 	if err := db.QueryRowContext(ctx, "SHOW hba_file").Scan(&rules); err != nil {
 		return fmt.Errorf("local: %w", err)
@@ -117,18 +144,9 @@ func preparePostgres(ctx context.Context, db *sql.DB, schema string) error {
 			return fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	if schema != "" { // several statements need the simple protocol
-		if _, err := db.ExecContext(ctx, schema, pgx.QueryExecModeSimpleProtocol); err != nil {
+	for _, text := range schema { // several statements need the simple protocol
+		if _, err := db.ExecContext(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("schema: %w", err)
-		}
-	}
-	_, rows, err := rows(ctx, db, "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences", math.MaxInt)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if _, err := db.ExecContext(ctx, fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH %d", row[0], firstID)); err != nil {
-			return fmt.Errorf("schema: %s: %w", row[0], err)
 		}
 	}
 	return nil

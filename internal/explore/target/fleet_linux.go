@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/process"
@@ -53,6 +54,11 @@ func (x *fleet) launch(ctx context.Context) error {
 		if err := x.listen(i); err != nil {
 			return err
 		}
+		if n == 0 && x.app.Migrate != "" {
+			if err := x.migrate(ctx, i); err != nil {
+				return err
+			}
+		}
 		if err := i.start(); err != nil {
 			return err
 		}
@@ -63,6 +69,31 @@ func (x *fleet) launch(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// migrationTimeout bounds the command that creates the tables.
+const migrationTimeout = 10 * time.Minute
+
+// migrate runs the command that creates the tables, in the network of an instance that has not started.
+func (x *fleet) migrate(ctx context.Context, i *instance) error {
+	log := &tail{}
+	p, err := process.Start(i.space, process.Command{Line: x.app.Migrate, Dir: x.app.Dir, Env: i.env(), Log: log})
+	if err != nil {
+		return fmt.Errorf("migrate: %s: %w", x.app.Migrate, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, migrationTimeout, fmt.Errorf("migrate: %s: it has not ended within %s", x.app.Migrate, migrationTimeout))
+	defer cancel()
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.Stop()
+		return context.Cause(ctx)
+	}
+	p.Stop() // its output is complete then
+	if how := p.Err(); how.Error() != "exit status 0" {
+		return fmt.Errorf("migrate: %s: it failed (%w)%s", x.app.Migrate, how, log.last())
+	}
+	return x.servers.Renumber(ctx)
 }
 
 // listen opens the gates at the addresses of the program's servers.

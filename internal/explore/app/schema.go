@@ -1,0 +1,79 @@
+package app
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// schemaFiles returns the files of SQL of `schema`: the file itself, or the files of a folder in the
+// order of their versions. A folder's files that undo a migration are left out.
+func schemaFiles(path string) (files []string, _ error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(file, ".sql") && !undoes.MatchString(filepath.Base(file)) {
+			files = append(files, file)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no file of SQL", path)
+	}
+	slices.SortFunc(files, compareVersions)
+	return files, nil
+}
+
+// undoes matches the name of a file that undoes a migration: NAME.down.sql of golang-migrate, down.sql
+// of Diesel, and U1__NAME.sql of Flyway.
+var undoes = regexp.MustCompile(`(?:^|\.)down\.sql$|^U[\d._]+__`)
+
+// digits matches a number in a file's name.
+var digits = regexp.MustCompile(`\d+`)
+
+// compareVersions compares two names; the numbers in them compare as numbers, so that V10 follows V9.
+func compareVersions(a, b string) int {
+	padded := func(name string) string {
+		return digits.ReplaceAllStringFunc(name, func(number string) string {
+			n, err := strconv.ParseUint(number, 10, 64)
+			if err != nil {
+				return number
+			}
+			return fmt.Sprintf("%020d", n)
+		})
+	}
+	return strings.Compare(padded(a), padded(b))
+}
+
+// downPart matches the rest of a file with both directions, from the line that begins the way back:
+// of goose, dbmate and sql-migrate.
+var downPart = regexp.MustCompile(`(?ims)^--\s*(?:\+goose Down|migrate:down|\+migrate Down)\b.*`)
+
+// readSchema returns the SQL of `schema`, one text for each file, without the parts that undo it.
+func readSchema(path string) (texts []string, _ error) {
+	files, err := schemaFiles(path)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+		texts = append(texts, downPart.ReplaceAllString(string(text), ""))
+	}
+	return texts, nil
+}

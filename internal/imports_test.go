@@ -67,6 +67,7 @@ var allowed = map[string][]string{
 	"internal/explore":              {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock", "internal/nearest"},
 	"internal/explore/app":          {"internal/explore/serverstate", "internal/testbed/localserver", "internal/nearest"},
 	"internal/explore/conduct":      {"internal/explore/schedule", "internal/explore/witness"},
+	"internal/explore/draft":        {"internal/explore/app", "internal/judge/report"},
 	"internal/explore/effect":       {"internal/explore/schedule"},
 	"internal/explore/findings":     {"internal/engine.", "internal/explore.", "internal/explore/target", "internal/explore/witness", "internal/judge/report", "internal/judge/verdict", "internal/lockstrategy."},
 	"internal/explore/program":      {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/process", "internal/explore/target", "internal/judge/verdict", "internal/nearest"},

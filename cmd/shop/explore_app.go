@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -120,6 +121,9 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		if err := again.Fits(config); err != nil {
 			return fmt.Errorf("--replay: %w", err)
 		}
+	}
+	if o.app.check && len(p.Guesses) > 0 {
+		defer fmt.Fprintf(c.OutOrStdout(), "still marked as a guess: %s\n", strings.Join(p.Guesses, ", "))
 	}
 	ctx := c.Context()
 	opened, err := program.Open(ctx, p, config)

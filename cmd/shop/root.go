@@ -69,7 +69,7 @@ Exit codes: 0 success, 1 a promise is broken, 2 wrong usage or a server unavaila
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), ciCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), faultsTopic())
+	root.AddCommand(serveCommand(), rushCommand(), initCommand(), exploreCommand(), verifyCommand(), ciCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), faultsTopic())
 	setHelp(root, "docs/README.md")
 	completeFlags(root)
 	return root

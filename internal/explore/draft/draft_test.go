@@ -1,0 +1,282 @@
+package draft
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+// unpack writes the sections of a layout to a folder.
+func unpack(t *testing.T, dir, sections string) {
+	t.Helper()
+	begin := regexp.MustCompile(`(?m)^-- (\S+) --\n`)
+	found := begin.FindAllStringSubmatchIndex(sections, -1)
+	for i, at := range found {
+		end := len(sections)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		file := filepath.Join(dir, sections[at[2]:at[3]])
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(sections[at[1]:end]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// inLine matches the lines behind a key of a Result.
+var inLine = regexp.MustCompile(` \(lines? [\d, ]+\)$`)
+
+// TestLayouts: the draft for each layout has the expected values and guesses. The file is refused for the
+// values to fill in only, each named with its line.
+func TestLayouts(t *testing.T) {
+	t.Parallel()
+	for _, l := range layouts {
+		t.Run(filepath.Base(l.repository), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			unpack(t, dir, l.files)
+			r, err := Save(dir, "", false, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(r.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(string(text), "\n")
+			for _, want := range l.want {
+				if !slices.Contains(lines, want) {
+					t.Errorf("the file lacks %q", want)
+				}
+			}
+			var missing []string
+			for _, key := range r.Missing {
+				missing = append(missing, inLine.ReplaceAllString(key, ""))
+			}
+			if !slices.Equal(missing, l.missing) {
+				t.Errorf("to fill in: %q; want %q", missing, l.missing)
+			}
+			_, err = app.Load(r.Path)
+			if (err != nil) != (l.missing != nil) {
+				t.Errorf("the draft: %v", err)
+			}
+			for _, key := range r.Missing {
+				if !strings.Contains(err.Error(), key) {
+					t.Errorf("%v; it does not name %s", err, key)
+				}
+			}
+			for i, line := range lines {
+				value, comment, commented := strings.Cut(line, "   # ")
+				lines[i] = strings.ReplaceAll(value, app.Placeholder, "x")
+				if commented {
+					lines[i] += "   # " + comment
+				}
+			}
+			if err := os.WriteFile(r.Path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, err := app.Load(r.Path)
+			if err != nil {
+				t.Fatalf("after filling in: %v", err)
+			}
+			if !slices.Equal(a.Guesses, r.Guesses) || len(a.Guesses) < 2 {
+				t.Errorf("guesses %q, printed %q", a.Guesses, r.Guesses)
+			}
+			if t.Failed() {
+				t.Logf("%s", text)
+			}
+		})
+	}
+}
+
+// TestRoutes: a route that looks like a sale is found in the notation of each framework.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, file, text, want string }{
+		{"Express", "app.js", `app.get('/orders', list); app.post('/orders', (req, res) => { const { productId, email } = req.body })`, `POST /orders {"email":"buyer@example.com","productId":1}`},
+		{"a mounted router", "routes/order.routes.js", `router.get('/', list); router.post('/', create)`, "POST /order"},
+		{"Fastify", "server.ts", "fastify.post(`/api/checkout`, handler)", "POST /api/checkout"},
+		{"NestJS", "src/orders.controller.ts", "@Controller('orders')\nclass C { @Get() all() {} @Post() create() {} @Post(':id/cancel') cancel() {} }", "POST /orders"},
+		{"node:http", "server.mjs", `if (url.pathname !== '/buy') return; url.searchParams.get('item')`, "POST /buy?item=1"},
+		{"Laravel", "routes/api.php", `Route::post('products/{product}/purchase', [C::class, 'buy']);`, "POST /products/1/purchase"},
+		{"Symfony", "src/Controller/C.php", "#[Route('/reserve/{id}', name: 'r', methods: ['POST'])]", "POST /reserve/1"},
+		{"Flask", "app.py", "@app.route('/buy/<int:item>', methods=['POST'])\ndef buy(item):\n    request.json['quantity']", `POST /buy/1 {"quantity":1}`},
+		{"FastAPI", "orders.py", "router = APIRouter(prefix=\"/orders\")\n@router.post(\"/\")", "POST /orders"},
+		{"Django", "shop/urls.py", "path('checkout/<int:pk>/', views.checkout)", "POST /checkout/1"},
+		{"Rails", "config/routes.rb", "  resources :orders, only: [:create]\n", "POST /orders"},
+		{"Sinatra", "app.rb", "post '/claim' do\n", "POST /claim"},
+		{"Spring", "C.java", "@RequestMapping(\"/api\")\nclass C { @PostMapping(\"/orders\") }", "POST /api/orders"},
+		{"Gin", "main.go", "r.POST(\"/vouchers/:id/redeem\", redeem)", "POST /vouchers/1/redeem"},
+		{"net/http", "main.go", "mux.HandleFunc(\"POST /buy\", func() { r.FormValue(\"item\") })", "POST /buy?item=1"},
+		{"cancel, history and others", "app.js", `app.get('/orders/history', f); app.post('/login', f); app.get('/products', f)`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d, err := Read(fstest.MapFS{c.file: {Data: []byte(c.text)}}, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if d.Buy != nil {
+				body, err := d.Buy.Body()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = strings.TrimSpace(d.Buy.Line("") + " " + body)
+			}
+			if got != c.want {
+				t.Errorf("%s; want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTables: the column of the stock is found in the notation of each schema, and no buyer's quantity is
+// taken for it.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, file, text, update, orders string }{
+		{"SQL", "schema.sql", "CREATE TABLE cart_items (quantity INT);\nCREATE TABLE IF NOT EXISTS `products` (`id` INT, `quantity` INT NOT NULL);\nCREATE TABLE `order` (id INT);", "UPDATE products SET quantity = 1", "DELETE FROM `order`"},
+		{"Prisma", "prisma/schema.prisma", "model Product {\n  id Int @id\n  stock Int\n}\nmodel Order {\n  id Int @id\n}\n", "UPDATE `Product` SET stock = 1", "DELETE FROM `Order`"},
+		{"Knex", "migrations/1.js", "createTable('events', t => { t.integer('available_seats') })\ncreateTable('bookings', t => {})", "UPDATE events SET available_seats = 1", "DELETE FROM bookings"},
+		{"Sequelize", "models/p.js", "sequelize.define('product', { stock: { type: DataTypes.INTEGER } })", "UPDATE products SET stock = 1", ""},
+		{"Django", "shop/models.py", "class Item(models.Model):\n    stock = models.PositiveIntegerField()\nclass Order(models.Model):\n    pass\n", "UPDATE shop_item SET stock = 1", "DELETE FROM shop_order"},
+		{"SQLAlchemy", "models.py", "__tablename__ = 'products'\n    stock = Column(Integer)\n", "UPDATE products SET stock = 1", ""},
+		{"JPA", "P.java", "@Table(name = \"coupon\")\nclass C { private int remaining; }", "UPDATE coupon SET remaining = 1", ""},
+		{"a total", "schema.sql", "CREATE TABLE tickets (total_stock INT, stock INT)", "UPDATE tickets SET stock = 1", "DELETE FROM tickets"},
+		{"an amount of money", "schema.sql", "CREATE TABLE transfers (amount INT)", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d, err := Read(fstest.MapFS{c.file: {Data: []byte(c.text)}}, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			update, orders := "", ""
+			if d.Stock != nil {
+				update = d.Update()
+			}
+			if d.Orders.Text != "" {
+				orders = d.Delete()
+			}
+			if update != c.update || orders != c.orders {
+				t.Errorf("%q, %q; want %q, %q", update, orders, c.update, c.orders)
+			}
+		})
+	}
+}
+
+// TestOwnSecretsStay: values of a file that belongs to one developer are not copied.
+func TestOwnSecretsStay(t *testing.T) {
+	t.Parallel()
+	d, err := Read(fstest.MapFS{
+		"package.json": {Data: []byte(`{"dependencies": {"mysql2": "3"}}`)},
+		".env":         {Data: []byte("API_KEY=s3cret\nDB_PASSWORD=hunter2\nPORT=4000\nDATABASE_URL=mysql://me:hunter2@prod/shop\n")},
+	}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := d.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"s3cret", "hunter2", "prod"} {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("the draft contains %q:\n%s", secret, text)
+		}
+	}
+	for _, want := range []string{`DB_PASSWORD: ""`, "DATABASE_URL: mysql://root@127.0.0.1:3306/shop", "http://127.0.0.1:4000/"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the draft lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestSaveRefused: each mistake is one line, and changes no file.
+func TestSaveRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, FileName)
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, dir, path, says string }{
+		{"a file exists", dir, "", "exists and was left unchanged; add --force to replace it"},
+		{"no such folder", filepath.Join(dir, "none"), "", "no such file or directory"},
+		{"a file as folder", file, "", "is not a folder; name the folder of your program"},
+		{"another folder", dir, filepath.Join(t.TempDir(), FileName), "--output must be a file in " + dir},
+		{"no folder for the output", dir, filepath.Join(dir, "none", FileName), "--output: "},
+		{"a folder as output", filepath.Dir(dir), dir, "is a folder; name a file with --output"},
+	} {
+		_, err := Save(c.dir, c.path, false, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v; want %q", c.name, err, c.says)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+	if _, err := Save(dir, "", true, io.Discard); err != nil {
+		t.Errorf("with force: %v", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("run: FILL_IN")) {
+		t.Errorf("with force: the file is %q, %v", text, err)
+	}
+}
+
+// TestStandardOutput: "-" writes the same text to standard output, and no file.
+func TestStandardOutput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	unpack(t, dir, layouts[0].files)
+	var stdout bytes.Buffer
+	if _, err := Save(dir, "-", false, &stdout); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, FileName)); err == nil || !strings.Contains(stdout.String(), "run: node server.js") {
+		t.Errorf("the file: %v; standard output: %s", err, stdout.String())
+	}
+}
+
+// TestSeveralPrograms: a repository with programs in several folders names them.
+func TestSeveralPrograms(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	unpack(t, dir, "-- api/go.mod --\nmodule api\n-- worker/package.json --\n{}\n-- frontend/package.json --\n{}\n")
+	r, err := Save(dir, "", false, io.Discard)
+	if err != nil || !slices.Equal(r.Below, []string{"api", "worker"}) {
+		t.Errorf("%q, %v", r.Below, err)
+	}
+}
+
+// FuzzRead: any content gives a file that is YAML and that Load accepts or refuses in one line.
+func FuzzRead(f *testing.F) {
+	f.Add("package.json", `{"scripts": {"start": "a # b: \"c\""}}`)
+	f.Add("schema.sql", "CREATE TABLE `a:b` (stock int)")
+	f.Add(".env.example", "DATABASE_URL=postgres://a:b\nX='#'\n")
+	f.Add("go.mod", "module \x00")
+	f.Fuzz(func(t *testing.T, name, content string) {
+		d, err := Read(fstest.MapFS{filepath.Clean("/" + name)[1:]: {Data: []byte(content)}}, "shop")
+		if err != nil {
+			t.Skip(err) // fstest refuses the name
+		}
+		text, err := d.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := app.Marks(text); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package draft
+
+import "regexp"
+
+// imports match the name of a library where a source file imports it, and the kind of a data source name.
+var imports = []*regexp.Regexp{
+	regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(\w+)`),
+	regexp.MustCompile("(?m)(?:\\brequire\\(|\\bfrom|\\bimport|^\\s*_|^)\\s*['\"`]([\\w@./-]+)['\"`]"),
+}
+
+// dataSource matches the begin of a data source name of JDBC or PDO.
+var dataSource = regexp.MustCompile(`["'](?:jdbc:)?(mysql|mariadb|postgresql|pgsql):`)
+
+// readImports looks for client libraries in the source files of a program without a manifest.
+func readImports(r *repository, d *Draft) {
+	if len(d.evidence) > 0 {
+		return
+	}
+	for _, file := range r.sourceFiles() {
+		text := r.text(file)
+		for _, expression := range imports {
+			for _, m := range expression.FindAllStringSubmatch(text, -1) {
+				for _, k := range kinds {
+					if k.hasClient(m[1]) {
+						d.uses(k, weak, "%s imports %s", file, m[1])
+					}
+				}
+			}
+		}
+		if m := dataSource.FindStringSubmatch(text); m != nil {
+			d.uses(ofScheme(m[1]), weak, "%s has %s", file, m[0])
+		}
+	}
+}

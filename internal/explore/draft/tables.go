@@ -1,0 +1,110 @@
+package draft
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// schemas are the ways to define a table. The group is the table's name; the text up to the next table
+// has its columns.
+var schemas = []struct {
+	files string // how names of files end
+	table *regexp.Regexp
+	name  func(file, name string) string // the table's name in the database; nil: as it is written
+}{
+	{".sql", regexp.MustCompile("(?i)CREATE\\s+TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?(?:[`\"\\[]?\\w+[`\"\\]]?\\.)?[`\"\\[]?(\\w+)"), nil},
+	{"schema.prisma", regexp.MustCompile(`(?m)^model\s+(\w+)\s*\{`), nil},
+	{".js .ts .php .rb .py", regexp.MustCompile(`(?:createTable|create_table|Schema::create)\(?\s*[:'"](\w+)`), nil}, // Knex, Sequelize, Laravel, Rails, Alembic
+	{".js .ts", regexp.MustCompile(`\.define\(\s*['"](\w+)['"]`), plural},                                            // Sequelize
+	{".ts", regexp.MustCompile(`@Entity\(\s*(?:\{\s*name:\s*)?['"](\w+)`), nil},                                      // TypeORM
+	{"models.py", regexp.MustCompile(`(?m)^class\s+(\w+)\(\s*(?:\w+\.)?Model\s*\)`), djangoTable},
+	{".py", regexp.MustCompile(`__tablename__\s*=\s*['"](\w+)`), nil}, // SQLAlchemy
+	{".java .kt", regexp.MustCompile(`@Table\(\s*name\s*=\s*"(\w+)"`), nil},
+	{".php", regexp.MustCompile(`#\[ORM\\Table\(\s*name:\s*['"]` + "`?" + `(\w+)`), nil},
+}
+
+func djangoTable(file, name string) string {
+	return path.Base(path.Dir(file)) + "_" + strings.ToLower(name)
+}
+
+func plural(_, name string) string {
+	if strings.HasSuffix(name, "s") {
+		return name
+	}
+	return name + "s"
+}
+
+var (
+	// stockNames match the column of the stock, in the order of preference.
+	stockNames = []*regexp.Regexp{
+		regexp.MustCompile(`(?i)\b((?:\w+_)?(?:stock|inventory)(?:_(?:quantity|count|level|available|amount|remaining|left))?|count_on_hand|(?:in|on)[sS]tock|stock[A-Z]\w+)\b`),
+		regexp.MustCompile(`(?i)\b(remaining(?:_\w+)?|available(?:_\w+)?|seats(?:_\w+)?|units|(?:\w+_)?capacity|tickets_left)\b`),
+		regexp.MustCompile(`(?i)\b(quantity|amount|qty)\b`),
+	}
+	orderTables = []*regexp.Regexp{
+		regexp.MustCompile(`(?i)^(?:\w+_)?(?:orders?|purchases?|purchase_history)$`),
+		regexp.MustCompile(`(?i)^(?:\w+_)?(?:bookings?|reservations?|tickets?|sales?|claims?|redemptions?|registrations?|checkouts?)$`),
+	}
+	// noStock matches tables whose quantities are those of a buyer, not of the shop.
+	noStock = regexp.MustCompile(`(?i)order|cart|purchase|line_?item|booking|reservation|sale|payment|invoice|user|history|log`)
+	// otherAmount matches columns with another number of units.
+	otherAmount = regexp.MustCompile(`(?i)^(?:total|initial|original|max|min|reserved|alert|low|safety|sold|warning)`)
+	// hasStock matches tables whose column "quantity" is the stock.
+	hasStock = regexp.MustCompile(`(?i)product|item|goods|stock|inventor|variant|ticket|event|voucher|coupon|sku|seat|book|article|offer|deal`)
+	// isType matches the type of a column with a number.
+	isType = regexp.MustCompile(`(?i)int|number|numeric|decimal|serial`)
+)
+
+// readTables finds the column with the stock and the table of the orders.
+func readTables(r *repository, d *Draft) {
+	best, bestOrders := len(stockNames), len(orderTables)
+	for _, file := range r.files {
+		for _, s := range schemas {
+			if !slices.ContainsFunc(strings.Fields(s.files), func(end string) bool { return strings.HasSuffix(file, end) }) || path.Base(file) == "down.sql" || strings.HasSuffix(file, ".down.sql") {
+				continue
+			}
+			text := r.text(file)
+			found := s.table.FindAllStringSubmatchIndex(text, -1)
+			for i, at := range found {
+				name := text[at[2]:at[3]]
+				if s.name != nil {
+					name = s.name(file, name)
+				}
+				end := len(text)
+				if i+1 < len(found) {
+					end = found[i+1][0]
+				}
+				if n := slices.IndexFunc(orderTables, func(e *regexp.Regexp) bool { return e.MatchString(name) }); n >= 0 && n < bestOrders {
+					bestOrders = n
+					d.Orders = Value{Text: name, Because: file + " has this table"}
+				}
+				if noStock.MatchString(name) {
+					continue
+				}
+				for n, column := range stockNames[:best] {
+					if n == len(stockNames)-1 && !hasStock.MatchString(name) {
+						continue
+					}
+					if c := columnIn(text[at[1]:end], column); c != "" {
+						best = n
+						d.Stock = &Column{Table: name, Name: c, Because: file + " has this column"}
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// columnIn returns the first column with a number that an expression matches in the body of a table.
+func columnIn(body string, column *regexp.Regexp) string {
+	for line := range strings.SplitSeq(strings.ReplaceAll(body, ",", ",\n"), "\n") {
+		line, _, _ = strings.Cut(line, "--") // a comment of SQL
+		if m := column.FindStringSubmatch(line); m != nil && isType.MatchString(line) && !otherAmount.MatchString(m[1]) {
+			return m[1]
+		}
+	}
+	return ""
+}

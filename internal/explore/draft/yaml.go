@@ -1,0 +1,152 @@
+package draft
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+//go:embed oversell.yaml.tmpl
+var fileText string
+
+var file = template.Must(template.New("oversell.yaml").Funcs(template.FuncMap{
+	"scalar": scalar, "comment": comment, "guess": guessed, "fill": filled,
+}).Parse(fileText))
+
+// YAML returns the file that describes the program. Values that may be wrong are followed by
+// app.GuessMark and the reason; values that the repository does not say contain app.Placeholder.
+func (d *Draft) YAML() ([]byte, error) {
+	var b bytes.Buffer
+	if err := file.Execute(&b, d); err != nil {
+		return nil, fmt.Errorf("write the draft: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// scalar returns a text as a YAML value in one line.
+func scalar(text string) (string, error) {
+	if strings.ContainsAny(text, "\n\r") {
+		quoted, err := json.Marshal(text) // YAML's double quotes include those of JSON
+		return string(quoted), err
+	}
+	b, err := yaml.Marshal(text)
+	return strings.TrimSuffix(string(b), "\n"), err
+}
+
+// comment makes a text fit into a comment.
+func comment(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if runes := []rune(text); len(runes) > maxReason {
+		text = string(runes[:maxReason]) + "..."
+	}
+	return text
+}
+
+// maxReason is the length of a reason, in runes.
+const maxReason = 120
+
+// guessed returns the comment behind a value that may be wrong.
+func guessed(because string) string {
+	return "   " + app.GuessMark + ": because " + comment(because)
+}
+
+// filled returns a value that the owner must replace, with the comment that says by what.
+func filled(value, what string) string {
+	return strings.ReplaceAll(value, "?", app.Placeholder) + "   # " + app.Placeholder + ": " + what
+}
+
+// Address returns where the program looks for a server.
+func (s *Server) Address() string { return s.kind.host + ":" + s.kind.port }
+
+// Key returns the server's key in the file.
+func (s *Server) Key() string { return s.kind.key }
+
+// Base returns the URL of the program.
+func (d *Draft) Base() string { return "http://127.0.0.1:" + d.port() }
+
+// plain matches names that need no quotes in SQL.
+var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// reserved are words of SQL that tables are often called.
+var reserved = regexp.MustCompile(`^(?:order|user|group|table|key|index|check|column)$`)
+
+// Quote returns a name as SQL of the program's database writes it.
+func (d *Draft) Quote(name string) string {
+	switch {
+	case plain.MatchString(name) && !reserved.MatchString(name):
+		return name
+	case d.Database != nil && d.Database.kind == postgres:
+		return `"` + name + `"`
+	}
+	return "`" + name + "`"
+}
+
+// Update returns the statement that restores the stock.
+func (d *Draft) Update() string {
+	return fmt.Sprintf("UPDATE %s SET %s = 1", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
+}
+
+// Delete returns the statement that deletes the orders.
+func (d *Draft) Delete() string { return "DELETE FROM " + d.Quote(d.Orders.Text) }
+
+// Negative returns the rule about the stock.
+func (d *Draft) Negative() string {
+	return fmt.Sprintf("SELECT * FROM %s WHERE %s < 0", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
+}
+
+// TooMany returns the rule that no more orders exist than units.
+func (d *Draft) TooMany() string {
+	return fmt.Sprintf("SELECT 1 FROM %s HAVING count(*) > 1", d.Quote(d.Orders.Text))
+}
+
+// Told returns the rule that each acknowledged sale has one order.
+func (d *Draft) Told() string {
+	return fmt.Sprintf("SELECT 1 FROM %s HAVING count(*) <> :sold", d.Quote(d.Orders.Text))
+}
+
+// WatchQuery returns the query whose first row a witness shows.
+func (d *Draft) WatchQuery() string {
+	stock := d.Quote(d.Stock.Name)
+	if stock != "stock" {
+		stock += " AS stock"
+	}
+	return fmt.Sprintf("SELECT %s, (SELECT count(*) FROM %s) AS orders FROM %s", stock, d.Quote(d.Orders.Text), d.Quote(d.Stock.Table))
+}
+
+// Line returns the request of a buyer, without its body.
+func (one *Route) Line(base string) string {
+	query := url.Values{}
+	for _, name := range one.Query {
+		query.Set(name, fmt.Sprint(sample(name)))
+	}
+	target := base + one.Path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	return one.Method + " " + target
+}
+
+// Body returns the body of the request as JSON; "" if the handler is not known to read one.
+func (one *Route) Body() (string, error) {
+	if len(one.Fields) == 0 {
+		return "", nil
+	}
+	values := map[string]any{}
+	for _, name := range one.Fields {
+		values[name] = sample(name)
+	}
+	b, err := json.Marshal(values)
+	return string(b), err
+}
+
+// IsSQL reports whether the file has both tables that its rules need.
+func (d *Draft) IsSQL() bool { return d.Stock != nil && d.Orders.Text != "" }

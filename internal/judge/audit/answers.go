@@ -170,6 +170,7 @@ func (e *Evidence) Count(answers []Answer) {
 				lost += a.units()
 			} else {
 				e.Unanswered++
+				e.Doubtful += a.units()
 			}
 		case purchase.Failed:
 			switch {

@@ -149,6 +149,11 @@ func TestCount(t *testing.T) {
 	if e.Sold != 1 || e.SoldOut != 1 || e.Busy != 1 || e.Unanswered != 2 {
 		t.Errorf("%+v, want one sold, one sold out, one busy, two without an answer", e)
 	}
+	var doubtful Evidence
+	doubtful.Count([]Answer{{Outcome: purchase.Unknown, Units: 3, Status: 504}, {Outcome: purchase.Unknown, Units: 5, IsLost: true}, {Outcome: purchase.Busy, Units: 7}})
+	if doubtful.Doubtful != 3 {
+		t.Errorf("orders for %d units are in doubt, want 3", doubtful.Doubtful)
+	}
 	failed := func(status int) Answer { return Answer{Outcome: purchase.Failed, Status: status} }
 	lost := Answer{Outcome: purchase.Unknown, IsLost: true}
 	for _, c := range []struct {

@@ -90,6 +90,7 @@ type Evidence struct {
 	Busy       int64  // buyers that gave up waiting
 	Unheard    int64  // buyers whose answer was lost: each may have a record or none
 	Unread     int64  // units ordered by buyers in Unheard without a record: the shop may not have read their requests
+	Doubtful   int64  // units ordered by buyers that were not answered in time: the shop may have reserved them
 	Unanswered int64  // buyers answered that the outcome is unknown or a server unavailable
 	Failed     int64  // buyers with an error that no fault explains
 
@@ -121,6 +122,9 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
 	case e.Untold > 0:
 		return verdict.Leaked, fmt.Sprintf("%d records belong to buyers that were refused, or that have two records for one sale", e.Untold)
+	case r.Leftover > 0 && e.Denied > 0 && e.Doubtful >= r.Leftover && e.Progress.Starvation != "":
+		return verdict.Inconclusive, fmt.Sprintf("%s: %d units are left, and orders for %d units were not answered in time, so the shop may have reserved them when it refused others",
+			e.Progress.Starvation, r.Leftover, e.Doubtful)
 	case r.Leftover > 0 && e.Denied > 0:
 		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.Denied)
 	case e.Progress.Stuck() != "":

@@ -43,6 +43,17 @@ func TestJudge(t *testing.T) {
 			e.Report, e.SoldOut = Report{Stocked: 100, UnitsSold: 99, Leftover: 1}, 100
 		}), verdict.Holds},
 		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Denied = 99, 1, 100 }), verdict.Leaked},
+		{"refused while orders without an answer may have reserved all that is left, on a busy machine", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Denied, e.Doubtful, e.Unanswered = 38, 62, 2, 62, 62
+			e.Progress.Starvation = "this process got no processor for 4.0 of 5.0 s"
+		}), verdict.Inconclusive},
+		{"the same on an idle machine", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Denied, e.Doubtful, e.Unanswered = 38, 62, 2, 62, 62
+		}), verdict.Leaked},
+		{"more left than they ordered, on a busy machine", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Denied, e.Doubtful, e.Unanswered = 38, 62, 2, 61, 61
+			e.Progress.Starvation = "this process got no processor for 4.0 of 5.0 s"
+		}), verdict.Leaked},
 		{"stock left, buyers gave up, sales went on", with(func(e *Evidence) {
 			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, going
 		}), verdict.Inconclusive},

@@ -28,6 +28,9 @@ type Progress struct {
 	// Silence is the longest time in which buyers waited and none was served, with the part in which
 	// the judge got no processor. It is Idle, unless the machine was busy.
 	Silence, SilenceStarved time.Duration
+	// Starvation is pulse.Delays.Mostly of the whole burst: "" unless the judge got no processor for
+	// at least half of it.
+	Starvation string
 	// Early is the number of buyers that were answered busy in the first half of their wait, if the
 	// wait is known. Buyers that come back after Retry-After do not count.
 	Early int
@@ -57,8 +60,14 @@ func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delay
 	if wait == 0 {
 		p.Wait = patience
 	}
-	var since, until time.Time
+	var since, until, first, last time.Time
 	for _, a := range answers {
+		if first.IsZero() || a.Start.Before(first) {
+			first = a.Start
+		}
+		if a.End.After(last) {
+			last = a.End
+		}
 		if a.Outcome == purchase.Busy && !a.IsDeferred && a.End.Sub(a.Start) < wait/2 {
 			p.Early++
 		}
@@ -78,6 +87,7 @@ func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delay
 			}
 		}
 	}
+	p.Starvation = starved.Mostly(first, last)
 	p.Waiting = waitingFrom(answers, since, until)
 	return p
 }

@@ -117,6 +117,9 @@ func TestProgressStarved(t *testing.T) {
 			Progress: ProgressOf(answers, 2*time.Second, 7*time.Second, c.starved),
 		}
 		e.Progress.Usual = 5 * time.Millisecond
+		if busy := c.starved.Within(at(0), at(c.late))*2 >= time.Duration(c.late)*time.Millisecond; busy != (e.Progress.Starvation != "") {
+			t.Errorf("%s: starvation %q", c.name, e.Progress.Starvation)
+		}
 		if got, why := Judge(e); got != c.want || !strings.Contains(why, c.says) {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, why, c.want, c.says)
 		}

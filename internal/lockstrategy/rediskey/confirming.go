@@ -39,9 +39,9 @@ func Confirm(d deps.Deps, l Lock) Lock {
 }
 
 // Client returns the Redis client for a lock that Confirm wraps.
-func Client(d deps.Deps) redis.UniversalClient {
+func Client(d deps.Deps) redis.Scripter {
 	if d.Settings.Replicas > 0 {
-		return confirming{d.Redis, d.Settings.Replicas, d.Settings.ReplicateWithin()}
+		return confirming{d.Redis, d.Redis, d.Settings.Replicas, d.Settings.ReplicateWithin()}
 	}
 	return d.Redis
 }
@@ -49,9 +49,10 @@ func Client(d deps.Deps) redis.UniversalClient {
 // confirming is a client whose scripts wait until replicas have their writes, if they run under a
 // context of asking (Redis documentation, WAIT). It is safe for concurrent use.
 type confirming struct {
-	redis.UniversalClient
-	replicas int
-	within   time.Duration
+	redis.Scripter // the client, without the 600 methods that no lock calls: the binary would contain each twice
+	client         redis.UniversalClient
+	replicas       int
+	within         time.Duration
 }
 
 type askingKey struct{}
@@ -76,9 +77,9 @@ func (c confirming) Eval(ctx context.Context, script string, keys []string, args
 func (c confirming) run(ctx context.Context, keys []string, send func(redis.Scripter) *redis.Cmd) (cmd *redis.Cmd) {
 	confirmed, asking := ctx.Value(askingKey{}).(*bool)
 	if !asking {
-		return send(c.UniversalClient)
+		return send(c.client)
 	}
-	err := topology.OnConn(ctx, c.UniversalClient, keys[0], func(conn *redis.Conn) error {
+	err := topology.OnConn(ctx, c.client, keys[0], func(conn *redis.Conn) error {
 		if cmd = send(conn); cmd.Err() != nil {
 			return cmd.Err()
 		}

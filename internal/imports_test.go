@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"internal/load/quantile":      {},
 	"internal/lockstrategy/keyed": {},
 	"internal/nearest":            {},
+	"internal/version":            {},
 	"internal/web/page":           {},
 	"internal/web/problem":        {},
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/system"
 	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/version"
 )
 
 // defaultApp is the file that shop ci looks for.
@@ -138,7 +138,7 @@ func summaryOf(d report.Document) (string, error) {
 
 // check reads the flags and the files before anything starts.
 func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
-	config = ci.Config{Strict: o.strict, Out: o.out, Cache: o.cache, Shop: version()}
+	config = ci.Config{Strict: o.strict, Out: o.out, Cache: o.cache, Shop: version.Current().Version}
 	if config.Root, err = system.Root(os.Getenv); err != nil {
 		return config, err
 	}
@@ -312,12 +312,4 @@ func (f *ciFlags) given(names []string) (text string) {
 		}
 	})
 	return text
-}
-
-// version returns the version of this program.
-func version() string {
-	if build, ok := debug.ReadBuildInfo(); ok {
-		return build.Main.Version
-	}
-	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/oversell/oversell/internal/version"
 	"github.com/oversell/oversell/internal/web"
 )
 
@@ -44,8 +44,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "shop COMMAND",
 		Short: "A flash-sale shop that you can break on purpose",
-		Long: `A flash-sale shop that you can break on purpose, with instruments that show which lock strategies
-hold: request bursts, every interleaving of a few buyers' commands, and real faults.
+		Long: `A flash-sale shop that you can break on purpose, and tools that show which locks hold.
 
 Exit codes: 0 success, 1 a promise is broken, 2 wrong usage or a server unavailable,
 3 nothing proved, 130 interrupted. Completion: shop completion bash --help.`,
@@ -64,12 +63,10 @@ Exit codes: 0 success, 1 a promise is broken, 2 wrong usage or a server unavaila
 		return pflag.ErrHelp
 	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c.OutOrStdout(), c, all) })
-	if build, ok := debug.ReadBuildInfo(); ok {
-		root.Version = build.Main.Version
-		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	}
+	root.Version = version.Current().String() // --version prints what `shop version` prints
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), rushCommand(), initCommand(), exploreCommand(), verifyCommand(), ciCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), faultsTopic())
+	root.AddCommand(serveCommand(), rushCommand(), initCommand(), exploreCommand(), verifyCommand(), ciCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), versionCommand(), faultsTopic())
 	setHelp(root, "docs/README.md")
 	completeFlags(root)
 	return root

@@ -136,7 +136,9 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	if o.app.check {
-		seen.Print(c.OutOrStdout(), p.Name)
+		if err := o.printCheck(c.OutOrStdout(), seen, p.Name); err != nil {
+			return err
+		}
 	}
 	if err := seen.Err(); err != nil || o.app.check {
 		return err
@@ -155,6 +157,15 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return o.runAgain(ctx, c.OutOrStdout(), x)
 	}
 	return o.searchApp(c, x, config, progress)
+}
+
+// printCheck prints what each buyer alone did.
+func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, name string) error {
+	if o.format == "json" {
+		return report.JSON(out, seen.Report(name))
+	}
+	seen.Print(out, name)
+	return nil
 }
 
 // searchApp runs the search and prints what it found.

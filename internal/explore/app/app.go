@@ -29,6 +29,7 @@ type App struct {
 	Ready       string        // a URL that is requested until it answers below 500; "": the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
 	Env         map[string]string
+	OwnHome     bool // each instance has an empty HOME of its own
 
 	MySQL, Postgres, Redis *Server // nil: not gated
 	Local                  bool    // private servers, which end with the command
@@ -37,7 +38,7 @@ type App struct {
 
 	Buyers []Request
 	Reset  Reset
-	Sold   []int    // statuses that mean a sale
+	Sold   Sale     // answers that acknowledge a sale
 	Pauses bool     // the owner vouches for pauses that are too short to explore
 	Atomic bool     // the owner vouches for statements that read and write
 	Never  []string // queries that must return no row
@@ -74,6 +75,7 @@ type Reset struct {
 	MySQL, Postgres []string
 	Flush           bool // flush Redis: the database number in the URL
 	Redis           [][]string
+	HTTP            []Request // to each instance, after the statements
 }
 
 // file is the content of the YAML file.
@@ -85,6 +87,7 @@ type file struct {
 	Ready       string            `yaml:"ready"`
 	ReadyWithin string            `yaml:"ready-within"`
 	Env         map[string]string `yaml:"env"`
+	Home        string            `yaml:"home"`
 	MySQL       string            `yaml:"mysql"`
 	Postgres    string            `yaml:"postgres"`
 	Redis       string            `yaml:"redis"`
@@ -111,6 +114,7 @@ type reset struct {
 	MySQL    []string `yaml:"mysql"`
 	Postgres []string `yaml:"postgres"`
 	Redis    any      `yaml:"redis"`
+	HTTP     any      `yaml:"http"`
 }
 
 // Load reads a file. The error is one line: the file, the line if known, and what to do.
@@ -156,7 +160,7 @@ func parse(text []byte, dir string) (*App, error) {
 	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).places, (*App).resetting, (*App).sold, (*App).queries,
+		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)
@@ -217,8 +221,17 @@ func (a *App) program(f *file) (err error) {
 			return fmt.Errorf("ready-within: %q is not a duration; expected, for example, 30s", f.ReadyWithin)
 		}
 	}
+	if a.OwnHome = f.Home == ownHome; f.Home != "" && !a.OwnHome {
+		return fmt.Errorf("home: %q; the only value is %s: an empty HOME for each instance; omit the key for the HOME of shop itself", f.Home, ownHome)
+	}
+	if a.OwnHome && a.Attach != nil {
+		return errors.New("home and attach cannot be combined: a running program has its HOME already")
+	}
 	if a.Ready != "" {
 		return checkURL("ready", a.Ready)
 	}
 	return nil
 }
+
+// ownHome is the value of `home`.
+const ownHome = "own"

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -33,8 +34,17 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Buyers) != 2 || a.Buyers[1].Method != "POST" || !a.Reset.Flush || !slices.Equal(a.Sold, []int{200}) || a.Gate("mysql") != "127.0.0.1:3306" || a.Gate("postgres") != "" {
+	if len(a.Buyers) != 2 || a.Buyers[1].Method != "POST" || !a.Reset.Flush || !slices.Equal(a.Sold.Statuses, []int{200}) || a.Gate("mysql") != "127.0.0.1:3306" || a.Gate("postgres") != "" {
 		t.Errorf("%+v", a)
+	}
+	if a, err = load(t, strings.Replace(sound, "sold: 200", `sold: { status: [ 200, 201 ], body: '"placed": *true' }`, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for answer, sale := range map[string]bool{`200 {"placed": true}`: true, `200 {"placed": false}`: false, `202 {"placed": true}`: false, `201 {"placed":true}`: true} {
+		status, _ := strconv.Atoi(answer[:3])
+		if got := a.Sold.Acknowledged(status, answer[4:]); got != sale {
+			t.Errorf("%s acknowledges a sale: %v", answer, got)
+		}
 	}
 	if _, err := load(t, Example()); err != nil {
 		t.Errorf("the example: %v", err)
@@ -72,6 +82,10 @@ func TestLoadRefused(t *testing.T) {
 		{"nine buyers", "sold: 200", "buyers: 9", "buyers must be between 2 and 8 (got 9)"},
 		{"ninety buyers", "sold: 200", "buyers: 90", "buyers must be between 2 and 8 (got 90)"},
 		{"a status that is none", "sold: 200", "sold: 99", "99 is not an HTTP status"},
+		{"a key of a sale with a slip", "sold: 200", "sold: { stauts: 200 }", `sold: unknown key "stauts" (did you mean "status"?)`},
+		{"no pattern", "sold: 200", "sold: { status: 200, body: '(' }", "sold: body: error parsing regexp: missing closing )"},
+		{"a reset outside", "redis: flushdb", "http: POST http://10.1.2.3/reset", "reset: http: 10.1.2.3:80 is outside the program's own network"},
+		{"a reset without a method", "redis: flushdb", `http: [ "http://127.0.0.1:8080/reset" ]`, "reset: http: expected METHOD URL"},
 		{"no reset", `reset: { sql: [ "UPDATE items SET stock = 1" ], redis: flushdb }`, "env: { A: b }", "reset is missing"},
 		{"reset of no server", "redis: 127.0.0.1:6379\n", "", "reset: redis needs the server; set redis"},
 		{"no invariant", `never: [ "SELECT 1 FROM orders HAVING count(*) <> :sold" ]`, "env: { A: b }", "never is missing"},
@@ -86,6 +100,7 @@ func TestLoadRefused(t *testing.T) {
 		{"a buyer at the port of HTTP", "mysql: 127.0.0.1:3306", "mysql: 127.0.0.1:80\nready: http://127.0.0.1", "ready: 127.0.0.1:80 is the address of the gate for mysql"},
 		{"two servers at one address", "redis: 127.0.0.1:6379", "redis: 127.0.0.1:3306", "mysql and redis must have different addresses (got 127.0.0.1:3306"},
 		{"another database number", "redis: flushdb", "redis: [ SELECT 1, FLUSHDB ]", "reset: redis: select is not supported"},
+		{"another home", "sold: 200", "home: /root", `home: "/root"; the only value is own`},
 		{"no time", "sold: 200", "ready-within: soon", `"soon" is not a duration`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,6 +26,9 @@ func (a *App) places(*file) error {
 	for _, b := range a.Buyers {
 		asked = append(asked, struct{ key, target string }{"buyer", b.URL})
 	}
+	for _, r := range a.Reset.HTTP {
+		asked = append(asked, struct{ key, target string }{"reset: http", r.URL})
+	}
 	for _, one := range asked {
 		u, err := url.Parse(one.target)
 		if err != nil || one.target == "" {

@@ -23,6 +23,9 @@ func TestReference(t *testing.T) {
 	for _, key := range requestKeys {
 		accepted = append(accepted, "buyer."+key)
 	}
+	for _, key := range saleKeys {
+		accepted = append(accepted, "sold."+key)
+	}
 	slices.Sort(listed)
 	slices.Sort(accepted)
 	if !slices.Equal(listed, accepted) {

@@ -138,33 +138,3 @@ func checkURL(key, text string) error {
 	}
 	return nil
 }
-
-// sold reads the answers that mean a sale: 200, a list, or 2xx.
-func (a *App) sold(f *file) error {
-	all, ok := f.Sold.([]any)
-	if !ok && f.Sold != nil {
-		all = []any{f.Sold}
-	}
-	if f.Sold == nil {
-		all = []any{"2xx"}
-	}
-	for _, one := range all {
-		switch s := one.(type) {
-		case uint64:
-			if s < 100 || s > 599 {
-				return fmt.Errorf("sold: %d is not an HTTP status", s)
-			}
-			a.Sold = append(a.Sold, int(s))
-		case string:
-			if len(s) != 3 || s[1:] != "xx" || s[0] < '1' || s[0] > '5' {
-				return fmt.Errorf("sold: %q is not an HTTP status; expected 200, a list, or 2xx", s)
-			}
-			for n := range 100 {
-				a.Sold = append(a.Sold, int(s[0]-'0')*100+n)
-			}
-		default:
-			return errors.New("sold: expected 200, a list, or 2xx")
-		}
-	}
-	return nil
-}

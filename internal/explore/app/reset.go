@@ -55,7 +55,18 @@ func (a *App) resetting(f *file) error {
 			a.Reset.Redis = append(a.Reset.Redis, words)
 		}
 	}
-	if len(a.Reset.MySQL)+len(a.Reset.Postgres)+len(lines) == 0 {
+	requests, list := f.Reset.HTTP.([]any)
+	if !list && f.Reset.HTTP != nil {
+		requests = []any{f.Reset.HTTP}
+	}
+	for _, one := range requests {
+		r, err := request("reset: http", one)
+		if err != nil {
+			return err
+		}
+		a.Reset.HTTP = append(a.Reset.HTTP, r)
+	}
+	if len(a.Reset.MySQL)+len(a.Reset.Postgres)+len(lines)+len(requests) == 0 {
 		return errors.New("reset is missing; list the statements that restore stock and orders before each run, for example sql: [ \"UPDATE items SET stock = 1\", \"DELETE FROM orders\" ]")
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	c.Servers = x.servers.Versions()
 	x.ctx = ctx
-	if err := x.servers.Reset(ctx); err != nil {
+	if err := x.reset(ctx); err != nil {
 		return c, err
 	}
 	atReset, err := x.servers.Never(ctx, app.Told{})
@@ -60,7 +60,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	if err := x.recover(ctx); err != nil {
 		return a, err
 	}
-	if err := x.servers.Reset(ctx); err != nil {
+	if err := x.reset(ctx); err != nil {
 		return a, err
 	}
 	return x.through(ctx, id, func(a *Alone, me *buyer) error {
@@ -89,7 +89,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 
 // inTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
 func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
-	if err := x.servers.Reset(ctx); err != nil {
+	if err := x.reset(ctx); err != nil {
 		return nil, err
 	}
 	var told app.Told

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
@@ -61,7 +62,12 @@ func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string
 
 // asking prepares a buyer's request, and returns a function that sends it on a new connection.
 func (d door) asking(ctx context.Context, id int) (func(context.Context) told, error) {
-	req, err := request(ctx, d.fleet.app.Buyers[id-1])
+	return d.askingOf(ctx, d.fleet.of(id), d.fleet.app.Buyers[id-1])
+}
+
+// askingOf prepares a request to an instance.
+func (d door) askingOf(ctx context.Context, i *instance, r app.Request) (func(context.Context) told, error) {
+	req, err := request(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +75,7 @@ func (d door) asking(ctx context.Context, id int) (func(context.Context) told, e
 	if err != nil {
 		return nil, err
 	}
-	dial, err := d.fleet.of(id).space.Dialer(ctx, address)
+	dial, err := i.space.Dialer(ctx, address)
 	if err != nil {
 		return nil, err
 	}

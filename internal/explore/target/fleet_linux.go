@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -53,6 +54,13 @@ func (x *fleet) launch(ctx context.Context) error {
 		}
 		if err := x.listen(i); err != nil {
 			return err
+		}
+		if x.app.OwnHome {
+			home, err := os.MkdirTemp("", "oversell-home-")
+			if err != nil {
+				return fmt.Errorf("home: %w", err)
+			}
+			i.home = home
 		}
 		if n == 0 && x.app.Migrate != "" {
 			if err := x.migrate(ctx, i); err != nil {

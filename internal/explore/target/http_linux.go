@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -60,11 +59,10 @@ func (r reply) failed() bool { return r.status >= http.StatusInternalServerError
 // breaks reports whether the reply is a failure. Status 503 is a refusal, not a failure.
 func (r reply) breaks() bool { return r.failed() && r.status != http.StatusServiceUnavailable }
 
-// count adds a buyer to t. The buyer got the answer r, or err instead of an answer. sold lists the
-// statuses that mean a sale.
-func count(t *app.Told, r reply, err error, sold []int) {
+// count adds a buyer to t. The buyer got the answer r, or err instead of an answer.
+func count(t *app.Told, r reply, err error, sold app.Sale) {
 	switch {
-	case err == nil && slices.Contains(sold, r.status):
+	case err == nil && sold.Acknowledged(r.status, r.body):
 		t.Sold++
 	case err != nil || r.breaks():
 		t.Failed++

@@ -26,6 +26,7 @@ type instance struct {
 	listeners []*wire.Listener
 	program   *process.Program
 	log       *tail
+	home      string // its own HOME, deleted with it; "": that of this process
 }
 
 // up reports whether the program runs and was not killed.
@@ -159,6 +160,9 @@ func (i *instance) early() error {
 
 func (i *instance) env() []string {
 	all := os.Environ()
+	if i.home != "" {
+		all = append(all, "HOME="+i.home)
+	}
 	for name, value := range i.app.Env {
 		all = append(all, name+"="+value)
 	}
@@ -234,6 +238,9 @@ func (i *instance) stop() (err error) {
 	}
 	for _, l := range i.listeners {
 		err = errors.Join(err, l.Close())
+	}
+	if i.home != "" {
+		err = errors.Join(err, os.RemoveAll(i.home))
 	}
 	return errors.Join(err, i.space.Close())
 }

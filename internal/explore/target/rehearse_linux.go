@@ -135,7 +135,7 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 	if err := x.idle(ctx, i); err != nil { // from now on it is known which timers belong to the idle program
 		return err
 	}
-	if err := x.servers.Reset(ctx); err != nil {
+	if err := x.reset(ctx); err != nil {
 		return err
 	}
 	x.floor.open()
@@ -171,7 +171,7 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 	x.floor.open()
 	for _, id := range i.buyers() {
-		if err := x.servers.Reset(ctx); err != nil {
+		if err := x.reset(ctx); err != nil {
 			return err
 		}
 		x.floor.forget()
@@ -239,7 +239,7 @@ func (x *rehearsal) settled(ctx context.Context) error {
 	for range staleConnections {
 		failed := false
 		for n := range x.app.Buyers {
-			if err := x.servers.Reset(ctx); err != nil {
+			if err := x.reset(ctx); err != nil {
 				return err
 			}
 			x.floor.open()

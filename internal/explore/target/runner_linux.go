@@ -78,14 +78,14 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if err := x.recover(ctx); err != nil {
 		return e, err
 	}
-	x.floor.forget()
 	r := x.newRun(observe)
 	if err := r.clearing.early(ctx); err != nil {
 		return e, err
 	}
-	if err := x.servers.Reset(ctx); err != nil {
+	if err := x.reset(ctx); err != nil {
 		return e, err
 	}
+	x.floor.forget()
 	if err := r.clearing.early(ctx); err != nil {
 		return e, err
 	}

@@ -46,7 +46,7 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 // crowd runs one round. clean reports that nothing of it is left.
 func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, err error) {
 	c = Crowd{Buyers: buyers, Alone: x.solo}
-	if err := x.servers.Reset(ctx); err != nil {
+	if err := x.reset(ctx); err != nil {
 		return c, false, err
 	}
 	x.floor.rush.gather()
@@ -81,8 +81,8 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	return c, undone == "", nil
 }
 
-// tell counts the answer to one buyer. sold lists the statuses that mean a sale.
-func (c *Crowd) tell(b told, sold []int) {
+// tell counts the answer to one buyer.
+func (c *Crowd) tell(b told, sold app.Sale) {
 	if b.late {
 		c.late++
 	}

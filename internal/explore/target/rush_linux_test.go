@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -49,7 +50,7 @@ func TestTold(t *testing.T) {
 		{"cut within the answer", told{reply: reply{status: 200}, err: cut, sent: true}, []int{200}, Crowd{Unanswered: 1}},
 	} {
 		var got Crowd
-		if got.tell(c.told, c.sold); got.Sold != c.want.Sold || got.Failed != c.want.Failed || got.Unanswered != c.want.Unanswered {
+		if got.tell(c.told, app.Sale{Statuses: c.sold}); got.Sold != c.want.Sold || got.Failed != c.want.Failed || got.Unanswered != c.want.Unanswered {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

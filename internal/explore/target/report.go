@@ -1,0 +1,45 @@
+package target
+
+// A CheckReport is a Check as `--app-check --json` prints it.
+type CheckReport struct {
+	Program string        `json:"program"`
+	Servers string        `json:"servers"`
+	OK      bool          `json:"ok"`            // a search can begin
+	Why     string        `json:"why,omitempty"` // why not
+	Buyers  []AloneReport `json:"buyers"`
+}
+
+// An AloneReport is the run of one buyer alone.
+type AloneReport struct {
+	Buyer    int          `json:"buyer"`
+	Request  string       `json:"request"`
+	Answer   string       `json:"answer"` // "": none
+	Sold     bool         `json:"sold"`
+	TookMS   float64      `json:"took_ms"`
+	Commands []SeenReport `json:"commands"`
+	Passed   []string     `json:"passed"` // commands that no gate holds
+	Why      string       `json:"why,omitempty"`
+}
+
+// A SeenReport is a command that waited at a gate.
+type SeenReport struct {
+	Server string `json:"server"`
+	Text   string `json:"text"`
+	Result string `json:"result"`
+}
+
+// Report returns the check of that program for JSON.
+func (c Check) Report(program string) CheckReport {
+	r := CheckReport{Program: program, Servers: c.Servers, OK: true, Buyers: []AloneReport{}}
+	if err := c.Err(); err != nil {
+		r.OK, r.Why = false, err.Error()
+	}
+	for _, a := range c.Buyers {
+		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Why: a.Why}
+		for _, s := range a.Commands {
+			one.Commands = append(one.Commands, SeenReport(s))
+		}
+		r.Buyers = append(r.Buyers, one)
+	}
+	return r
+}

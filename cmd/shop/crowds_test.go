@@ -133,7 +133,7 @@ func TestRushStrikeBadInput(t *testing.T) {
 		{"nosuch", `unknown fault "nosuch"; list them with: shop help faults`},
 		{string(promise.DBFailover), "--strike cannot inject db-failover: "},
 		{string(promise.LeaseRevoked), "cannot inject lease-revoked on this engine: the engine has started neither ZooKeeper nor etcd; choose from: crash, "},
-		{string(promise.Partition), "it takes 2 processes or more"},
+		{string(promise.Partition), "it needs 2 processes or more"},
 		{string(promise.Latency), "the fault affects none of the strategies: " + spared + ": latency strikes only what uses redis or "},
 	} {
 		code, stdout, stderr := exitCode(t, "rush", "--strategy", spared, "--strike", c.name)

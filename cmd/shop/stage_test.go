@@ -240,7 +240,7 @@ func TestStageBadInput(t *testing.T) {
 		`{"strategies":["all"],"product":" x"}`:               "product ",
 		`{"strategies":["all"],"fault":"db-kill"}`:            "cannot inject db-kill on this engine: the database is not one server that the engine has started; choose from: crash, pause, ",
 		`{"strategies":["all"],"fault":"nosuch"}`:             "choose from: crash, pause, ",
-		`{"strategies":["all"],"fault":"partition"}`:          "it takes 2 processes or more",
+		`{"strategies":["all"],"fault":"partition"}`:          "it needs 2 processes or more",
 		`{"strategies":["` + spared + `"],"fault":"latency"}`: "the fault affects none of the strategies: " + spared,
 		`{"strategies":["all"],"stock":"many"}`:               "the body is not the JSON that this route takes",
 		`{"strategies":["all","all"],"processes":1}`:          "needs names, or all alone",

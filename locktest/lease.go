@@ -73,7 +73,7 @@ func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken c
 		}
 		if tr.s.Remaining == nil {
 			if time.Since(begin) > 3*ttl {
-				return holds("another client asked for three TTLs of %s in vain", ttl)
+				return holds("another client asked for three TTLs of %s and never got the lock", ttl)
 			}
 			continue
 		}

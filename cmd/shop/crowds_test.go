@@ -134,7 +134,7 @@ func TestRushStrikeBadInput(t *testing.T) {
 		{string(promise.DBFailover), "--strike cannot inject db-failover: "},
 		{string(promise.LeaseRevoked), "cannot inject lease-revoked on this engine: the engine has started neither ZooKeeper nor etcd; choose from: crash, "},
 		{string(promise.Partition), "it needs 2 processes or more"},
-		{string(promise.Latency), "the fault affects none of the strategies: " + spared + ": latency strikes only what uses redis or "},
+		{string(promise.Latency), "the fault affects none of the strategies: " + spared + ": latency affects only strategies that use redis or "},
 	} {
 		code, stdout, stderr := exitCode(t, "rush", "--strategy", spared, "--strike", c.name)
 		if code != exitHarness || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {

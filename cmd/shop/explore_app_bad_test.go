@@ -261,7 +261,7 @@ postgres: ` + strings.Replace(postgres, "shop:"+password, "few:few", 1) + `
 buyer: POST http://127.0.0.1:8080/buy?item=1
 reset: { sql: [ "SELECT 1" ] }
 never: [ "SELECT 1 WHERE false" ]
-`, args: []string{"--app-check"}, says: []string{"the user few neither sees what the program's user shop waits for nor can end it: name shop or a superuser", "GRANT pg_read_all_stats, pg_signal_backend TO few"}},
+`, args: []string{"--app-check"}, says: []string{"the user few can neither see nor end the waits of the program's user shop: name shop or a superuser", "GRANT pg_read_all_stats, pg_signal_backend TO few"}},
 		{name: "TLS to PostgreSQL", file: `run: python3 ` + s.shop + ` naive postgres
 env: { POSTGRES_PORT: "` + port(s.postgres.Addr) + `", PGPASSWORD: "` + password + `", PGSSLMODE: require }
 postgres: ` + postgres + `
@@ -311,7 +311,7 @@ func (s ownServers) badRuns() []badCase {
 		{name: "nothing at a gate", old: "buy?item=1", by: "other", says: []string{"buyer 1 alone: no command came to a gate", "--app-check shows"}},
 		{name: "nobody at the buyers' port", old: "8080/buy", by: "8081/buy", says: []string{"a buyer does not reach the program: buyer 1: connect to 127.0.0.1:8081: connection refused"}, soak: true},
 		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: ", " | OSError: [Errno 98] Address already in use"}},
-		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: step 1 of the schedule is 7, which cannot go there; what can is 1 ("}, soak: true},
+		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: step 1 of the schedule is 7, which is not possible there; possible is can is 1 ("}, soak: true},
 	}
 }
 

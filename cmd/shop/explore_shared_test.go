@@ -230,7 +230,7 @@ func TestSharedNotKnown(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
 	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t, "shared"))
-	const why = "whose command it is cannot be said"
+	const why = "the buyer of a command is unknown"
 	if code != exitInconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {
 		t.Errorf("exit %d, complete %v, void %v: %s; want %d, and void runs: %s", code, r.Complete, r.Voids, stderr, exitInconclusive, why)
 	}

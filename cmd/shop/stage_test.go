@@ -203,14 +203,14 @@ func TestStageSpared(t *testing.T) {
 	if len(run.Report.Results) != 1 || run.Report.Results[0].Strategy != struck || len(run.Lanes) != 1 {
 		t.Errorf("%d results, %d lanes", len(run.Report.Results), len(run.Lanes))
 	}
-	if why := spared + ": latency strikes only what uses redis or "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
+	if why := spared + ": latency affects only strategies that use redis or "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
 		t.Errorf("left out: %q, and of the report %q", run.Spared, run.Report.LeftOut)
 	}
 	if page := webtest.Call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil); !strings.Contains(string(page.Body), "Left out: "+spared) {
 		t.Error("the page does not say what was left out")
 	}
 	run = sendAndStrike(t, base, spared, promise.Latency)
-	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "latency strikes only what uses redis or ") || strings.Contains(run.Command, "--strike") {
+	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "latency affects only strategies that use redis or ") || strings.Contains(run.Command, "--strike") {
 		t.Errorf("%+v; %s", run.Strikes, run.Command)
 	}
 }

@@ -190,7 +190,7 @@ func (s *subject) group(ctx context.Context) (Check, error) {
 	case begun == 0:
 		return Check{}, wrongf("%d buyers were sold to, and nothing was written", inGroup)
 	case begun > most:
-		return Check{}, wrongf("%d buyers, of whom %d came while the first transaction was under way, took %d transactions (a write outside of one is one by itself); %d are enough", inGroup, inGroup-1, begun, most)
+		return Check{}, wrongf("%d buyers took %d transactions, although %d of them came during the first one; maximum %d (a write outside a transaction counts as one)", inGroup, begun, inGroup-1, most)
 	}
 	return Check{Verdict: Passed, Why: fmt.Sprintf("%d buyers, %d transactions", inGroup, begun)}, nil
 }

@@ -17,7 +17,7 @@ func TestStory(t *testing.T) {
 		Steps: []explore.Step{
 			step(1, "redis", "SET lock:apple <1> px 3600000 nx", "1"),
 			step(1, "sql", "SELECT * FROM product WHERE name = 'apple' LIMIT 1", "amount=1"),
-			step(0, "redis", "(every lease runs out, and its holder does not notice)", ""),
+			step(0, "redis", "(all leases expire, and no holder notices)", ""),
 			step(2, "redis", "SET lock:apple <2> px 3600000 nx", "1"),
 			step(2, "sql", "BEGIN", ""),
 			step(2, "sql", "INSERT INTO purchase_history ...", "id=N"),
@@ -28,7 +28,7 @@ func TestStory(t *testing.T) {
 	}
 	const want = `step 1: buyer 1 takes lock:apple.
 step 2: buyer 1 reads the stock: amount=1.
-step 3: every lease runs out, and its holder does not notice.
+step 3: all leases expire, and no holder notices.
 step 4: buyer 2 takes lock:apple, which buyer 1 has taken at step 1 and not given back.
 step 7: buyer 2 frees lock:apple.
 step 8: buyer 2 commits, and has freed its lock before, at step 7 (script "delete if mine" lock:apple <2>).

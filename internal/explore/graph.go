@@ -182,7 +182,7 @@ func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 	}
 	n, known := w.states[state]
 	if known {
-		err = n.repeats(choices, "two schedules came to one state and not to the same choices", p)
+		err = n.repeats(choices, "two schedules reached one state but have different choices there", p)
 	} else {
 		n = &node{choices: choices, next: make([]*node, len(choices)), loud: make([]bool, len(choices))}
 		w.states[state] = n

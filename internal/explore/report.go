@@ -167,7 +167,7 @@ func (r Report) Extent() string {
 		notes = append(notes, "commuting commands in one order")
 	}
 	if r.Tries != nil {
-		notes = append(notes, fmt.Sprintf("at most %d in vain in a row, --tries allows more", *r.Tries))
+		notes = append(notes, fmt.Sprintf("at most %d failed tries in a row, --tries allows more", *r.Tries))
 	}
 	if notes != nil {
 		text += " (" + strings.Join(notes, ", ") + ")"
@@ -175,7 +175,7 @@ func (r Report) Extent() string {
 	whole := !r.Alike && !r.NodesAlike && r.MaxEvents == nil && r.Bound == nil
 	switch {
 	case r.Overlap:
-		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", text, r.Overlapped)
+		text = fmt.Sprintf("explored %s, %d of them with commands released together in an order that the server decides, so some schedules may be missing", text, r.Overlapped)
 	case r.first && r.Violations > 0:
 		return "explored " + text + ", up to the first that breaks" + r.voidRuns()
 	case !r.Complete:

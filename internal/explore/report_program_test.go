@@ -18,7 +18,7 @@ func TestProgramReport(t *testing.T) {
 	if want := fmt.Sprintf("explored %d of %[1]d schedules (commuting commands in one order)", r.Explored); r.Extent() != want || r.Explored >= 20 || r.Total == nil {
 		t.Errorf("says %q, want %q", r.Extent(), want)
 	}
-	if said, want := explore.NewReport(c, explore.Result{Held: true, Explored: 7}).Extent(), fmt.Sprintf("at most %d in vain in a row, --tries allows more", c.Tries); !strings.Contains(said, want) {
+	if said, want := explore.NewReport(c, explore.Result{Held: true, Explored: 7}).Extent(), fmt.Sprintf("at most %d failed tries in a row, --tries allows more", c.Tries); !strings.Contains(said, want) {
 		t.Errorf("says %q, want %q", said, want)
 	}
 	if r.Strategy != "little" || r.Engine != explore.AppEngine || r.Server != "A 1, B 2" || r.Within != nil {

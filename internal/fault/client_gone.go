@@ -72,5 +72,5 @@ func clientGoneInRush(ctx context.Context, r *RunningRush) (string, error) {
 	if left == 0 {
 		return "", missed("no buyer was waiting for an answer")
 	}
-	return fmt.Sprintf("%d buyers closed their connections, whose requests were out and had no answer, while a buyer of process 1 was stopped before its write", left), nil
+	return fmt.Sprintf("while a buyer of process 1 was stopped before its write, %d buyers closed their connections before they got an answer", left), nil
 }

@@ -137,7 +137,7 @@ func (f Fault) Unused(needs []lockstrategy.Need) string {
 	if lockstrategy.Affects(f.Name, needs) {
 		return ""
 	}
-	return fmt.Sprintf("%s strikes only what uses %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
+	return fmt.Sprintf("%s affects only strategies that use %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
 }
 
 // inCell returns the Inject function of a fault that is CellOnly.

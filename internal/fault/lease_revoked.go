@@ -18,9 +18,9 @@ import (
 // end.
 func leaseRevoked() Fault {
 	return Fault{
-		Name: "lease-revoked", About: "ZooKeeper or etcd revokes the lease of a holder whose process runs on",
+		Name: "lease-revoked", About: "ZooKeeper or etcd revokes the lease of a lock holder while its process runs on",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsZookeeper, lockstrategy.NeedsEtcd}, Stock: stock,
-		AboutRush: "ZooKeeper or etcd takes the lease away from a buyer that holds, whose process runs on", Lacks: lacksCoordinators,
+		AboutRush: "ZooKeeper or etcd revokes the lease of a lock holder while its process runs on", Lacks: lacksCoordinators,
 		Inject: func(ctx context.Context, f Field) (string, error) {
 			s := f.setting()
 			if _, err := f.hold(ctx, failpoint.Read); err != nil {
@@ -118,7 +118,7 @@ func revokedFrom(p place, gone, alive, open bool) (proof string, _ error) {
 	case !alive:
 		return "", missed("the holder's process did not answer after its lease was revoked")
 	case !open:
-		return "", missed("the holder had left its section before the strike was over")
+		return "", missed("the holder had left its section before the fault was over")
 	}
 	return fmt.Sprintf("the holder reported that it has read; the server knows neither its %s nor its place in line any more; "+
 		"its process answered afterwards, and its section was still open", p.lease()), nil

@@ -141,7 +141,7 @@ func (r *RunningRush) holdUntil(ctx context.Context, at failpoint.Point, patienc
 	case <-r.tally.over:
 		err = missed("the crowd was gone before one of its buyers was stopped; a larger one stays longer")
 	case <-patience:
-		err = missed("no buyer came to where it writes in time")
+		err = missed("no buyer reached its write in time")
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -92,7 +92,7 @@ func whyNotOnGalera(e Entry, c promise.Condition, database string) string {
 	case database == dialect.Galera && e.Promise[c] == verdict.Oversold:
 		return "the cluster refuses the COMMIT of a late holder if another node has sold in between, so only a stale read can oversell; whether one occurs is chance"
 	case database == dialect.Galera:
-		return "the next holder may read from a node that has not applied the previous commit yet, and write what it computed from that; how many holders do is chance"
+		return "the next holder may read from a node that has not applied the previous commit yet, and write a stock computed from the old one; the number of such holders is chance"
 	case e.Lock.Renewed || c == promise.DBNodeLag:
 		return "each process leaves a lost node and returns to it by itself; for seconds the processes use two nodes, and the next holder may read an old stock; whether one does is chance"
 	case slices.Contains(silentNode(), c):

@@ -63,7 +63,7 @@ func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited ti
 		// In a cluster, the read may go to another node than the seal. If that node has not
 		// applied the seal, it may also lack earlier sales. If the read shows the seal, it shows
 		// all of those sales.
-		return Receipt{}, fmt.Errorf("%w: what was read is older than the seal of token %d", ErrBusy, token)
+		return Receipt{}, fmt.Errorf("%w: the row that was read is older than the seal of token %d", ErrBusy, token)
 	}
 	if err := Check(p, o); err != nil {
 		return Receipt{}, err

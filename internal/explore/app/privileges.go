@@ -34,7 +34,7 @@ func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	var refused *mysql.MySQLError
 	if errors.As(err, &refused) && refused.Number == errAccessDenied {
 		name, host, _ := strings.Cut(user, "@")
-		return fmt.Errorf("mysql at %s: the user %s lacks the privilege PROCESS, without which it cannot be seen who waits for a lock: GRANT PROCESS ON *.* TO '%[2]s'@'%s'; or name another user in the file, mysql://user:password@%[1]s/shop",
+		return fmt.Errorf("mysql at %s: the user %s lacks the privilege PROCESS, which shows the waits for locks: GRANT PROCESS ON *.* TO '%[2]s'@'%s'; or name another user in the file, mysql://user:password@%[1]s/shop",
 			address, name, host)
 	}
 	return err
@@ -64,7 +64,7 @@ func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) erro
 	case err != nil:
 		return fmt.Errorf("postgres at %s: %w", s.addresses[protocol], err)
 	case !may:
-		return fmt.Errorf("postgres at %s: the user %s neither sees what the program's user %s waits for nor can end it: name %[3]s or a superuser in the file, postgres://user:password@%[1]s/shop; or, unless %[3]s is a superuser: GRANT pg_read_all_stats, pg_signal_backend TO %[2]s",
+		return fmt.Errorf("postgres at %s: the user %s can neither see nor end the waits of the program's user %s: name %[3]s or a superuser in the file, postgres://user:password@%[1]s/shop; or, unless %[3]s is a superuser: GRANT pg_read_all_stats, pg_signal_backend TO %[2]s",
 			s.addresses[protocol], user, program)
 	}
 	return nil

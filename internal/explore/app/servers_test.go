@@ -324,7 +324,7 @@ func privilegesPostgres(t *testing.T, s *Servers) {
 	refused := func(id int64, of string) {
 		t.Helper()
 		err := look.MayFollow(ctx, "postgres", id)
-		if err == nil || !strings.Contains(err.Error(), "the user look neither sees what the program's user "+of+" waits for") || !strings.HasSuffix(err.Error(), ": "+grant) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "the user look can neither see nor end the waits of the program's user "+of) || !strings.HasSuffix(err.Error(), ": "+grant) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v; want %q of %s", err, grant, of)
 		}
 	}

@@ -137,17 +137,11 @@ func (r *Rush) text(w io.Writer, name string) error {
 	if first.Undone != "" {
 		more = "; " + first.Undone
 	}
-	_, err := fmt.Fprintf(w, "%s were told that they have bought%s\n", told(first), more)
-	return err
-}
-
-// told says how many buyers were told of a sale.
-func told(c target.Crowd) string {
-	text := fmt.Sprintf("%d of %d buyers", c.Sold, c.Buyers)
-	if c.Unanswered > 0 {
-		text += fmt.Sprintf(", and of %d nobody knows,", c.Unanswered)
+	if first.Unanswered > 0 {
+		more = fmt.Sprintf("; %d got no answer", first.Unanswered) + more
 	}
-	return text
+	_, err := fmt.Fprintf(w, "%d of %d buyers were told that they have bought%s\n", first.Sold, first.Buyers, more)
+	return err
 }
 
 // Document returns both parts for the formats of --report. given are the flags that name the program.

@@ -16,7 +16,7 @@ func (e events) expire(ctx context.Context) ([]move, error) {
 	}
 	return []move{{
 		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases), Global: movesClock(leases)},
-		Text:   "every lease runs out, and its holder does not notice",
+		Text:   "all leases expire, and no holder notices",
 		Make: func(ctx context.Context) error {
 			_, err := e.passing.expire(ctx, false)
 			return err

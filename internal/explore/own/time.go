@@ -70,7 +70,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 }
 
 func ranOut(keys []string) string {
-	return "time passes until the leases run out: " + strings.Join(keys, ", ")
+	return "time passes until the leases expire: " + strings.Join(keys, ", ")
 }
 
 // age lets a third of a TTL pass.

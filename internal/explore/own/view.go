@@ -72,7 +72,7 @@ func (r onlooker) waits(b *buyer) (what string, whom []int) {
 		return "until another's transaction has ended", r.others(b, func(o *buyer) bool { return !o.crashed && o.open() })
 	case len(b.gate) > 0:
 		servers := slices.Sorted(maps.Keys(b.asks))
-		return "until somebody has changed " + strings.Join(servers, " or ") + ", since its last try was in vain",
+		return "until another buyer changes " + strings.Join(servers, " or ") + ", because its last try failed",
 			r.others(b, func(o *buyer) bool { return r.owners.has(servers, o.id) })
 	case r.x.gates.PubSub.Listens(b.id):
 		return "for the message that the lock is free", r.others(b, func(o *buyer) bool { return r.owners.has(nil, o.id) })

@@ -17,7 +17,7 @@ func SameNetwork(pid int) (bool, error) {
 	}
 	its, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
 	if err != nil {
-		return false, fmt.Errorf("what network it is in may not be read (%w): run this as root, or as its user", err)
+		return false, fmt.Errorf("its network namespace cannot be read (%w): run this as root, or as its user", err)
 	}
 	return own == its, nil
 }

@@ -55,7 +55,7 @@ func (s *Space) listeners() (all []listener, err error) {
 			continue // there is no IPv6
 		}
 		if err != nil {
-			return nil, fmt.Errorf("who listens in the program's network: %w", err)
+			return nil, fmt.Errorf("list the listeners in the program's network: %w", err)
 		}
 		all = append(all, found...)
 	}

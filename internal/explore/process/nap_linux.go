@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errEnded = errors.New("somebody has ended")
+var errEnded = errors.New("a thread has ended")
 
 // A wait is a system call that blocks a thread until a time-out at the latest.
 type wait struct {

@@ -39,7 +39,7 @@ func openThread(pid, tid int, wchan bool) (*thread, error) {
 	case missing != nil:
 		return nil, missing
 	case gone(err):
-		return nil, fmt.Errorf("this kernel does not show what threads wait for, so it cannot be seen when a program is idle: %v", err)
+		return nil, fmt.Errorf("this kernel does not show what threads wait for, so the search cannot tell when a program is idle: %v", err)
 	case errors.Is(err, fs.ErrPermission) && leaves: // the files of an ending thread belong to root (proc_pid(5))
 		return nil, unix.ESRCH
 	case errors.Is(err, fs.ErrPermission):
@@ -136,7 +136,7 @@ func switchesIn(status []byte) (sum uint64, err error) {
 		value, _, _ := bytes.Cut(after, []byte("\n"))
 		n, err := strconv.ParseUint(string(value), 10, 64)
 		if !found || err != nil {
-			return 0, errors.New("this kernel counts no context switches of threads, so it cannot be seen when a program is idle")
+			return 0, errors.New("this kernel counts no context switches of threads, so the search cannot tell when a program is idle")
 		}
 		sum += n
 	}

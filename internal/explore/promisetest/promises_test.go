@@ -135,7 +135,7 @@ func promises() []exploretest.Expectation {
 		row("fenced", nil, verdict.Holds, nil, ""),
 		row("fenced", []explore.Event{explore.Expire}, verdict.Holds, bound(1), ""), // a late holder needs one preemption
 		row("fenced", explore.Events(false), verdict.Holds, few(1, 0), ""),
-		long("836 schedules; the rows before have its leases run out, and the others without preemption", row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql")),
+		long("836 schedules; the rows before let its leases expire, and the others have no preemption", row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql")),
 		// Redis grants one token twice. Another holder comes between the two holders of that token.
 		row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "sqlite"),
 		long("8,389 schedules on SQLite; MariaDB has the rows before", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "mysql")),

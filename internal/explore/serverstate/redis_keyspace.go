@@ -94,7 +94,7 @@ var client = regexp.MustCompile(`(?m)^id=(\d+) .* flags=(\S+) `)
 func (k Keyspace) Blocked(ctx context.Context) (map[int64]bool, error) {
 	list, err := k.client.ClientList(ctx).Result()
 	if err != nil {
-		return nil, fmt.Errorf("ask who is blocked in Redis: %w", err)
+		return nil, fmt.Errorf("list the blocked clients of Redis: %w", err)
 	}
 	blocked := map[int64]bool{}
 	for _, m := range client.FindAllStringSubmatch(list, -1) {

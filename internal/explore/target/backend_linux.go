@@ -97,7 +97,7 @@ func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 	}
 	name := lockName(o)
 	if name == "" {
-		return false, voided("the name of a lock in GET_LOCK is computed, so who has it cannot be asked", "%s", o.of())
+		return false, voided("the name of a lock in GET_LOCK is computed, so its holder is unknown", "%s", o.of())
 	}
 	holder, err := locks.Holder(ctx, name)
 	return holder == 0 || holder == o.Conn().ID, err

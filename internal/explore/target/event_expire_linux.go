@@ -19,7 +19,7 @@ func (e events) expire(ctx context.Context) ([]move, error) {
 	}
 	return []move{{
 		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: "redis", Global: true},
-		Text:   fmt.Sprintf("every lease runs out: %d of them", leases),
+		Text:   fmt.Sprintf("all leases expire (%d)", leases),
 		Make:   func(ctx context.Context) error { _, err := e.x.servers.Redis().Expire(ctx); return err },
 	}}, nil
 }

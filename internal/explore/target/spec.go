@@ -57,7 +57,7 @@ func (c Check) Err() error {
 		case a.Why != "":
 			return fmt.Errorf("buyer %d alone: %s", a.Buyer, a.Why)
 		case len(a.Commands) == 0:
-			return fmt.Errorf("buyer %d alone: no command came to a gate: the program goes around them (a unix socket, another address or port), or this request needs no server; --app-check shows what was seen", a.Buyer)
+			return fmt.Errorf("buyer %d alone: no command came to a gate: the program goes around the gates (a unix socket, another address or port), or this request needs no server; --app-check shows all commands", a.Buyer)
 		}
 	}
 	if !slices.ContainsFunc(c.Buyers, func(a Alone) bool { return a.Sold }) {

@@ -131,7 +131,7 @@ func (a *attribution) whose(o *op) error {
 	return nil
 }
 
-const notKnown = "whose command it is cannot be said"
+const notKnown = "the buyer of a command is unknown"
 
 // owns records the buyer of a command and adds the command to that buyer's way.
 func (a *attribution) owns(o *op, id int, name string) {

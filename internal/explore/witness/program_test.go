@@ -14,7 +14,7 @@ func sold() *Witness {
 		Schedule: "v1:shop:b2:s1:1.2", Verdict: verdict.Broken, Why: "must return no row, and does: SELECT * FROM items WHERE stock < 0", Program: "shop", Watch: []string{"stock", "who"},
 		Steps: []Step{
 			{Buyer: 1, Command: "SELECT stock < 1 & x FROM items", Result: "1", Server: "mysql", Token: "1", Name: "SELECT", Watched: []string{"1", "nobody"}},
-			{Buyer: 0, Command: "(every lease runs out)", Token: "expire", Name: "expire", Watched: []string{"1"}},
+			{Buyer: 0, Command: "(all leases expire)", Token: "expire", Name: "expire", Watched: []string{"1"}},
 			{Buyer: 2, Command: "UPDATE items", Server: "mysql", Token: "2", Name: "UPDATE", Watched: []string{"-1", "b"}},
 		},
 		Outcomes: []Outcome{{Buyer: 1, Answer: "200 bought"}, {Buyer: 2, Answer: "409 sold out"}},

@@ -18,7 +18,7 @@ const (
 	ClockJump        Condition = "clock-jump"         // the clock of a lock server jumps an hour ahead while the holder is inside its section
 	Latency          Condition = "latency"            // every answer of the lock servers is delayed by about 30 ms
 	Partition        Condition = "partition"          // the holder's shop loses its connections to the lock servers
-	LeaseRevoked     Condition = "lease-revoked"      // ZooKeeper or etcd revokes the lease of a holder whose process runs on
+	LeaseRevoked     Condition = "lease-revoked"      // ZooKeeper or etcd revokes the lease of a lock holder while its process runs on
 	CommitAnswerLost Condition = "commit-answer-lost" // a COMMIT succeeds, but its answer is dropped and the connection closes
 	DBKill           Condition = "db-kill"            // the database is killed under load and restarts with its data
 	DBFailover       Condition = "db-failover"        // the database is killed under load, and its synchronous replica takes over

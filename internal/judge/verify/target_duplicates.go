@@ -51,7 +51,7 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 		Proof: fmt.Sprintf("of %d orders that were sold under a key, the second request was out before the first was answered; all were sent a third time", came.Overlapping),
 	}
 	if came.Overlapping == 0 {
-		facts.Missed = "no order was sold whose two requests were under way at once"
+		facts.Missed = "no sold order had two overlapping requests"
 		if status := twice[0].Status; status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
 			facts.Missed = fmt.Sprintf("POST /product/buy with an Idempotency-Key is answered %d: of a service without keys say --no-idempotency-keys", status)
 		}

@@ -102,7 +102,7 @@ func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict
 	switch {
 	case v != verdict.Holds:
 	case o.Overlapping == 0:
-		return verdict.Inconclusive, "no order was sold whose two requests overlapped"
+		return verdict.Inconclusive, "no sold order had two overlapping requests"
 	default:
 		reason = fmt.Sprintf("%s; %d orders with two overlapping requests were sold, each with one receipt", reason, o.Overlapping)
 	}

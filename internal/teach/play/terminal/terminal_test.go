@@ -215,7 +215,7 @@ func TestKeys(t *testing.T) {
 	press("u", "1", "1", "1", "2")
 	sees("buyer 2 is waiting", "waits for buyer 1", "in a transaction", "has read amount=1", "-> amount=1")
 	press("e")
-	sees("> expire", "every lease runs out")
+	sees("> expire", "all leases expire")
 	press("enter")
 	press("e")
 	sees("There is no event")

@@ -66,6 +66,62 @@ var commandNotes = map[string]string{
 `,
 }
 
+// commandExamples are examples with their output. TestTranscribedPages runs them, and TestSoak that of soak.
+var commandExamples = map[string]string{
+	"rush": `$ ./shop rush --strategy setnx-ttl
+...
+ setnx-ttl  0  100  0  0  100  100~  0~  0  34~ ms  54~ ms  2467~  holds *
+...
+setnx-ttl: 100 units sold of 100 stocked, 0 left; * breaks under pause, slow-section, redis-restart and 3 more
+`,
+	"explore": `$ ./shop explore none | tail -3
+oversold: 2 units sold of 1 stocked
+buyer 1: sold, buyer 2: sold
+again: shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3
+`,
+	"verify": `$ ./shop verify --quick --strategy conditional
+...
+6 cells in 1~s: 6 as promised, 0 contradict, 0 inconclusive
+`,
+	"soak": `$ ./shop soak --duration 10s --wave 1s --clients 16 --seed 3 --strategy for-update,conditional,redis,redis-lua,coalesced
+...
+9~ waves, 21,562~ sales, 1,806~ refusals, 1~ kills; drift 0 in all; void: 0
+`,
+	"size": `$ ./shop size --strategy for-update,redis
+...
+│ for-update │    1140 │ the row    │ 100 % │        1140 │       3362 │
+│ redis *    │     620 │ the lock   │ 100 % │         620 │       1908 │
+...
+`,
+	"bench": `$ ./shop bench --strategy for-update --clients 1 --rounds 1 --round 300ms
+...
+ Sales a second, sales/s  1 client
+ for-update                  2,085~
+...
+`,
+	"strategies": `$ ./shop strategies --json | head -4
+[
+  {
+    "name": "none",
+    "family": "no control",
+`,
+	"migrate": `$ ./shop migrate --db "sqlite://$(mktemp -u)"
+schema version 3
+`,
+	"exercise": `$ ./shop exercise hint 1 1
+Two buyers may both have read the same stock before either of them writes. Which condition must hold at the moment of the write?
+`,
+	"play": `$ echo "1 1 2 2 2 2 2 1 1 1" | ./shop play --level sell-twice | tail -1
+Next: shop play --level lose-an-update
+`,
+	"serve": `$ ./shop serve &
+...
+listening on http://127.0.0.1:8080
+$ curl http://127.0.0.1:8080/healthz; echo
+{"status":"ok"}
+`,
+}
+
 // TestCommandPages compares the pages of the commands with their help. With -update it writes them.
 func TestCommandPages(t *testing.T) {
 	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {
@@ -95,6 +151,7 @@ func commandPage(c *cobra.Command) string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", sub.CommandPath(), sub.Short)
 		writeCommand(&b, sub)
 	}
+	b.WriteString("\n## Example\n\n```console\n" + commandExamples[c.Name()] + "```\n")
 	if notes := commandNotes[c.Name()]; notes != "" {
 		b.WriteString("\n## Details\n" + notes)
 	}

@@ -19,7 +19,7 @@ const generated = "<!-- generated from the entries in internal/lockstrategy by m
 // catalogue. With -update it writes them.
 func TestStrategyPages(t *testing.T) {
 	const folder = "docs/reference/strategies"
-	pages := map[string]string{folder + ".md": strategyIndex()}
+	pages := map[string]string{folder + ".md": strategyIndex(t)}
 	for _, family := range families() {
 		pages[folder+"/"+slug(family)+".md"] = familyPage(t, family)
 	}
@@ -45,7 +45,7 @@ func strategyLink(folder string, e lockstrategy.Entry) string {
 }
 
 // strategyIndex returns the text of docs/reference/strategies.md.
-func strategyIndex() string {
+func strategyIndex(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, generated+`# Lock strategies
 
@@ -77,8 +77,7 @@ strategy lists the servers that it needs; the shop answers 501 without them. `+"
 `+"`setnx-ttl`"+` holds in every rush, and one slow buyer breaks it: buyer 1's lock expires, buyer 2 takes it, and both sell the only
 unit. The explorer shows [each step](witnesses/setnx-ttl.md):
 
-    ./shop explore setnx-ttl --events expire
-`)
+`+endOf(t, "explore setnx-ttl --events expire --first", 3))
 	return b.String()
 }
 
@@ -117,8 +116,9 @@ func brokenBy(e lockstrategy.Entry) string {
 type familyIntro struct {
 	question string // the question that the page answers
 	lead     string // introduces the example
-	command  string // of shop; its output is the example; empty if the lead links one
-	output   string // of a command that needs servers, as it was printed
+	command  string // of shop; its output is the example
+	last     int    // the last lines of the output that the page shows; 0: all
+	output   string // of a command that needs servers; TestTranscribedPages runs it
 }
 
 // familyIntros are the introductions by family.
@@ -126,10 +126,12 @@ var familyIntros = map[string]familyIntro{
 	"no control": {
 		question: "why code without a lock, or with its lock in the wrong place, sells the same unit twice",
 		lead:     "Two buyers read the same stock before either writes: see [the shortest schedule](../witnesses/none.md).",
+		command:  "explore none", last: 3,
 	},
 	"in-process": {
 		question: "what a lock or a queue in the memory of the shop protects",
 		lead:     "The explorer gives each buyer its own process, and so its own mutex: see [the shortest schedule](../witnesses/mutex.md).",
+		command:  "explore mutex", last: 3,
 	},
 	"SQL": {
 		question: "how the database alone can keep the stock right, and what each way costs",
@@ -144,17 +146,17 @@ var familyIntros = map[string]familyIntro{
 	"Redis stock": {
 		question: "what happens to a stock that is counted in Redis",
 		lead:     "With `redis-decr`, a buyer that crashes after its DECRBY takes the unit with it: see [the shortest schedule](../witnesses/redis-decr.md).",
+		command:  "explore redis-decr --events crash", last: 3,
 	},
 	"coordination": {
 		question: "what a lock in ZooKeeper or etcd guarantees",
 		lead:     "A pause of the holder breaks a lock in etcd; the fencing token of `etcd-fenced` stops the late holder:",
 		command:  "verify --engine local --strategy etcd,etcd-fenced --fault pause",
-		output: ` strategy     pause
-───────────────────────
+		output: `...
+ strategy     pause
  etcd         oversold
  etcd-fenced  holds
-
-2 cells in 8s: 2 as promised, 0 contradict, 0 inconclusive
+2 cells in 8~s: 2 as promised, 0 contradict, 0 inconclusive
 `,
 	},
 	"throughput": {
@@ -178,8 +180,10 @@ func familyPage(t *testing.T, family string) string {
 	b.WriteString("\n## Example\n\n" + intro.lead + "\n")
 	switch {
 	case intro.output != "":
-		b.WriteString("\n" + asMarkdown(intro.command, intro.output))
-	case intro.command != "":
+		b.WriteString("\n```console\n$ ./shop " + intro.command + "\n" + intro.output + "```\n")
+	case intro.last > 0:
+		b.WriteString("\n" + endOf(t, intro.command, intro.last))
+	default:
 		b.WriteString("\n" + exampleOf(t, intro.command))
 	}
 	return b.String()
@@ -224,6 +228,13 @@ func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] 
 func exampleOf(t *testing.T, command string) string {
 	t.Helper()
 	return asMarkdown(command, outputOf(t, command, 0))
+}
+
+// endOf runs a command that finds a break. It returns the command with the last lines of its output in Markdown.
+func endOf(t *testing.T, command string, lines int) string {
+	t.Helper()
+	all := strings.SplitAfter(outputOf(t, command, exitBroken), "\n")
+	return fmt.Sprintf("```console\n$ ./shop %s | tail -%d\n%s```\n", command, lines, strings.Join(all[len(all)-1-lines:], ""))
 }
 
 // asMarkdown returns a command and its output in Markdown.

@@ -20,10 +20,14 @@ func TestSoak(t *testing.T) {
 	}
 	page := filepath.Join(t.TempDir(), "soak.html")
 	result := filepath.Join(t.TempDir(), "soak.json")
-	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "soak", "--duration", "10s", "--wave", "1s", "--clients", "16", "--engine", "embedded", "--seed", "3",
-		"--strategy", "for-update,conditional,redis,redis-lua,coalesced", "--report", page, "--report", result))
+	example := transcripts("```console\n" + commandExamples["soak"])[0]
+	args := strings.Fields(strings.TrimPrefix(example.command, "./shop "))
+	code, stdout, stderr := exitOfCommand(t, plainCommand(t, append(args, "--report", page, "--report", result)...))
 	if code != 0 {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	if !example.pattern().MatchString(plainText(stdout)) {
+		t.Errorf("%s prints\n%s", example.command, stdout)
 	}
 	if !regexp.MustCompile(`\n\d waves, [\d,]+ sales, [\d,]+ refusals, [1-9] kills?; drift 0 in all; void: 0\n$`).MatchString(stdout) || !strings.Contains(stdout, "at rest, process 0") {
 		t.Errorf("printed %s", stdout)

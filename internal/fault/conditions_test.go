@@ -49,7 +49,7 @@ func faultsPage(all []Fault) []byte {
 	b.WriteString(`<!-- written by make generate from internal/fault and internal/judge/promise -->
 # Faults: what happens to a shop under each condition
 
-This page describes the columns of a [matrix](matrix/README.md), for readers of a verdict.
+This page tells readers of a [matrix](matrix/README.md) what each column means.
 
 A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. The faults are real: a killed
 or stopped process, a cut connection, a restarted server. Most of them stop one buyer while it holds the lock, take effect, let
@@ -90,12 +90,16 @@ needs ` + "`--engine local`" + ` too.
 	fmt.Fprintf(&b, `
 ## Inject one fault
 
-`+"`make servers`"+` installs MariaDB and Redis for this command:
+`+"`./shop rush --strike FAULT`"+` injects a fault into a burst: %s. For example:
 
-    $ ./shop verify --engine local --strategy redis --fault pause
-    oversold        redis under pause, 2.5 s
+`+"```"+`console
+$ ./shop rush --strategy redis --processes 2 --strike redis-restart
+...
+redis: 101~ units sold of 100 stocked
+redis-restart took effect on redis (...): Redis had 1~ keys of the product and came back without them; 79~ units were sold to others while a buyer was stopped before its write.
+`+"```"+`
 
-`+"`./shop rush --strike FAULT`"+` injects a fault into a burst: %s.
+`+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a matrix cell. `+"`make servers`"+` installs its servers.
 `, strings.Join(inRush, ", "))
 	return b.Bytes()
 }

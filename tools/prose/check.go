@@ -82,6 +82,9 @@ func checkPages(pages map[string]*page) []finding {
 		for _, line := range p.wide {
 			found = append(found, finding{name, line, "columns", fmt.Sprintf("the table has more than %d columns", maxColumns)})
 		}
+		for _, line := range p.unnamed {
+			found = append(found, finding{name, line, "alt", "the picture has no alternative text"})
+		}
 		if strings.HasPrefix(name, "docs/") && !linked[name] {
 			found = append(found, finding{name, 1, "unlinked", "no other page links to this page"})
 		}

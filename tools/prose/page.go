@@ -21,6 +21,8 @@ const maxColumns = 6
 var (
 	markdown = goldmark.New(goldmark.WithExtensions(extension.Table))
 	htmlLink = regexp.MustCompile(`\b(?:href|src|srcset)="([^"]+)"`)
+	picture  = regexp.MustCompile(`<img\b[^>]*>`)
+	altText  = regexp.MustCompile(`\balt="[^"]+"`)
 	htmlID   = regexp.MustCompile(`\b(?:id|name)="([^"]+)"`)
 )
 
@@ -33,6 +35,7 @@ type page struct {
 	links      []link
 	anchors    map[string]bool
 	wide       []int // lines of tables with more than maxColumns columns
+	unnamed    []int // lines of pictures without an alternative text
 }
 
 // A link is a place in a page that leads to another place of this project.
@@ -112,6 +115,9 @@ func (p *page) readText(n ast.Node, source []byte, line int, heading bool) {
 			p.addLink(line, string(n.Destination))
 		case *ast.Image:
 			p.addLink(line, string(n.Destination))
+			if inlineText(n, source) == "" {
+				p.unnamed = append(p.unnamed, line)
+			}
 		case *ast.RawHTML:
 			p.readHTML(line, string(n.Segments.Value(source)))
 		}
@@ -142,6 +148,11 @@ func inlineText(block ast.Node, source []byte) string {
 func (p *page) readHTML(line int, html string) {
 	for _, m := range htmlLink.FindAllStringSubmatch(html, -1) {
 		p.addLink(line, m[1])
+	}
+	for _, img := range picture.FindAllString(html, -1) {
+		if !altText.MatchString(img) {
+			p.unnamed = append(p.unnamed, line)
+		}
 	}
 	for _, m := range htmlID.FindAllStringSubmatch(html, -1) {
 		p.anchors[m[1]] = true

@@ -141,8 +141,18 @@ func TestFiles(t *testing.T) {
 		},
 		{
 			"picture", "README.md:1: link: a.svg does not exist",
-			map[string]string{"README.md": "<picture><img src=\"a.svg\"></picture>\n"},
-			map[string]string{"README.md": "<picture><img src=\"b.svg\"></picture>\n", "b.svg": ""},
+			map[string]string{"README.md": "<picture><img alt=\"a\" src=\"a.svg\"></picture>\n"},
+			map[string]string{"README.md": "<picture><img alt=\"a\" src=\"b.svg\"></picture>\n", "b.svg": ""},
+		},
+		{
+			"alternative text", "README.md:3: alt: the picture has no alternative text",
+			map[string]string{"README.md": "a\n\n![](a.svg)\n", "a.svg": ""},
+			map[string]string{"README.md": "a\n\n![a](a.svg)\n"},
+		},
+		{
+			"alternative text in HTML", "README.md:1: alt: the picture has no alternative text",
+			map[string]string{"README.md": "<img src=\"a.svg\" alt=\"\">\n", "a.svg": ""},
+			map[string]string{"README.md": "<img src=\"a.svg\" alt=\"a\">\n"},
 		},
 		{
 			"mention", "Makefile:2: link: " + missing + " does not exist",

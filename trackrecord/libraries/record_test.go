@@ -12,6 +12,7 @@ package libraries
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -51,6 +52,14 @@ func (b bug) judge(t *testing.T, present bool, saw string) {
 		t.Fatalf("%s %s: %s; want that %s\n%s", module, version, told[present], told[want], saw)
 	}
 	t.Logf("%s %s: %s\n%s", module, version, told[present], saw)
+	page, err := os.ReadFile("../../docs/reference/track-record.md")
+	must(t, err)
+	example := regexp.MustCompile("(?s)-run " + t.Name() + " [^\n]+a version with the bug\n.*?```text\n(.*?)```").FindSubmatch(page)
+	number := regexp.MustCompile(`(:|\bv)\d[\d.]*`) // ports; with -trimpath, the path has the version before a replace
+	shown := fmt.Sprintf("%s %s: %s\n    %s\n", module, version, told[present], saw)
+	if present && example != nil && number.ReplaceAllString(string(example[1]), "") != number.ReplaceAllString(shown, "") {
+		t.Errorf("docs/reference/track-record.md shows\n%s\nwant\n%s", example[1], shown)
+	}
 }
 
 // version finds the version in the path of the function's source file, since a test binary has no

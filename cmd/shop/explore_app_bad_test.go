@@ -311,7 +311,7 @@ func (s ownServers) badRuns() []badCase {
 		{name: "nothing at a gate", old: "buy?item=1", by: "other", says: []string{"buyer 1 alone: no command came to a gate", "--app-check shows"}},
 		{name: "nobody at the buyers' port", old: "8080/buy", by: "8081/buy", says: []string{"a buyer does not reach the program: buyer 1: connect to 127.0.0.1:8081: connection refused"}, soak: true},
 		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: ", " | OSError: [Errno 98] Address already in use"}},
-		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: step 1 of the schedule is 7, which is not possible there; possible is can is 1 ("}, soak: true},
+		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: step 1 of the schedule is 7, which is not possible there; possible: 1 ("}, soak: true},
 	}
 }
 

@@ -41,7 +41,7 @@ func connect(ctx context.Context, e *Engine) error {
 // buyer.
 func ping(ctx context.Context, e *Engine) error {
 	for server, err := range e.Check(ctx) {
-		return fmt.Errorf("the %s does not answer: %w", server, err)
+		return fmt.Errorf("the %s does not answer; check that it runs and that its address is right: %w", server, err)
 	}
 	return nil
 }

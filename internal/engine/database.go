@@ -104,7 +104,7 @@ func (e *Engine) pool(c driver.Connector, conns int) (*gorm.DB, error) {
 		DisableAutomaticPing:   true,           // ping asks first
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the database does not answer: %w", err)
+		return nil, fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
 	stand(db, pool, conns)
 	return db, nil

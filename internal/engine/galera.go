@@ -129,7 +129,7 @@ func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, 
 	e.Lacks = dialect.Lacks(e.Database)
 	var version struct{ Value string }
 	if err := e.Admin.WithContext(ctx).Raw("SHOW STATUS LIKE 'wsrep_provider_version'").Scan(&version).Error; err != nil {
-		return false, fmt.Errorf("the database does not answer: %w", err)
+		return false, fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
 	version.Value, _, _ = strings.Cut(version.Value, "(") // 26.4.23(r1a2b3c4)
 	e.Server += ", Galera " + version.Value + ", " + dialect.LevelNamed(e.Database).Writers
@@ -146,7 +146,7 @@ func askReads(ctx context.Context, e *Engine) error {
 	var level struct{ Value string }
 	const named = "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // the latter until MariaDB 11.1
 	if err := e.Admin.WithContext(ctx).Raw(named).Scan(&level).Error; err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
+		return fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
 	if e.Lacks == nil {
 		e.Lacks = map[string]string{}
@@ -184,7 +184,7 @@ func variables(ctx context.Context, db *gorm.DB, names ...string) (map[string]st
 		Value string `gorm:"column:Value"`
 	}
 	if err := db.WithContext(ctx).Raw("SHOW GLOBAL VARIABLES WHERE Variable_name IN ?", names).Scan(&seen).Error; err != nil {
-		return nil, fmt.Errorf("the database does not answer: %w", err)
+		return nil, fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
 	all := map[string]string{}
 	for _, s := range seen {

@@ -188,7 +188,7 @@ func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string,
 	case cause != nil && ctx.Err() == context.Canceled && !errors.Is(cause, context.Canceled):
 		return "", cause
 	}
-	return "", fmt.Errorf("the database does not answer: %w", err)
+	return "", fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 }
 
 // mysqlConfig parses the URL. It overrides the settings that the strategies rely on.
@@ -225,7 +225,7 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 func migrateUnderLock(ctx context.Context, db *sql.DB, migrate func() error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
+		return fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
 	defer conn.Close()
 	// The lock applies to the whole server, so its name contains the database.

@@ -184,7 +184,7 @@ func postgresRefused(err error) error {
 	if strings.Contains(reason, "refused TLS") {
 		return errors.New("the server does not support TLS, but sslmode in the URL requires it; set sslmode to prefer, or turn on ssl at the server")
 	}
-	return fmt.Errorf("the database does not answer: %s", reason)
+	return fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %s", reason)
 }
 
 // migrateUnderAdvisoryLock runs migrate under a lock, since one of two simultaneous migrations would

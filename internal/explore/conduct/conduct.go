@@ -114,7 +114,7 @@ func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *sch
 		}
 		m, ok := c.pick(moves, token)
 		if !ok {
-			return fmt.Errorf("%w: step %d of the schedule is %s, which is not possible there; possible is %s", schedule.ErrDivergence, depth+1, token, schedule.List(p.Choices))
+			return fmt.Errorf("%w: step %d of the schedule is %s, which is not possible there; possible: %s", schedule.ErrDivergence, depth+1, token, schedule.List(p.Choices))
 		}
 		e.Tokens = append(e.Tokens, token)
 		e.Concurrent = e.Concurrent || m.Pair

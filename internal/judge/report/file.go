@@ -42,7 +42,7 @@ func Check(files []File, others map[string]string) error {
 			continue
 		}
 		if err := check(f.Path); err != nil {
-			return fmt.Errorf("--%s: %w", f.Flag, err)
+			return fmt.Errorf("--%s: %w; give a file in a folder that exists and that you may write to", f.Flag, err)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func Reference() (Measured, error) { return read("reference.csv", reference) }
 func ReadFile(path string) (Measured, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Measured{}, err
+		return Measured{}, fmt.Errorf("%w; write one with: shop size --calibrate FILE", err)
 	}
 	return read(path, text)
 }

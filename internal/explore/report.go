@@ -175,7 +175,7 @@ func (r Report) Extent() string {
 	whole := !r.Alike && !r.NodesAlike && r.MaxEvents == nil && r.Bound == nil
 	switch {
 	case r.Overlap:
-		text = fmt.Sprintf("explored %s, %d of them with commands released together in an order that the server decides, so some schedules may be missing", text, r.Overlapped)
+		text = fmt.Sprintf("explored %s, %d of them with commands released together in an order that the server decides: not all that can happen", text, r.Overlapped)
 	case r.first && r.Violations > 0:
 		return "explored " + text + ", up to the first that breaks" + r.voidRuns()
 	case !r.Complete:

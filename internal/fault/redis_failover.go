@@ -112,8 +112,8 @@ func (s *redisServers) promote(ctx context.Context, shops ...*Shop) error {
 	return nil
 }
 
-// failBack swaps the roles of the two servers for the next plays, if the replica was promoted. The
-// shops of this play stay where they are.
+// failBack swaps the roles of the two servers for the next runs, if the replica was promoted. The
+// shops of this run keep their server.
 func (s *redisServers) failBack(context.Context) error {
 	if s.redis.ended() { // otherwise the fault missed
 		s.redis, s.replica = s.replica, s.redis

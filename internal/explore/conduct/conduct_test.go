@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 		{"a pair that is not allowed", "1+2", conduct.Limits{}, false, "step 1 of the schedule is 1+2"},
 		{"a pair of one buyer", "1+1", conduct.Limits{Pairs: true}, false, "step 1 of the schedule is 1+1"},
 		{"a pair with an event", "1+expire", conduct.Limits{Pairs: true}, false, "step 1 of the schedule is 1+expire"},
-		{"a buyer that is done", "1 1 1", conduct.Limits{}, false, "what can is 2 ()"},
+		{"a buyer that is done", "1 1 1", conduct.Limits{}, false, "possible: 2 ()"},
 		{"pruned", "1 2", conduct.Limits{}, false, "pruned"},
 		{"longer than allowed", "1 2 1 2", conduct.Limits{Steps: 3}, false, "cut"},
 		{"as long as allowed", "1 2 1 2", conduct.Limits{Steps: 4}, false, "judged"},

@@ -35,8 +35,8 @@ func (r *run) Over() bool { return len(r.deadEnd()) == 0 }
 // choices finds the possible next moves of the buyers.
 type choices struct{ *run }
 
-// ready returns the current moves. If only repeated questions are left, time passes: first each wait
-// with a limit of its program ends, then the polling buyer asks again.
+// ready returns the current moves. If all buyers only poll, time passes: first the waits end that their
+// programs have limited, and then a polling buyer asks again.
 func (r choices) ready() (all []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -87,10 +87,10 @@ func (r choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// over returns the waits in the servers that end when no other buyer can move. again returns those that
-// have ended before, repeatedly, without a change. Any of several may be first, since that depends on
-// their start and on the programs. A wait that its program has not limited, such as a wait for a row,
-// does not end here: until the server's own time-out no buyer is served.
+// over returns the waits in the servers that end when no other buyer can move. Those that have already
+// ended several times without a change are in again. Of several waits, any may end first: that depends
+// on when they began and on the programs. over leaves out a wait that its program has not limited, such
+// as one for a row, because no buyer is served until the server's own time-out.
 func (r choices) over() (over, again []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -156,8 +156,7 @@ func (r choices) request(b *buyer) (m move, comes bool) {
 	return m, true
 }
 
-// mixed reports whether a buyer may be answered by two steps that belong to other buyers, see
-// schedule.Point.
+// mixed reports whether two steps of other buyers may both answer one buyer, see schedule.Point.
 func (r choices) mixed() bool {
 	f := r.x.floor
 	f.mu.Lock()

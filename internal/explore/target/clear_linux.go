@@ -105,7 +105,7 @@ func (r clearing) drain(ctx context.Context) error {
 	}
 	for deadline := time.Now().Add(r.x.patience); !r.restful(); time.Sleep(look) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return errors.New("the program does not come to rest")
+			return errors.New("the program does not become idle")
 		}
 	}
 	f.close()

@@ -195,7 +195,7 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.label(), x.patience, i.said())
+			return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s", i.label(), x.patience, i.said())
 		}
 	}
 	for _, i := range programs {

@@ -68,7 +68,7 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	case err != nil:
 		return c, false, err
 	case !resting: // the program's next step may be the one that makes the data consistent
-		c.inconclusive("the program does not come to rest within %s: its remaining work is not known", x.patience)
+		c.inconclusive("the program does not become idle within %s: its remaining work is not known", x.patience)
 		return c, false, nil
 	}
 	if c.AtOnce, err = x.gathered(ctx); err != nil {

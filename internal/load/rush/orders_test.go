@@ -88,7 +88,7 @@ func TestOrdersJudge(t *testing.T) {
 		says   string
 	}{
 		{"sound", verdict.Holds, RepeatedOrders{Overlapping: 1}, verdict.Holds, "before; 1 orders with two overlapping requests were sold"},
-		{"never at once", verdict.Holds, RepeatedOrders{}, verdict.Inconclusive, "overlapped"},
+		{"never at once", verdict.Holds, RepeatedOrders{}, verdict.Inconclusive, "overlapping"},
 		{"sold twice", verdict.Oversold, RepeatedOrders{Overlapping: 1, Repeated: 1}, verdict.Duplicated, "more than once under one Idempotency-Key; before"},
 		{"a sale lost", verdict.Lost, RepeatedOrders{Overlapping: 1, Repeated: 1}, verdict.Lost, "before"},
 		{"denied", verdict.Inconclusive, RepeatedOrders{Overlapping: 1, Denied: 1}, verdict.Leaked, "refused"},

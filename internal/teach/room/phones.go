@@ -57,8 +57,8 @@ func (p *phones) uniqueName(name string) string {
 	return shown
 }
 
-// makePlace forgets a phone if there are too many: one of the same address if that has too many
-// itself, so that an address cannot push out the phones of another.
+// makePlace forgets a phone if the room is full or has MaxFrom phones of this address. In the second
+// case it forgets one of them, so that an address cannot push out the phones of another.
 func (p *phones) makePlace(from string) error {
 	same := 0
 	for _, b := range p.byID {

@@ -17,8 +17,8 @@ import (
 // ContentType is the content type of every error.
 const ContentType = "application/problem+json"
 
-// Details is the body of an error. Type is always "about:blank": the status says the kind, see RFC
-// 9457, section 4.2.1.
+// Details is the body of an error. Type is always "about:blank", which means that the
+// status names the kind of error (RFC 9457, section 4.2.1).
 type Details struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -31,7 +31,8 @@ type Details struct {
 // RequestIDHeader carries the request's id in both directions.
 const RequestIDHeader = "X-Request-Id"
 
-// Write ends the request with a problem. The detail becomes one line: joined errors have one each.
+// Write ends the request with a problem. It joins the lines of detail, since errors.Join gives each
+// error a line of its own.
 func Write(c *gin.Context, status int, outcome, detail string) {
 	c.Abort()
 	Reply(c.Writer, status, outcome, detail)
@@ -45,7 +46,7 @@ func Reply(w http.ResponseWriter, status int, outcome, detail string) {
 	}.appendJSON(make([]byte, 0, 256))
 	w.Header().Set("Content-Type", ContentType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has gone
+	_, _ = w.Write(body) // it fails only if the client has gone
 }
 
 // appendJSON appends what json.Marshal returns. Without it, marshalling would be most of the cost

@@ -14,7 +14,7 @@ import (
 // longestLine limits a line of input.
 const longestLine = 64 << 10
 
-// Plain plays by lines: words in, positions out as text. It is for scripts, screen readers and CI.
+// Plain plays line by line: it reads words and writes positions as text. It is for scripts, screen readers and CI.
 // A line may have several words. It ends with the input or at "quit".
 func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt string) error {
 	s.Begin()

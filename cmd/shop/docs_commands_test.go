@@ -87,6 +87,11 @@ again: shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3
 ...
 9~ waves, 21,562~ sales, 1,806~ refusals, 1~ kills; drift 0 in all; void: 0
 `,
+	"ci": `$ ./shop ci --app examples/python/for-update.yaml --out "$(mktemp -d)"
+examples/python/for-update.yaml: holds (8~ schedules, 4.5~ s): explored 8~ of 8~ schedules (commuting commands in one order), none breaks
+shop ci: 1 holds
+results: ...
+`,
 	"size": `$ ./shop size --strategy for-update,redis
 ...
 │ for-update │    1140 │ the row    │ 100 % │        1140 │       3362 │

@@ -6,6 +6,24 @@
 // The arguments are names of patches. Without arguments it runs all patches, which takes half an
 // hour on two cores. Patches with a command on --engine local need the servers of make servers.
 //
+// The classes of the bugs:
+//
+//  1. A lock is kept on an error path, or released late.
+//  2. A retry uses what it read before.
+//  3. A renewal does not happen.
+//  4. A client releases another holder's lock, or writes under it.
+//  5. "Sold" is answered before it is true.
+//  6. Statements, or their order, leave a gap.
+//  7. One instrument cannot follow the code: random keys, locks left behind.
+//  8. One unit of one product does not show the bug.
+//  9. An `Idempotency-Key` sells twice, or answers another order.
+//  10. A quorum has no majority.
+//  11. A living process loses its lease.
+//  12. A data race.
+//  13. "Sold out" or old units survive a restock.
+//  14. An avoidable error reaches the buyer.
+//  15. A receipt is impossible, with correct stock and records.
+//
 // Exit code: 0: every bug was caught and every control is silent; 1: some result is wrong; 2: a
 // patch does not apply or does not build.
 package main

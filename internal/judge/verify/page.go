@@ -16,9 +16,8 @@ import (
 
 // legend explains the table of a page.
 const legend = `
-**breaks**: as the catalogue promises. **may break**: the catalogue makes no promise ([reasons](README.md#why-there-is-no-promise)).
-**!** contradicts the catalogue, **?** proved nothing. "The other N": all remaining conditions that apply to the strategy.
-[Conditions](../faults.md), [verdicts](../verdicts.md).
+**breaks**: as promised. **may break**: without a promise ([reasons](README.md#why-there-is-no-promise)). **!** contradicts a promise,
+**?** proved nothing. "The other N": all remaining [conditions](../faults.md). See also the [verdicts](../verdicts.md).
 `
 
 // page returns the report as a page of documentation: a short table in place of the

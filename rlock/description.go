@@ -36,15 +36,15 @@ type Script struct {
 func Scripts() []Script {
 	channel := func(lock string) string { return namesOf(lock).channel }
 	return []Script{
-		{SHA: acquire.sha, Name: "Takes the lock, or takes it once more", Role: RoleAcquire, Lock: 1, Refused: "0", Channel: channel},
-		{SHA: renew.sha, Name: "Extends the lease of a holder that still has it", Role: RoleRenew, Lock: 1, Refused: "0", Channel: channel},
-		{SHA: release.sha, Name: "Gives back one hold; with the last one the lock, and tells who waits", Role: RoleRelease, Lock: 1, Refused: "-1", Listeners: 2, Channel: channel},
-		{SHA: handover.sha, Name: "Gives the lock to another holder of the same process", Role: RoleHandover, Lock: 1, Refused: "0", Channel: channel},
-		{SHA: forceUnlock.sha, Name: "Frees the lock, whoever holds it", Role: RoleRelease, Lock: 1, Refused: "0", Channel: channel},
-		{SHA: raiseToken.sha, Name: "Raises the token counter", Role: RoleChange},
-		{SHA: fairAcquire.sha, Name: "Takes the fair lock, or queues for it", Role: RoleAcquire, Lock: 1},
-		{SHA: fairRelease.sha, Name: "Gives back one hold of the fair lock", Role: RoleRelease, Lock: 1, Refused: "-1"},
-		{SHA: fairLeave.sha, Name: "Leaves the queue of the fair lock", Role: RoleChange},
-		{SHA: fairForceUnlock.sha, Name: "Frees the fair lock, whoever holds it", Role: RoleRelease, Lock: 1, Refused: "0"},
+		{SHA: acquire.sha, Name: "take or re-enter", Role: RoleAcquire, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: renew.sha, Name: "renew if mine", Role: RoleRenew, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: release.sha, Name: "release one hold", Role: RoleRelease, Lock: 1, Refused: "-1", Listeners: 2, Channel: channel},
+		{SHA: handover.sha, Name: "hand over in the process", Role: RoleHandover, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: forceUnlock.sha, Name: "free for any holder", Role: RoleRelease, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: raiseToken.sha, Name: "raise the token", Role: RoleChange},
+		{SHA: fairAcquire.sha, Name: "take or queue", Role: RoleAcquire, Lock: 1},
+		{SHA: fairRelease.sha, Name: "release one fair hold", Role: RoleRelease, Lock: 1, Refused: "-1"},
+		{SHA: fairLeave.sha, Name: "leave the queue", Role: RoleChange},
+		{SHA: fairForceUnlock.sha, Name: "free the fair lock for any holder", Role: RoleRelease, Lock: 1, Refused: "0"},
 	}
 }

@@ -92,6 +92,9 @@ examples/python/for-update.yaml: holds (8~ schedules, 4.5~ s): explored 8~ of 8~
 shop ci: 1 holds
 results: ...
 `,
+	"init": `$ ./shop init examples/python --output - 2>/dev/null | grep ^run
+run: python3 shop.py   # GUESS: because shop.py starts a server
+`,
 	"size": `$ ./shop size --strategy for-update,redis
 ...
 │ for-update │    1140 │ the row    │ 100 % │        1140 │       3362 │

@@ -145,7 +145,7 @@ var transcribed = []string{
 	"design/README.md", "design/purchase.md", "design/sold-out-check.md", "design/admission.md", "design/waiting.md",
 	"design/judging.md", "design/servers.md", "design/explorer.md", "design/sizing.md",
 	"README.md", "reference/yaml.md", "reference/faults.md", "reference/benchmarks.md",
-	"reference/commands/bench.md", "reference/commands/ci.md", "reference/commands/exercise.md", "reference/commands/explore.md", "reference/commands/migrate.md",
+	"reference/commands/bench.md", "reference/commands/ci.md", "reference/commands/exercise.md", "reference/commands/explore.md", "reference/commands/init.md", "reference/commands/migrate.md",
 	"reference/commands/play.md", "reference/commands/rush.md", "reference/commands/serve.md", "reference/commands/size.md",
 	"reference/commands/strategies.md", "reference/commands/verify.md",
 	"reference/matrix/README.md", "reference/matrix/mariadb.md",

@@ -9,6 +9,21 @@
 //
 // Go answers are written with kata/ and judged by judge/. internal/teach/exercise copies, builds
 // and runs them; its package exercisetest applies the patches.
+//
+// To add an exercise:
+//
+//  1. Write the task in README.md, the code in start/shop.go and solution/shop.go, and three typical
+//     mistakes. Both files are package exercise with func New(kit kata.Kit) kata.Strategy.
+//  2. A mistake is a patch on start or solution, whichever is shorter. Its first line describes the
+//     mistake. To make it, write wrong.go outside the folder, then run, in the exercise's folder:
+//     diff -U1 --label start/shop.go --label wrong/shop.go start/shop.go wrong.go >> wrong/NAME.patch
+//  3. Write exercise.yaml. For start and each mistake it has a regular expression that the check's
+//     output must match.
+//  4. Run go test ./internal/teach/exercise -run 'TestJudged/Sources/NN-NAME'. The reference must
+//     pass, and each mistake must fail in the expected words.
+//  5. For another language, add NN-NAME/LANGUAGE/ with app.yaml, start/, solution/ and
+//     wrong/NAME.patch, and a part of languages in exercise.yaml. Then run
+//     go test ./cmd/shop -run 'TestExercisePrograms/NN-NAME'.
 package exercises
 
 import (

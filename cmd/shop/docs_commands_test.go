@@ -51,11 +51,8 @@ var commandNotes = map[string]string{
 - With ` + "`--repeat`" + `, a cell is as promised only if every run of it is. The explorer runs once.
 `,
 	"serve": `
-- On a loopback address, admin routes need no token, but each request must name this machine or an ` + "`--allowed-host`" + ` as its Host.
-- On another address, admin routes require ` + "`Authorization: Bearer $SHOP_ADMIN_TOKEN`" + `. Buyers in the classroom need no token.
 - A burst from the live page deletes the records of the product that it buys. The page keeps the last 50 runs until the shop ends.
 - Anyone who can reach the shop can play at ` + "`/play`" + `. The shop runs at most 30 games, each in a process of its own.
-- On a network address (` + "`--addr 0.0.0.0:8080`" + `), the projector page ` + "`/room/screen`" + ` shows a QR code for phones.
 - The classroom holds 300 phones, and at most 150 from one address. A further phone replaces an idle one.
 `,
 	"soak": `
@@ -94,6 +91,9 @@ results: ...
 `,
 	"init": `$ ./shop init examples/python --output - 2>/dev/null | grep ^run
 run: python3 shop.py   # GUESS: because shop.py starts a server
+`,
+	"version": `$ ./shop version
+shop ... (go..., ...)
 `,
 	"size": `$ ./shop size --strategy for-update,redis
 ...

@@ -147,7 +147,7 @@ var transcribed = []string{
 	"README.md", "reference/yaml.md", "reference/faults.md", "reference/benchmarks.md",
 	"reference/commands/bench.md", "reference/commands/ci.md", "reference/commands/exercise.md", "reference/commands/explore.md", "reference/commands/init.md", "reference/commands/migrate.md",
 	"reference/commands/play.md", "reference/commands/rush.md", "reference/commands/serve.md", "reference/commands/size.md",
-	"reference/commands/strategies.md", "reference/commands/verify.md",
+	"reference/commands/strategies.md", "reference/commands/verify.md", "reference/commands/version.md",
 	"reference/matrix/README.md", "reference/matrix/mariadb.md",
 }
 

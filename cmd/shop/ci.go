@@ -119,8 +119,10 @@ func (o *ciOptions) run(c *cobra.Command) error {
 		return &exitError{exitBroken, ""}
 	case err != nil:
 		return err
-	case r.Exit != 0:
-		return &exitError{r.Exit, ""}
+	case r.Exit == exitHarness:
+		return &exitError{exitHarness, r.Problem(result.Error)}
+	case r.Exit == exitInconclusive:
+		return &exitError{exitInconclusive, r.Problem(result.Inconclusive)}
 	}
 	return nil
 }

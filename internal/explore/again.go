@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -180,11 +181,15 @@ type turns struct {
 func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	for ; t.at < len(t.steps); t.at++ {
 		step := t.steps[t.at]
-		if c, found := find(p.Choices, step); found {
+		c, found := find(p.Choices, step)
+		i := slices.IndexFunc(p.Choices, func(c schedule.Choice) bool { return c.Command() && !c.Background && c.Buyer == step.Buyer })
+		if !found && i >= 0 && sameCommand(p.Choices[i], step) {
+			c, found = p.Choices[i], true
+		}
+		if found {
 			t.at++
 			return c, true
 		}
-		i := slices.IndexFunc(p.Choices, func(c schedule.Choice) bool { return c.Command() && !c.Background && c.Buyer == step.Buyer })
 		if i >= 0 && !t.comesLater(p.Choices[i]) {
 			return p.Choices[i], false // a command that the program did not send before
 		}
@@ -197,5 +202,14 @@ func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 
 // comesLater reports whether a command is saved for a later turn of its buyer.
 func (t *turns) comesLater(c schedule.Choice) bool {
-	return slices.ContainsFunc(t.steps[t.at:], func(s witness.Choice) bool { return s.Buyer == c.Buyer && s.Name == c.Name })
+	return slices.ContainsFunc(t.steps[t.at:], func(s witness.Choice) bool { return sameCommand(c, s) })
+}
+
+// label matches the label of a value that differs from run to run, such as '<3>'. Another order of the
+// commands gives a value another label.
+var label = regexp.MustCompile(`<\d+>`)
+
+// sameCommand reports whether a choice is the command of a saved step, except for labels.
+func sameCommand(c schedule.Choice, step witness.Choice) bool {
+	return c.Buyer == step.Buyer && label.ReplaceAllString(c.Name, "<>") == label.ReplaceAllString(step.Name, "<>")
 }

@@ -114,6 +114,54 @@ func tokensOf(s *explore.Saved) (all string) {
 	return all
 }
 
+// TestResembling: the buyers of a changed program take their turns in the saved order, as long as the
+// locks let them.
+func TestResembling(t *testing.T) {
+	read, one, two := command{"read", "a", "x"}, command{"add", "a", "x"}, command{"add", "b", "x"}
+	both := func(commands ...command) [][][]command { return [][][]command{{commands}, {commands}} }
+	s := &explore.Saved{Version: 1, Program: "little", Buyers: 2}
+	taken := map[string]int{}
+	for _, token := range strings.Fields("1 2 2 2 1 1") {
+		s.Steps = append(s.Steps, witness.Choice{Buyer: int(token[0] - '0'), Token: token, Name: []command{read, one, two}[taken[token]].String()})
+		taken[token]++
+	}
+	for _, c := range []struct {
+		name     string
+		buyers   [][][]command
+		schedule string
+		matched  int
+	}{
+		{"nothing", both(read, one, two), "1.2*3.1*2", 6},
+		{"a lock", both(command{"lock", "a", "m"}, read, one, two, command{"unlock", "a", "m"}), "1*2.2.1*3.2*4", 3},
+		{"another read", both(command{"read", "b", "y"}, one, two), "1.2*3.1*2", 4},
+		{"no read", both(one, two), "2*2.1*2", 4},
+		{"one more at the end", both(read, one, two, read), "1.2*3.1*3.2", 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &little{buyers: c.buyers}
+			w, matched, err := openLittle(t, littleConfig(l), l).Resembling(t.Context(), s)
+			if err != nil || w.Broken() || w.Schedule != "v1:little:b2:s1:"+c.schedule || matched != c.matched || len(w.Choices) != len(w.Steps) {
+				t.Errorf("%+v, %d matched, %v; want %s, %d", w, matched, err, c.schedule, c.matched)
+			}
+		})
+	}
+	l := &little{buyers: both(read, one, two), wrong: func(*world) string { return "it breaks" }}
+	l.trouble = func(*world, *schedule.Point) error {
+		if l.runs < 3 {
+			return stray
+		}
+		return nil
+	}
+	if w, _, err := openLittle(t, littleConfig(l), l).Resembling(t.Context(), s); err != nil || !w.Broken() || l.runs != 3 {
+		t.Errorf("%+v, %v after %d runs", w, err, l.runs)
+	}
+	c := littleConfig(l)
+	c.Buyers = 3
+	if _, _, err := openLittle(t, c, l).Resembling(t.Context(), s); err == nil || !strings.Contains(err.Error(), "belongs to little with 2 buyers") {
+		t.Error(err)
+	}
+}
+
 // TestAgainVoid: after five discarded runs, Again reports the schedule as discarded.
 func TestAgainVoid(t *testing.T) {
 	l := oversells()

@@ -49,6 +49,9 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	if err != nil {
 		c = j.failed(err)
 	}
+	if ctx.Err() != nil && c.Status != result.Broken {
+		c.Status, c.Verdict, c.Why = result.Inconclusive, verdict.Inconclusive, "it was interrupted"
+	}
 	return []result.Check{attempted(c, begun)}
 }
 
@@ -81,9 +84,6 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 		return j.broken(ctx, c, opened, x, r)
 	case why != "":
 		c.Status, c.Verdict, c.Why, c.Line = result.Inconclusive, verdict.Inconclusive, strings.TrimPrefix(why, r.Strategy+": "), j.app.App.Line("")
-		if ctx.Err() != nil {
-			c.Why = "the search was interrupted: " + r.Extent()
-		}
 	default:
 		c.Status, c.Verdict, c.Why = result.Holds, verdict.Holds, r.Extent()+", none breaks"
 	}
@@ -189,5 +189,5 @@ func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Expl
 	case w.Broken():
 		return result.Replay{How: fmt.Sprintf("the old witness with the new commands still breaks: %s", w.Why)}, nil
 	}
-	return result.Replay{Holds: true, How: fmt.Sprintf("the old witness no longer breaks (%d of its %d steps are the same commands, the others have changed), and the search is complete", matched, len(saved.Steps))}, nil
+	return result.Replay{Holds: true, How: fmt.Sprintf("the old witness ran with the new commands (%d of its %d are unchanged) and no longer breaks, and the search is complete", matched, len(saved.Steps))}, nil
 }

@@ -66,16 +66,28 @@ func Run(ctx context.Context, c Config) result.Result {
 	all := c.jobs()
 	jobs := c.Shard.of(all)
 	if len(jobs) == 0 {
-		note := fmt.Sprintf("shard %s has none of the %s; the other shards have them", c.Shard, explore.Count(len(all), "check"))
+		note := fmt.Sprintf("shard %s has no check: %s in all, in the shards before it", c.Shard, explore.Count(len(all), "check"))
 		r.Notes = append(r.Notes, note)
 		c.Warn("%s", note)
 	}
 	unavailable := error(nil)
 	if len(c.Apps) > 0 {
-		if unavailable = program.Unavailable(); unavailable != nil {
-			c.Warn("%s", unavailable)
-		}
+		unavailable = program.Unavailable()
 	}
+	c.runAll(ctx, &r, jobs, unavailable)
+	if c.Shard.Count <= 1 && ctx.Err() == nil {
+		c.Baseline.Missing(r.Checks)
+	}
+	if ctx.Err() != nil {
+		r.Unfinished = "it was interrupted"
+	}
+	r.Finish()
+	return r
+}
+
+// runAll runs each job once, and afterwards those again whose check proved nothing. unavailable says why
+// no program can run; nil if one can.
+func (c Config) runAll(ctx context.Context, r *result.Result, jobs []job, unavailable error) {
 	owner := map[int]job{} // of the check with this index
 	for _, j := range jobs {
 		if ctx.Err() != nil {
@@ -93,14 +105,6 @@ func Run(ctx context.Context, c Config) result.Result {
 			c.Ended(r.Checks[i])
 		}
 	}
-	if c.Shard.Count <= 1 && ctx.Err() == nil {
-		c.Baseline.Missing(r.Checks)
-	}
-	if ctx.Err() != nil {
-		r.Unfinished = "it was interrupted"
-	}
-	r.Finish()
-	return r
 }
 
 // jobs returns the work in an order that is the same in every run.

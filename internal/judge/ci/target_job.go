@@ -41,7 +41,7 @@ func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 		j.Baseline.Compare(&c, result.Replay{How: "bursts have no schedule to replay"})
 		checks = append(checks, c)
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		c := result.Check{Name: j.name(), Kind: result.Verify, Strategy: j.strategy, Fault: j.fault, Status: result.Error, Why: oneLine(err), Command: j.command(j.strategy)}
 		checks = append(checks, attempted(c, begun))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // The groups of the document's cases, in reading order.
@@ -31,7 +32,7 @@ func (r Result) Document() report.Document {
 			errored: {Heading: "Could not run"},
 			unclear: {Heading: "Inconclusive"},
 			old:     {Heading: "Breaks, as in the baseline"},
-			holding: {Heading: "Holds", Brief: true, Columns: [3]string{"check", "kind", "what was seen"}},
+			holding: {Heading: "Holds, or breaks as promised", Brief: true, Columns: [3]string{"check", "kind", "what was seen"}},
 		},
 		Value: r,
 	}
@@ -65,7 +66,12 @@ func (r Result) Document() report.Document {
 // Headline says in a few words how the run ended.
 func (r Result) Headline() string {
 	var parts []string
-	fails, known := 0, 0
+	fails, known, promised := 0, 0, 0
+	for _, c := range r.With(Holds) {
+		if c.Verdict != verdict.Holds {
+			promised++
+		}
+	}
 	for _, c := range r.With(Broken) {
 		if r.Fails(c) {
 			fails++
@@ -78,7 +84,7 @@ func (r Result) Headline() string {
 		what string
 	}{
 		{fails, "broken"}, {len(r.With(Error)), "could not run"}, {len(r.With(Inconclusive)), "inconclusive"},
-		{known, "broken before"}, {len(r.With(Holds)), "holds"},
+		{known, "broken before"}, {promised, "broken as promised"}, {len(r.With(Holds)) - promised, "holds"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
@@ -137,6 +143,8 @@ func (r Result) caseOf(c Check) report.Case {
 		one.Group, one.Word, one.Status = errored, string(Error), report.Failed
 	case c.Status == Inconclusive:
 		one.Group, one.Word, one.Status = unclear, string(Inconclusive), report.Void
+	case c.Status == Holds && c.Verdict != verdict.Holds: // as the service promises
+		one.Group, one.Status = holding, report.Breaks
 	case c.Status == Holds:
 		one.Group, one.Status = holding, report.Holds
 	case r.Fails(c):
@@ -171,6 +179,14 @@ func (c Check) Text(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err
+}
+
+// Problem returns one line on the first check with a status; "" if there is none.
+func (r Result) Problem(s Status) string {
+	for _, c := range r.With(s) {
+		return fmt.Sprintf("%s: %s: %s", c.Name, s, c.Why)
+	}
+	return ""
 }
 
 // remarks returns what a reader of the check needs to know besides its verdict.

@@ -1,0 +1,54 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestLine: the line of each rule and of the buyers, in the ways in which YAML writes them.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		rules      map[string]int // by query; "" is the buyers' line
+	}{
+		{"a list", `run: ./shop
+mysql: 127.0.0.1:3306
+buyer: POST http://127.0.0.1:8080/buy
+reset: { sql: [ "DELETE FROM orders" ] }
+never:
+  # a comment
+
+  - SELECT 1
+  - "SELECT 2"   # one more
+  - >
+    SELECT
+    3
+`, map[string]int{"": 3, "SELECT 1": 8, "SELECT 2": 9, "SELECT 3\n": 10, "unknown": 3}},
+		{"in one line", `never: [ SELECT 1, SELECT 2 ]
+run: ./shop
+mysql: 127.0.0.1:3306
+buyers:
+  - POST http://127.0.0.1:8080/buy?a
+  - POST http://127.0.0.1:8080/buy?b
+reset: { sql: [ "DELETE FROM orders" ] }
+`, map[string]int{"": 5, "SELECT 1": 1, "SELECT 2": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "oversell.yaml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rule, want := range c.rules {
+				if got := a.Line(rule); got != want {
+					t.Errorf("%q is at line %d, want %d", rule, got, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/ci/result"
+)
+
+// many returns a result with n breaks that do not compress well.
+func many(n int) (r result.Result) {
+	r.Schema = result.Schema
+	for i := range n {
+		noise := fmt.Sprintf("%x%x", rand.Uint64(), rand.Uint64())
+		r.Checks = append(r.Checks, result.Check{
+			Name: fmt.Sprintf("%d.yaml", i), Kind: result.Explore, File: fmt.Sprintf("%d.yaml", i), Line: i, Status: result.Broken, Why: noise,
+			Witness: &result.Witness{Rules: []string{"rule"}, Steps: []explore.Step{{Buyer: 1, Command: noise, Result: "1"}, {Buyer: 2, Command: noise + "2"}}},
+		})
+	}
+	return r
+}
+
+// TestSARIFLimits: a file that code scanning would refuse loses the steps of its witnesses, then results,
+// and says so in one line.
+func TestSARIFLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name            string
+		results, packed int
+		kept            int
+		flows           bool
+		says            string
+	}{
+		{"small", 100, 1 << 20, 40, true, ""},
+		{"many", 10, 1 << 20, 10, true, "the first 10 of 40 breaks"},
+		{"large", 100, 4 << 10, 40, false, "the steps of the witnesses are left out"},
+		{"many and large", 100, 2 << 10, 20, false, "the first 20 of 40 breaks"},
+		{"hopeless", 100, 1, 0, false, "the first 0 of 40 breaks"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := cut(sarifOf(many(40)), c.results, c.packed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log sarifLog
+			if err := json.Unmarshal(f.Text, &log); err != nil {
+				t.Fatal(err)
+			}
+			size, err := gzipped(f.Text)
+			if err != nil || size > c.packed && c.kept > 0 {
+				t.Errorf("%d bytes, %v", size, err)
+			}
+			results := log.Runs[0].Results
+			if len(results) != c.kept || len(results) > 0 && (results[0].CodeFlows != nil) != c.flows {
+				t.Errorf("%d results of %d bytes, %+v", len(results), size, results[0].CodeFlows)
+			}
+			if !strings.HasPrefix(f.Cut, c.says) || (f.Cut == "") != (c.says == "") || strings.Contains(f.Cut, "\n") {
+				t.Errorf("says %q, want %q", f.Cut, c.says)
+			}
+		})
+	}
+}
+
+// TestSARIF: breaks are results, and other problems notifications.
+func TestSARIF(t *testing.T) {
+	t.Parallel()
+	r := many(1)
+	r.Shard = "1/3"
+	old := r.Checks[0]
+	old.Name, old.Change, old.Witness = "old.yaml", result.Before, &result.Witness{}
+	r.Checks = append(r.Checks, old,
+		result.Check{Name: "mine under rush", Kind: result.Verify, Status: result.Broken, Change: result.New},
+		result.Check{Name: "slow.yaml", File: "slow.yaml", Status: result.Inconclusive, Why: "nothing"},
+		result.Check{Name: "bad.yaml", File: "bad.yaml", Status: result.Error, Why: "no node"},
+		result.Check{Name: "good.yaml", Status: result.Holds},
+	)
+	run := sarifOf(r).Runs[0]
+	var got []string
+	for _, one := range run.Results {
+		got = append(got, strings.Join([]string{one.RuleID, one.Level, one.Baseline, fmt.Sprint(len(one.Locations))}, " "))
+	}
+	if want := "oversell/rule error  1; oversell/answer warning unchanged 1; oversell/promise error new 0"; strings.Join(got, "; ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if run.Category.ID != "oversell/1/3" || run.Invocations[0].Successful || len(run.Invocations[0].Notifications) != 2 {
+		t.Errorf("%+v", run)
+	}
+	if run.Results[0].Fingerprints["oversell/v1"] == run.Results[1].Fingerprints["oversell/v1"] {
+		t.Error("two breaks have one fingerprint")
+	}
+}
+
+// TestCodeQuality: the severities are GitLab's, and each issue has a fingerprint of its own.
+func TestCodeQuality(t *testing.T) {
+	t.Parallel()
+	r := many(2)
+	r.Checks[1].Change = result.Before
+	r.Checks = append(r.Checks,
+		result.Check{Name: "slow.yaml", File: "slow.yaml", Status: result.Inconclusive},
+		result.Check{Name: "bad.yaml", File: "bad.yaml", Status: result.Error},
+		result.Check{Name: "good.yaml", File: "good.yaml", Status: result.Holds},
+		result.Check{Name: "mine under rush", Status: result.Broken},
+	)
+	var got []string
+	prints := map[string]bool{}
+	for _, issue := range qualityOf(r) {
+		got = append(got, fmt.Sprint(issue.Location.Path, ":", issue.Location.Lines.Begin, " ", issue.CheckName, " ", issue.Severity))
+		prints[issue.Fingerprint] = true
+	}
+	want := []string{"0.yaml:1 oversell/rule critical", "1.yaml:1 oversell/rule major", "slow.yaml:1 oversell/inconclusive minor", "bad.yaml:1 oversell/error major"}
+	if strings.Join(got, ", ") != strings.Join(want, ", ") || len(prints) != len(want) {
+		t.Errorf("%q, want %q; %d fingerprints", got, want, len(prints))
+	}
+	folder := t.TempDir()
+	if err := CodeQuality(folder, result.Result{}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "gl-code-quality.json")); err != nil || string(text) != "[]\n" {
+		t.Errorf("%q, %v; an empty report is an empty list", text, err)
+	}
+}
+
+// TestWrite: a run leaves no replay file of the run before, and other people's files stay.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "new", "out")
+	r := many(2)
+	for i := range r.Checks {
+		r.Checks[i].Witness.Saved, r.Checks[i].Witness.File = &explore.Saved{Version: 1}, fmt.Sprintf("%d.witness.json", i)
+	}
+	warn := func(format string, args ...any) { t.Errorf(format, args...) }
+	for _, write := range []result.Result{r, {Schema: result.Schema, Checks: r.Checks[1:]}} {
+		if err := Prepare(folder); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "own.witness.json"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(folder, write, warn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"0.witness.json": false, "1.witness.json": true, "own.witness.json": true, "result.json": true, "oversell.sarif": true, "junit.xml": true, "report.html": true, "summary.md": true} {
+		if _, err := os.Stat(filepath.Join(folder, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := Prepare("/dev/null/out"); err == nil {
+		t.Error("a folder below a file")
+	}
+}

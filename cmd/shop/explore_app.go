@@ -122,7 +122,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 			return fmt.Errorf("--replay: %w", err)
 		}
 	}
-	if o.app.check && len(p.Guesses) > 0 {
+	if o.app.check && len(p.Guesses) > 0 && o.format != "json" {
 		defer fmt.Fprintf(c.OutOrStdout(), "still marked as a guess: %s\n", strings.Join(p.Guesses, ", "))
 	}
 	ctx := c.Context()
@@ -136,7 +136,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	if o.app.check {
-		if err := o.printCheck(c.OutOrStdout(), seen, p.Name); err != nil {
+		if err := o.printCheck(c.OutOrStdout(), seen, p); err != nil {
 			return err
 		}
 	}
@@ -160,11 +160,13 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 }
 
 // printCheck prints what each buyer alone did.
-func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, name string) error {
+func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, p *app.App) error {
 	if o.format == "json" {
-		return report.JSON(out, seen.Report(name))
+		r := seen.Report(p.Name)
+		r.Guesses = p.Guesses
+		return report.JSON(out, r)
 	}
-	seen.Print(out, name)
+	seen.Print(out, p.Name)
 	return nil
 }
 

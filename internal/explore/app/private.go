@@ -3,13 +3,11 @@ package app
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
-	"regexp"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
@@ -53,24 +51,50 @@ const firstID = 1_000_001
 
 // prepare lets the program in without a password, makes commits skip the disk, which is deleted anyway,
 // and loads the schema.
-func (s *Servers) prepare(ctx context.Context) (err error) {
-	var schema []string
+func (s *Servers) prepare(ctx context.Context, urls map[string]string) (err error) {
+	var schema []script
 	if s.app.Schema != "" {
 		if schema, err = readSchema(s.app.Schema); err != nil {
 			return err
 		}
 	}
 	if s.app.MySQL != nil {
-		if err := prepareMySQL(ctx, s.SQL("mysql"), schema); err != nil {
+		database, err := prepareMySQL(ctx, s.SQL("mysql"), schema)
+		if err == nil {
+			err = s.follow(ctx, "mysql", urls["mysql"], database)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if s.app.Postgres != nil {
-		if err := preparePostgres(ctx, s.SQL("postgres"), schema); err != nil {
+		database, err := preparePostgres(ctx, s.SQL("postgres"), schema)
+		if err == nil {
+			err = s.follow(ctx, "postgres", urls["postgres"], database)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return s.Renumber(ctx)
+}
+
+// follow reconnects to the database in which the schema's scripts end, if it is another one.
+func (s *Servers) follow(ctx context.Context, protocol, text, database string) error {
+	u, err := url.Parse(text)
+	if err != nil || database == "" || "/"+database == u.Path {
+		return err
+	}
+	u.Path = "/" + database
+	if err := errors.Join(s.databases[protocol].Close(), s.watchers[protocol].Close()); err != nil {
+		return err
+	}
+	versions := s.versions
+	defer func() { s.versions = versions }()
+	if protocol == "mysql" {
+		return s.openMySQL(ctx, u.String())
+	}
+	return s.openPostgres(ctx, u.String())
 }
 
 // Renumber makes the ids of new rows begin at a high number, on private servers. A command that creates
@@ -81,14 +105,17 @@ func (s *Servers) Renumber(ctx context.Context) error {
 	}
 	if s.app.MySQL != nil {
 		if err := renumber(ctx, s.SQL("mysql"),
-			"SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL",
+			// not where a number that high does not fit
+			`SELECT table_name FROM information_schema.columns
+			WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%' AND data_type NOT IN ('tinyint', 'smallint')`,
 			"ALTER TABLE `%s` AUTO_INCREMENT = %d"); err != nil {
 			return err
 		}
 	}
 	if s.app.Postgres != nil {
 		return renumber(ctx, s.SQL("postgres"),
-			"SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences",
+			fmt.Sprintf(`SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences
+			WHERE max_value > %d AND COALESCE(last_value, 0) < %[1]d`, firstID),
 			"ALTER SEQUENCE %s RESTART WITH %d")
 	}
 	return nil
@@ -108,96 +135,38 @@ func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	return nil
 }
 
-func prepareMySQL(ctx context.Context, db *sql.DB, schema []string) error {
+func prepareMySQL(ctx context.Context, db *sql.DB, schema []script) (database string, _ error) {
 	for _, statement := range []string{
 		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
 		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
 		"SET GLOBAL innodb_flush_log_at_trx_commit = 0",
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("local: %s: %w", statement, err)
+			return "", fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
 	// The plugin shows exactly which connection waits for a table. An error means MySQL, or a missing
 	// file.
 	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
-	for _, text := range schema {
-		for _, statement := range statements(text) {
-			if _, err := db.ExecContext(ctx, statement); err != nil {
-				return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
-			}
-		}
-	}
-	return nil
+	return loadMySQL(ctx, db, schema)
 }
 
-func preparePostgres(ctx context.Context, db *sql.DB, schema []string) error {
+func preparePostgres(ctx context.Context, db *sql.DB, schema []script) (database string, _ error) {
 	var rules string
 	if err := db.QueryRowContext(ctx, "SHOW hba_file").Scan(&rules); err != nil {
-		return fmt.Errorf("local: %w", err)
+		return "", fmt.Errorf("local: %w", err)
 	}
 	for _, statement := range []string{
 		"COPY (SELECT 'host all all 127.0.0.1/32 trust') TO " + quote(rules), // no password on loopback
 		"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()",
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("local: %s: %w", statement, err)
+			return "", fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	for _, text := range schema { // several statements need the simple protocol
-		if _, err := db.ExecContext(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("schema: %w", err)
-		}
-	}
-	return nil
+	return loadPostgres(ctx, db, schema)
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
-
-// textOrComment matches text in which separators do not count.
-const textOrComment = "'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|#[^\n]*|/\\*.*?\\*/"
-
-var quotedOrNot = regexp.MustCompile("(?s)" + textOrComment)
-
-// between finds a separator of statements: the delimiter, or a line DELIMITER whose group is the next
-// delimiter. It also matches textOrComment.
-func between(delimiter string) *regexp.Regexp {
-	return regexp.MustCompile("(?s)" + textOrComment + `|(?im:^[ \t]*DELIMITER[ \t]+(\S+)[ \t\r]*$)|` + regexp.QuoteMeta(delimiter))
-}
-
-// statements splits a file for MySQL, whose protocol takes one statement at a time. DELIMITER allows
-// semicolons within a procedure. It belongs to the client; no server knows it.
-func statements(text string) (all []string) {
-	delimiter := ";"
-	for begin, from := 0, 0; ; {
-		at := between(delimiter).FindStringSubmatchIndex(text[from:])
-		if at == nil {
-			all = append(all, text[begin:])
-			break
-		}
-		found, named := text[from+at[0]:from+at[1]], at[2] >= 0
-		if found == delimiter || named {
-			all = append(all, text[begin:from+at[0]])
-			begin = from + at[1]
-		}
-		if named {
-			delimiter = text[from+at[2] : from+at[3]]
-		}
-		from += at[1]
-	}
-	var some []string
-	for _, statement := range all {
-		bare := quotedOrNot.ReplaceAllStringFunc(statement, func(found string) string {
-			if found[0] == '-' || found[0] == '#' || found[0] == '/' {
-				return ""
-			}
-			return found
-		})
-		if strings.TrimSpace(bare) != "" {
-			some = append(some, strings.TrimSpace(statement))
-		}
-	}
-	return some
-}
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

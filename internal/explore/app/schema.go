@@ -62,8 +62,22 @@ func compareVersions(a, b string) int {
 // of goose, dbmate and sql-migrate.
 var downPart = regexp.MustCompile(`(?ims)^--\s*(?:\+goose Down|migrate:down|\+migrate Down)\b.*`)
 
-// readSchema returns the SQL of `schema`, one text for each file, without the parts that undo it.
-func readSchema(path string) (texts []string, _ error) {
+// A script is a file of SQL.
+type script struct {
+	name string // its path from the folder; "" if `schema` is this file
+	text string
+}
+
+// at names a place of the script for an error.
+func (s script) at(line int) string {
+	if s.name == "" {
+		return fmt.Sprintf("schema: line %d", line)
+	}
+	return fmt.Sprintf("schema: %s: line %d", s.name, line)
+}
+
+// readSchema returns the SQL of `schema`, without the parts that undo it.
+func readSchema(path string) (scripts []script, _ error) {
 	files, err := schemaFiles(path)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -73,7 +87,40 @@ func readSchema(path string) (texts []string, _ error) {
 		if err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
-		texts = append(texts, downPart.ReplaceAllString(string(text), ""))
+		if why := unreadable(text); why != "" {
+			return nil, fmt.Errorf("schema: %s %s", file, why)
+		}
+		s := script{text: downPart.ReplaceAllString(string(text), "")}
+		if file != path {
+			s.name, _ = filepath.Rel(path, file)
+		}
+		scripts = append(scripts, s)
 	}
-	return texts, nil
+	return scripts, nil
 }
+
+// unreadable says why a file is no SQL; "" if it may be.
+func unreadable(text []byte) string {
+	for magic, why := range map[string]string{
+		"PGDMP":      "is an archive of pg_dump; turn it into SQL with: pg_restore -f schema.sql FILE",
+		"\x1f\x8b":   "is compressed; unpack it with gunzip",
+		"(\xb5/\xfd": "is compressed; unpack it with unzstd",
+	} {
+		if strings.HasPrefix(string(text), magic) {
+			return why
+		}
+	}
+	return ""
+}
+
+// quotedFor shortens a statement for an error.
+func quotedFor(statement string) string {
+	text := []rune(oneLine(statement))
+	if len(text) > mostQuoted {
+		return string(text[:mostQuoted]) + "..."
+	}
+	return string(text)
+}
+
+// mostQuoted is the maximum length of a statement in an error, in characters.
+const mostQuoted = 100

@@ -31,7 +31,11 @@ func TestSchemaFolder(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := readSchema(dir)
+			scripts, err := readSchema(dir)
+			var got []string
+			for _, s := range scripts {
+				got = append(got, s.text)
+			}
 			if err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}

@@ -76,7 +76,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	}
 	switch {
 	case a.Local:
-		err = s.prepare(ctx)
+		err = s.prepare(ctx, urls)
 	case s.redis != nil && a.allowed != s.addresses["redis"]:
 		err = guardRedis(ctx, s.redis, s.addresses["redis"])
 	}

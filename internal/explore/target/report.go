@@ -4,8 +4,9 @@ package target
 type CheckReport struct {
 	Program string        `json:"program"`
 	Servers string        `json:"servers"`
-	OK      bool          `json:"ok"`            // a search can begin
-	Why     string        `json:"why,omitempty"` // why not
+	OK      bool          `json:"ok"`                // a search can begin
+	Why     string        `json:"why,omitempty"`     // why not
+	Guesses []string      `json:"guesses,omitempty"` // keys of the file that are still marked as guesses
 	Buyers  []AloneReport `json:"buyers"`
 }
 

@@ -1,0 +1,231 @@
+package app
+
+import (
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+)
+
+// dumpedPostgres is a shop with everything in which a dump is difficult: a role, routines in dollar quotes
+// and in SQL, an identity, a small number, and rows with the characters that COPY escapes.
+const dumpedPostgres = `CREATE ROLE "Shop Owner" LOGIN;
+CREATE ROLE reader;
+CREATE TABLE items (id INT PRIMARY KEY, stock SMALLINT NOT NULL, note TEXT);
+CREATE TABLE orders (id SERIAL PRIMARY KEY, number SMALLSERIAL, item_id INT NOT NULL REFERENCES items, buyer TEXT);
+CREATE TABLE big (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v TEXT);
+ALTER TABLE orders OWNER TO "Shop Owner";
+GRANT SELECT ON items TO reader;
+INSERT INTO items VALUES (1, 1, E'semi; colon\n\\. tab\t'' quote $x$'), (2, 5, NULL);
+INSERT INTO orders (item_id, buyer) VALUES (2, 'x');
+INSERT INTO big (v) VALUES ('a');
+SELECT setval('big_id_seq', 2000000);
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN NEW.note := 'a;b'; RETURN NEW; END $body$;
+CREATE TRIGGER tr BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION f();
+CREATE FUNCTION g(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT a + 1; SELECT a + 2; END;
+CREATE VIEW v AS SELECT * FROM items WHERE stock > 0;
+`
+
+// dumpedMySQL is the same for MySQL: routines between DELIMITER, of an account that the private server
+// does not have, and rows with quotes and binary data.
+const dumpedMySQL = `CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL, note TEXT);
+CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, item_id INT NOT NULL, buyer CHAR(36), FOREIGN KEY (item_id) REFERENCES items (id));
+CREATE TABLE small (id SMALLINT AUTO_INCREMENT PRIMARY KEY, b BLOB);
+INSERT INTO items VALUES (1, 1, 'semi; colon -- no\n\\ '' DELIMITER ;; "'), (2, 5, NULL);
+INSERT INTO orders (item_id, buyer) VALUES (2, 'x');
+INSERT INTO small (b) VALUES (X'00FF27225C0A');
+DELIMITER //
+CREATE DEFINER='gone'@'%' TRIGGER tr BEFORE INSERT ON orders FOR EACH ROW BEGIN SET NEW.buyer = CONCAT(NEW.buyer, ';'); END//
+CREATE DEFINER='gone'@'%' PROCEDURE p() BEGIN SELECT 1; SELECT 2; END//
+DELIMITER ;
+CREATE DEFINER='gone'@'%' SQL SECURITY DEFINER VIEW v AS SELECT * FROM items WHERE stock > 0;
+`
+
+// withSchema writes a file whose private server has that schema.
+func withSchema(t *testing.T, protocol, schema string) *App {
+	t.Helper()
+	dir := t.TempDir()
+	text := strings.Replace(sound, "mysql: 127.0.0.1:3306\nredis: 127.0.0.1:6379", protocol+": 127.0.0.1:3306\nlocal: true\nschema: dump.sql", 1)
+	text = strings.Replace(text, ", redis: flushdb", "", 1)
+	for name, content := range map[string]string{"oversell.yaml": text, "dump.sql": schema} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	a, err := Load(filepath.Join(dir, "oversell.yaml"))
+	must(t, err)
+	return a
+}
+
+// dumped returns what a dump tool prints.
+func dumped(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return string(out)
+}
+
+// TestDumpPostgres: a dump of pg_dump is a schema, in each of its forms.
+func TestDumpPostgres(t *testing.T) {
+	localservertest.SkipShort(t)
+	source := localservertest.Postgres(t)
+	db, err := sql.Open("pgx", source.URL())
+	must(t, err)
+	defer db.Close()
+	_, err = loadPostgres(t.Context(), db, []script{{text: dumpedPostgres}})
+	must(t, err)
+	for name, args := range map[string][]string{"copy": nil, "inserts": {"--inserts"}, "create": {"--create", "--clean"}} {
+		t.Run(name, func(t *testing.T) {
+			text := dumped(t, "pg_dump", append(args, "--dbname="+source.URL())...)
+			if name == "create" { // another name, which the program keeps
+				text = regexp.MustCompile(`(DATABASE|\\connect) shop\b`).ReplaceAllString(text, "$1 webshop")
+				text = strings.Replace(text, "LOCALE = ", "LOCALE = 'not_here' -- ", 1)
+				text = regexp.MustCompile(`(-- .*);\n`).ReplaceAllString(text, "$1\n;\n")
+			}
+			checkDumpPostgres(t, text, map[bool]string{true: "webshop", false: "shop"}[name == "create"])
+		})
+	}
+}
+
+func checkDumpPostgres(t *testing.T, text, database string) {
+	t.Helper()
+	s, err := Open(t.Context(), withSchema(t, "postgres", text))
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	for query, want := range map[string]string{
+		"SELECT current_database()":                                                     database,
+		"SELECT note FROM items WHERE id = 1":                                           "semi; colon\n\\. tab\t' quote $x$",
+		"SELECT count(*) FROM v WHERE id < 3":                                           "2",
+		"SELECT g(5)":                                                                   "7",
+		"SELECT tableowner FROM pg_tables WHERE tablename = 'orders'":                   "Shop Owner",
+		"INSERT INTO items VALUES (3, 1, '') RETURNING note":                            "a;b",
+		"INSERT INTO orders (item_id) VALUES (3) RETURNING id || ' ' || number":         "1000001 2",
+		"INSERT INTO big (v) VALUES ('b') RETURNING id":                                 "2000001",
+		"SELECT has_table_privilege('reader', 'items', 'SELECT')":                       "true",
+		"SELECT rolcanlogin FROM pg_roles WHERE rolname = 'Shop Owner' AND rolcanlogin": "true",
+	} {
+		_, got, err := rows(t.Context(), s.SQL("postgres"), query, 1)
+		if err != nil || len(got) != 1 || got[0][0] != want {
+			t.Errorf("%s: %q, %v; want %q", query, got, err, want)
+		}
+	}
+}
+
+// TestDumpMySQL: a dump of mysqldump is a schema, in each of its forms.
+func TestDumpMySQL(t *testing.T) {
+	localservertest.SkipShort(t)
+	source := localservertest.MySQL(t)
+	u, err := url.Parse(source.URL())
+	must(t, err)
+	password, _ := u.User.Password()
+	db, err := sql.Open("mysql", u.User.String()+"@tcp("+u.Host+")/shop")
+	must(t, err)
+	defer db.Close()
+	_, err = loadMySQL(t.Context(), db, []script{{text: dumpedMySQL}})
+	must(t, err)
+	for name, args := range map[string][]string{"plain": {"shop"}, "databases": {"--add-drop-database", "--databases", "shop"}} {
+		t.Run(name, func(t *testing.T) {
+			login := []string{"--no-defaults", "-h", u.Hostname(), "-P", u.Port(), "-u", u.User.Username(), "-p" + password, "--routines"}
+			text := dumped(t, "mysqldump", append(login, args...)...)
+			account := regexp.MustCompile("DEFINER=`[^`]*`@`[^`]*`")
+			if len(account.FindAllString(text, -1)) < 3 {
+				t.Fatalf("the dump has no definers: %s", text)
+			}
+			text = account.ReplaceAllString(text, "DEFINER=`gone`@`%`")
+			database := "shop"
+			if name == "databases" {
+				database = "webshop"
+				text = strings.ReplaceAll(text, "`shop`", "`webshop`")
+			}
+			s, err := Open(t.Context(), withSchema(t, "mysql", text))
+			must(t, err)
+			defer func() { must(t, s.Close()) }()
+			s.exec(t, "mysql", "INSERT INTO orders (item_id, buyer) VALUES (1, 'y')")
+			s.exec(t, "mysql", "INSERT INTO small (b) VALUES ('')")
+			for query, want := range map[string]string{
+				"SELECT DATABASE()":                       database,
+				"SELECT note FROM items WHERE id = 1":     "semi; colon -- no\n\\ ' DELIMITER ;; \"",
+				"SELECT COUNT(*) FROM v":                  "2",
+				"SELECT buyer FROM orders WHERE id > 1":   "y;",
+				"SELECT MAX(id) FROM orders":              "1000001",
+				"SELECT MAX(id) FROM small":               "2",
+				"SELECT HEX(b) FROM small WHERE id = 1":   "00FF27225C0A",
+				"CALL p()":                                "1",
+				"SELECT @@SESSION.foreign_key_checks":     "1",
+				"SELECT COUNT(*) FROM items WHERE id = 2": "1",
+			} {
+				_, got, err := rows(t.Context(), s.SQL("mysql"), query, 1)
+				if err != nil || len(got) != 1 || got[0][0] != want {
+					t.Errorf("%s: %q, %v; want %q", query, got, err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestDumpRefused: a command of a client, or a statement that the server refuses, is named with its line.
+func TestDumpRefused(t *testing.T) {
+	localservertest.SkipShort(t)
+	my, err := Open(t.Context(), withSchema(t, "mysql", "SELECT 1"))
+	must(t, err)
+	pg, err := Open(t.Context(), withSchema(t, "postgres", "SELECT 1"))
+	must(t, err)
+	defer func() { must(t, errors.Join(my.Close(), pg.Close())) }()
+	for _, c := range []struct{ name, protocol, schema, says string }{
+		{"a file of psql", "postgres", "SELECT 1;\n\\i tables.sql\n", `schema: line 2: \i tables.sql is a command of the client psql, which no server knows; replace it by SQL, or delete it`},
+		{"no such database", "postgres", "\\connect elsewhere\n", `schema: line 1: \connect elsewhere: `},
+		{"a row that does not fit", "postgres", "CREATE TABLE a (b INT);\n\nCOPY a (b) FROM stdin;\n1\nx\n\\.\nSELECT 1;\n", "schema: line 3: COPY a (b) FROM stdin: "},
+		{"a slip in a dump", "postgres", "-- PostgreSQL database dump\n\nCREATE TABLE e (b INT);\nCREATE TABLE c (\n  d TEXTT\n);\n", "schema: line 5: d TEXTT: "},
+		{"a table twice in a dump", "postgres", "-- PostgreSQL database dump\nCREATE TABLE f (b INT);\n-- again\nCREATE TABLE f (b INT);\n", `schema: line 4: CREATE TABLE f (b INT): ERROR: relation "f" already exists`},
+		{"a slip", "postgres", "CREATE TABLE g (b INT);\nCREATE TABEL c (d INT);\n", "schema: line 2: CREATE TABEL c (d INT);: "},
+		{"a table twice", "postgres", "CREATE TABLE h (b INT);\nCREATE TABLE h (b INT);\n", `schema: ERROR: relation "h" already exists`},
+		{"a file of mysql", "mysql", "SELECT 1;\n\nsource tables.sql\n;", "schema: line 3: source tables.sql is a command of the client mysql, which no server knows; replace it by SQL, or delete it"},
+		{"a slip in MySQL", "mysql", "-- a\nCREATE TABLE a (b INT);\nCREATE TABEL c (d INT);\n", "schema: line 3: CREATE TABEL c (d INT): "},
+	} {
+		load, s := loadMySQL, my
+		if c.protocol == "postgres" {
+			load, s = loadPostgres, pg
+		}
+		_, err := load(t.Context(), s.SQL(c.protocol), []script{{text: c.schema}})
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v; want one line with %q", c.name, err, c.says)
+		}
+	}
+	for text, says := range map[string]string{
+		"PGDMP\x01": "dump.sql is an archive of pg_dump; turn it into SQL with: pg_restore -f schema.sql FILE", "\x1f\x8b\x08": "dump.sql is compressed; unpack it with gunzip",
+	} {
+		if _, err := readSchema(withSchema(t, "mysql", text).Schema); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want %q", err, says)
+		}
+	}
+}
+
+// TestPartsOf: a dump of PostgreSQL is split with the lines of its parts.
+func TestPartsOf(t *testing.T) {
+	const dump = "\\restrict x\n-- a; b\nSELECT ';', E'\\';', \";\", $$;$$, $a$ ; $$ ; $a$ /* ; */;\n\nCOPY a (b) FROM stdin;\n1;\n\\\\.\n\\.\n\nCREATE FUNCTION g() BEGIN ATOMIC SELECT 1; SELECT 2; END; SELECT\n\\. ;\n\\unrestrict x\n\\unrestrict y\nSELECT 3"
+	var got []string
+	for _, p := range partsOf(dump) {
+		got = append(got, strings.Join([]string{map[bool]string{true: "meta", false: "sql"}[p.meta], string(rune('0' + p.line%10)), p.text, p.rows}, "|"))
+	}
+	want := []string{
+		`meta|1|\restrict x|`, "sql|3|SELECT ';', E'\\';', \";\", $$;$$, $a$ ; $$ ; $a$ /* ; */|", "sql|5|COPY a (b) FROM stdin|1;\n\\\\.\n",
+		"sql|0|CREATE FUNCTION g() BEGIN ATOMIC SELECT 1; SELECT 2; END|", "sql|0|SELECT\n\\. |", `meta|2|\unrestrict x|`, `meta|3|\unrestrict y|`, "sql|4|SELECT 3|",
+	}
+	for i := range want {
+		want[i] = strings.ReplaceAll(want[i], "\\. |", "\\.|")
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+}

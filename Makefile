@@ -32,6 +32,7 @@ test: servers ## install the servers if possible, then lint and test everything 
 soak: servers ## run the searches and repetitions that are too long for make test
 	loadtest/k6/check.sh # builds k6, which takes minutes
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
+	cd tools/runner && OVERSELL_SOAK=1 go test -count=1 -vet=off ./... # the jobs of docs/ci, in each language
 
 planted: servers ## plant bugs in a copy and run what must catch each; 15 minutes; PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)

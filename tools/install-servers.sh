@@ -2,33 +2,54 @@
 # Installs the missing servers and tools of the tests: MariaDB with Galera, PostgreSQL, Redis,
 # ZooKeeper with Java, etcd, HAProxy, Node and Python with database clients for the examples,
 # Chromium for the pages, and a C compiler for the race detector. Without root it prints the commands.
+#
+#   tools/install-servers.sh [mysql] [postgres] [redis]   # only these servers
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
 packages=
-have mariadbd || have mysqld || packages="$packages mariadb-server"
-have mysqld && ! have mariadbd || {
-	ls /usr/lib*/galera*/libgalera_smm.so >/dev/null 2>&1 || packages="$packages galera-4"
-	have rsync || packages="$packages rsync"
+need_mysql() { have mariadbd || have mysqld || packages="$packages mariadb-server"; }
+need_postgres() {
+	have postgres || [ -e "${SHOP_POSTGRES_BIN:-/}/postgres" ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
+		packages="$packages postgresql"
 }
-have postgres || [ -e "${SHOP_POSTGRES_BIN:-/}/postgres" ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
-	packages="$packages postgresql"
-have pgbouncer || packages="$packages pgbouncer"
-have redis-server || have valkey-server || packages="$packages redis-server"
-have java || packages="$packages default-jre-headless"
-[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
-	packages="$packages zookeeper"
-have etcd || packages="$packages etcd-server"
-have haproxy || packages="$packages haproxy" # checks deploy/scale/haproxy.cfg
-# The explored programs examples/node and examples/python need these clients.
-have node && have npm || packages="$packages nodejs npm"
-for module in pymysql redis psycopg2; do
-	PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
+need_redis() { have redis-server || have valkey-server || packages="$packages redis-server"; }
+
+everything() {
+	need_mysql
+	have mysqld && ! have mariadbd || {
+		ls /usr/lib*/galera*/libgalera_smm.so >/dev/null 2>&1 || packages="$packages galera-4"
+		have rsync || packages="$packages rsync"
+	}
+	need_postgres
+	have pgbouncer || packages="$packages pgbouncer"
+	need_redis
+	have java || packages="$packages default-jre-headless"
+	[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
+		packages="$packages zookeeper"
+	have etcd || packages="$packages etcd-server"
+	have haproxy || packages="$packages haproxy" # checks deploy/scale/haproxy.cfg
+	# The explored programs examples/node and examples/python need these clients.
+	have node && have npm || packages="$packages nodejs npm"
+	for module in pymysql redis psycopg2; do
+		PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
+	done
+	have chromium || packages="$packages chromium" # e2e drives it
+	have gcc || have clang || packages="$packages gcc libc6-dev"
+}
+
+for server; do
+	case $server in
+	mysql | postgres | redis) "need_$server" ;;
+	*)
+		echo "unknown server $server: choose mysql, postgres or redis" >&2
+		exit 2
+		;;
+	esac
 done
-have chromium || packages="$packages chromium" # e2e drives it
-have gcc || have clang || packages="$packages gcc libc6-dev"
+[ $# -gt 0 ] || everything
 [ -n "$packages" ] || exit 0
 
 root=
@@ -37,10 +58,10 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 if ! have apt-get || [ "$root" = none ]; then
 	cat >&2 <<HELP
-The tests need:$packages. Get it with one of
+Missing packages:$packages. Get them with one of
   sudo apt-get install$packages
   brew install mariadb postgresql pgbouncer redis zookeeper etcd haproxy chromium
-or run them in a container:
+or run the tests in a container:
   docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
 HELP
 	exit 1

@@ -15,7 +15,7 @@ logs=$(mktemp -d)
 
 # parts must all report. Their order is the order of the output.
 parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
-	composecheck kubecheck e2e go-test-race)
+	composecheck kubecheck ci-jobs e2e go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
 part() {
@@ -70,6 +70,7 @@ others() {
 	part lint make --no-print-directory lint
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...
+	part ci-jobs in_dir tools/runner go test -count=1 -vet=off ./...
 	part e2e in_dir e2e go test -count=1 ./...
 }
 

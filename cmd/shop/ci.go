@@ -40,6 +40,7 @@ type ciOptions struct {
 	strict     bool
 	out        string
 	cache      string
+	needs      bool
 	output     output
 }
 
@@ -71,6 +72,7 @@ nothing, 130 interrupted.`,
 	flags.BoolVar(&o.strict, "strict", false, "exit code 1 also for a break that the baseline has")
 	flags.StringVar(&o.out, "out", "oversell-ci", "`folder` for the results and the replay files")
 	flags.StringVar(&o.cache, "cache", "", "`folder` for results, which an unchanged repository reuses")
+	flags.BoolVar(&o.needs, "needs", false, "print the servers that the checks start, and run nothing")
 	o.output.register(c)
 	setHelp(c, "docs/guides/add-to-ci.md", "app", "target", "args", "baseline", "cache")
 	return c
@@ -80,6 +82,12 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	config, err := o.check(c)
 	if err != nil {
 		return err
+	}
+	if o.needs {
+		for _, kind := range ci.Needs(c.Context(), config) {
+			fmt.Fprintln(c.OutOrStdout(), kind)
+		}
+		return nil
 	}
 	progress := newProgress(c.ErrOrStderr())
 	config.Progress = progress.show
@@ -178,6 +186,9 @@ func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
 	}
 	if err := o.output.check(nil); err != nil {
 		return config, err
+	}
+	if o.needs {
+		return config, nil
 	}
 	if err := format.Prepare(o.out); err != nil {
 		return config, fmt.Errorf("--out: %w", err)

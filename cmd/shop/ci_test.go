@@ -155,6 +155,9 @@ func TestCI(t *testing.T) {
 		t.Errorf("the fix: exit %d: %s%s", code, stdout, stderr)
 	}
 	green := r.keep(t)
+	if code, stdout, stderr, _ := r.check(t, env, "--needs", "--cache", "kept"); code != 0 || stdout != "" {
+		t.Errorf("--needs of an unchanged repository: exit %d: %q%s", code, stdout, stderr)
+	}
 	code, stdout, stderr, again := r.check(t, env, "--cache", "kept")
 	if code != 0 || len(again.Checks) != 1 || again.Checks[0].Unchanged == nil || again.Checks[0].Schedules != fixed.Checks[0].Schedules || again.Checks[0].Change != "" {
 		t.Errorf("unchanged: exit %d: %s%s", code, stdout, stderr)
@@ -175,6 +178,33 @@ func TestCI(t *testing.T) {
 	code, stdout, stderr, broke := r.check(t, env, "--baseline", green, "--cache", "kept")
 	if code != exitBroken || len(broke.Checks) != 1 || broke.Checks[0].Change != result.New || broke.Checks[0].Unchanged != nil {
 		t.Errorf("a new break: exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// TestCINeeds: --needs prints the servers of the programs, each once, and does nothing else.
+func TestCINeeds(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, "naive")
+	r.use(t, "redis-lock")
+	text, err := os.ReadFile(filepath.Join(r.folder, "oversell.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write(t, "running.yaml", strings.NewReplacer("local: true\n", "", "schema: schema.sql\n", "").Replace(string(text)))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "mysql\nredis\n"},
+		{[]string{"--app", "*.yaml"}, "mysql\nredis\n"},
+		{[]string{"--app", "running.yaml"}, ""},
+	} {
+		if code, stdout, stderr, _ := r.check(t, nil, append(c.args, "--needs")...); code != 0 || stdout != c.want {
+			t.Errorf("%q: exit %d: %q, want %q\n%s", c.args, code, stdout, c.want, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.folder, "oversell-ci")); err == nil {
+		t.Error("--needs writes a folder")
 	}
 }
 

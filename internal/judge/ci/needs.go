@@ -1,0 +1,32 @@
+package ci
+
+import (
+	"context"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+// Needs returns the kinds of servers that Run would start: "mysql", "postgres" and "redis", each once. A
+// check whose result is in the cache starts none.
+func Needs(ctx context.Context, c Config) (kinds []string) {
+	for _, j := range c.Shard.of(c.jobs()) {
+		a, isApp := j.(*appJob)
+		if !isApp || !a.app.App.Local || c.kept(a.fingerprint(ctx), a) != nil {
+			continue
+		}
+		for _, server := range []struct {
+			kind string
+			used *app.Server
+		}{
+			{"mysql", a.app.App.MySQL},
+			{"postgres", a.app.App.Postgres},
+			{"redis", a.app.App.Redis},
+		} {
+			if server.used != nil && !slices.Contains(kinds, server.kind) {
+				kinds = append(kinds, server.kind)
+			}
+		}
+	}
+	return kinds
+}

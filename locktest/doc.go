@@ -13,6 +13,9 @@
 //		})
 //	}
 //
+// For a lock that is one function, [Connect] makes the clients. README.md has a test of ten lines with
+// the failure that it prints.
+//
 // Every [Check] states one property in a sentence. If the subject does not claim a property, the
 // check still tries it where possible, and reports "not claimed" with the observation. If the
 // subject lacks the hook that a check needs, the check reports "unchecked". Neither counts as passed.

@@ -1,0 +1,33 @@
+package locktest
+
+import "context"
+
+// Connect returns a value for Subject.Connect from a lock that is one function. lock waits until it has
+// the lock name, ctx ends or the server fails, and returns the function that releases the lock. Both must
+// be safe for concurrent use. Every client calls the same function, so lock must not depend on which
+// client calls it. If the function keeps a state for each process, such as a queue of its waiters, write
+// a Client instead.
+func Connect(lock func(ctx context.Context, name string) (unlock func(context.Context) error, err error)) func(context.Context) (Client, error) {
+	return func(context.Context) (Client, error) { return function(lock), nil }
+}
+
+// A function is a Client whose lock is a function.
+type function func(ctx context.Context, name string) (func(context.Context) error, error)
+
+// Lock implements Client.
+func (f function) Lock(ctx context.Context, name string) (Lease, error) {
+	unlock, err := f(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return release(unlock), nil
+}
+
+// Close implements Client.
+func (function) Close() error { return nil }
+
+// A release is a Lease that a function ends.
+type release func(context.Context) error
+
+// Unlock implements Lease.
+func (r release) Unlock(ctx context.Context) error { return r(ctx) }

@@ -28,6 +28,9 @@ import (
 // defaultApp is the file that shop ci looks for.
 const defaultApp = "oversell.yaml"
 
+// defaultBudget is the budget of explore, too.
+const defaultBudget = time.Minute
+
 // ciOptions are the flags of ci.
 type ciOptions struct {
 	apps       []string
@@ -66,7 +69,7 @@ nothing, 130 interrupted.`,
 	flags.StringVar(&o.target, "target", "", targetUsage)
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "with --target: `names` of its strategies, comma-separated, or all")
 	flags.StringVar(&o.args, "args", "", "more `flags` of explore --app and verify --target, in one text")
-	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search of each program")
+	flags.DurationVar(&o.budget, "budget", defaultBudget, "time for the search of each program")
 	flags.StringVar(&o.shard, "shard", "", "`part` of the checks for this job, for example 1/3")
 	flags.StringArrayVar(&o.baselines, "baseline", nil, "result.json `file` of another branch, or a pattern; repeatable")
 	flags.BoolVar(&o.strict, "strict", false, "exit code 1 also for a break that the baseline has")
@@ -111,7 +114,8 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	d := r.Document()
 	summary, err := summaryOf(d)
 	err = cmp.Or(format.Write(o.out, r, config.Warn), err, o.output.write(c, d, func(w io.Writer, _ bool) error {
-		_, err := fmt.Fprintf(w, "\n%s: %s\nresults: %s\n", c.CommandPath(), r.Headline(), o.out)
+		lines := append([]string{"", d.Title}, d.Notes...)
+		_, err := fmt.Fprintln(w, strings.Join(append(lines, "results: "+o.out), "\n"))
 		return err
 	}))
 	for _, failed := range system.Publish(c.Context(), system.Publication{Env: os.Getenv, Log: log, Folder: o.out, Summary: summary, Result: r}) {
@@ -205,6 +209,7 @@ func expanded(patterns []string) (files []string) {
 			found = []string{pattern}
 		}
 		for _, file := range found {
+			file = filepath.Clean(file)
 			if !slices.Contains(files, file) {
 				files = append(files, file)
 			}
@@ -262,6 +267,9 @@ func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 		return a, err
 	}
 	a.Path, a.Flags = file, more.given(more.ofApp)
+	if o.budget != defaultBudget {
+		a.Flags += " --budget " + o.budget.String()
+	}
 	return a, a.Search.Check()
 }
 

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/program"
+	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -148,7 +150,7 @@ var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // replayName returns the name of the file with the witness, in the folder of the output.
 func (j *appJob) replayName() string {
 	name := strings.TrimSuffix(j.name(), filepath.Ext(j.name()))
-	return strings.Trim(notInFiles.ReplaceAllString(name, "-"), "-.") + ".witness.json"
+	return strings.Trim(notInFiles.ReplaceAllString(name, "-"), "-.") + format.WitnessEnding
 }
 
 // replay returns the command that runs the witness again.
@@ -165,6 +167,11 @@ func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Expl
 	old := j.Baseline.Check(c.Name)
 	if old.Witness == nil || old.Witness.Saved == nil {
 		return result.Replay{How: "the baseline has no saved witness"}, nil
+	}
+	for _, rule := range old.Witness.Rules {
+		if !slices.Contains(j.app.App.Never, rule) {
+			return result.Replay{How: "the broken rule is no longer in the file: " + rule}, nil
+		}
 	}
 	saved := *old.Witness.Saved
 	saved.Program = j.app.Search.Program // the file identifies the program, which may have another name now

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
@@ -20,6 +21,9 @@ type entry struct {
 	Check  result.Check
 	Case   report.Case // which result.json does not have
 }
+
+// entryName matches the name of such a file.
+var entryName = regexp.MustCompile(`^[0-9a-f]{64}\.json$`)
 
 func (c Config) entryFile(fingerprint string) string {
 	return filepath.Join(c.Cache, fingerprint+".json")

@@ -167,14 +167,15 @@ func attempted(c result.Check, begun time.Time) result.Check {
 	return c
 }
 
-// Relative returns a path relative to a folder, with slashes. A path outside it stays as it is.
+// Relative returns a path relative to a folder, with slashes. A path outside it stays as it is. A link
+// keeps its own name.
 func Relative(folder, path string) string {
 	whole, err := filepath.Abs(path)
 	if err != nil {
 		return filepath.ToSlash(path)
 	}
-	if real, err := filepath.EvalSymlinks(whole); err == nil {
-		whole = real
+	if real, err := filepath.EvalSymlinks(filepath.Dir(whole)); err == nil {
+		whole = filepath.Join(real, filepath.Base(whole))
 	}
 	inside, err := filepath.Rel(folder, whole)
 	if err != nil || inside == ".." || strings.HasPrefix(inside, ".."+string(filepath.Separator)) {

@@ -2,6 +2,7 @@ package ci
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/report"
@@ -64,7 +66,7 @@ func (j *appJob) inGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	write(t, filepath.Join(j.Root, ".gitignore"), "node_modules\n")
+	write(t, filepath.Join(j.Root, ".gitignore"), "node_modules\n.env\n")
 	j.commit(t, "init", "-q")
 }
 
@@ -102,8 +104,16 @@ func TestFingerprint(t *testing.T) {
 		}, gitOnly: false},
 		{name: "the results", do: func(t *testing.T, j *appJob) {
 			write(t, filepath.Join(j.Out, "result.json"), "x")
-			write(t, filepath.Join(j.Cache, "x.json"), "x")
+			write(t, filepath.Join(j.Out, "shop.witness.json"), "x")
+			write(t, j.entryFile(strings.Repeat("0", 64)), "x")
 		}},
+		{name: "a file next to the results", do: func(t *testing.T, j *appJob) { write(t, filepath.Join(j.Out, "shop.py"), "x") }, changes: true},
+		{name: "a deleted file", do: func(t *testing.T, j *appJob) {
+			if err := os.Remove(filepath.Join(j.app.App.Dir, "shop.py")); err != nil {
+				t.Fatal(err)
+			}
+		}, changes: true},
+		{name: "the environment", do: func(t *testing.T, j *appJob) { write(t, filepath.Join(j.app.App.Dir, ".env"), "x") }, changes: true},
 		{name: "the flags", do: func(_ *testing.T, j *appJob) { j.app.Flags = " --events expire" }, changes: true},
 		{name: "the budget", do: func(_ *testing.T, j *appJob) { j.app.Search.Budget++ }, changes: true},
 		{name: "the file", do: func(t *testing.T, j *appJob) { write(t, j.app.Path, yaml+"sold: 200\n") }, changes: true},
@@ -279,5 +289,33 @@ func TestSources(t *testing.T) {
 	}
 	if got := j.sources(strings.Repeat("é", 500) + " shop.py:1"); len(got) != 1 || len(got[0].Text) > mostText+3 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestReplayOld: without the broken rule or the saved witness, a check that holds proves no fix.
+func TestReplayOld(t *testing.T) {
+	t.Parallel()
+	for says, w := range map[string]*result.Witness{
+		"the baseline has no saved witness":                    nil,
+		"the broken rule is no longer in the file: SELECT old": {Rules: []string{"SELECT * FROM items WHERE stock < 0", "SELECT old"}, Saved: &explore.Saved{}},
+		"the baseline's witness has no steps":                  {Rules: []string{"SELECT * FROM items WHERE stock < 0"}, Saved: &explore.Saved{}},
+	} {
+		j := newJob(t, yaml)
+		old := result.Result{Schema: result.Schema, Checks: []result.Check{{Name: j.name(), Status: result.Broken, Witness: w}}}
+		text, err := json.Marshal(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "main.json")
+		write(t, file, string(text))
+		j.Baseline = result.ReadBaseline([]string{file})
+		c := result.Check{Name: j.name(), Status: result.Holds, Complete: true}
+		replay, err := j.replayOld(t.Context(), &c, nil)
+		if err != nil || replay.Holds || replay.How != says {
+			t.Errorf("%+v, %v; want %q", replay, err, says)
+		}
+		if j.Baseline.Compare(&c, replay); c.Change != result.Unproven {
+			t.Errorf("%q: %s", says, c.Change)
+		}
 	}
 }

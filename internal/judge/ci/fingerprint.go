@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,12 +16,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 )
 
 // fingerprint returns a hash of all that decides the result of a search: the repository, the file, the
-// flags, this program and the image of the runner. It is "" if something outside of them decides too: a
-// program that runs already, or servers that do.
+// flags, this program and the image of the runner. Files that git ignores do not count, except .env. It is
+// "" if something else decides too: a program that runs already, or servers that do.
 func (j *appJob) fingerprint(ctx context.Context) string {
 	a := j.app.App
 	if a.Attach != nil || !a.Local {
@@ -39,11 +41,13 @@ func (j *appJob) fingerprint(ctx context.Context) string {
 		return ""
 	}
 	h := sha256.New()
-	search := j.app.Search
-	search.Progress = nil
+	settings, err := hashFile(filepath.Join(a.Dir, ".env"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
 	for _, part := range []string{
 		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // of GitHub's runners
-		j.name(), j.app.Flags, search.Budget.String(), string(text), content,
+		j.name(), j.app.Flags, j.app.Search.Budget.String(), string(text), settings, content,
 	} {
 		fmt.Fprintf(h, "%d %s\n", len(part), part)
 	}
@@ -112,23 +116,33 @@ func (j *appJob) content(ctx context.Context) (string, error) {
 			continue
 		}
 		hash, err := hashFile(filepath.Join(top, entry[3:]))
-		if err != nil { // deleted, or a submodule
-			hash = entry[:2]
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			hash = "deleted"
+		case err != nil: // such as a submodule with changes
+			return "", err
 		}
 		content += "\n" + entry[3:] + " " + hash
 	}
 	return content, nil
 }
 
-// written reports whether a path belongs to the output of this command.
+// written reports whether a path is a file that this command writes.
 func (j *appJob) written(path string) bool {
-	for _, folder := range []string{j.Out, j.Cache} {
-		whole, err := filepath.Abs(folder)
-		if folder != "" && err == nil && (path == whole || strings.HasPrefix(path, whole+string(filepath.Separator))) {
-			return true
-		}
+	name := filepath.Base(path)
+	return isIn(j.Out, path) && format.Writes(name) || isIn(j.Cache, path) && entryName.MatchString(name)
+}
+
+// isIn reports whether a path is directly in a folder.
+func isIn(folder, path string) bool {
+	whole, err := filepath.Abs(folder)
+	if folder == "" || err != nil {
+		return false
 	}
-	return false
+	if real, err := filepath.EvalSymlinks(whole); err == nil {
+		whole = real
+	}
+	return filepath.Dir(path) == whole
 }
 
 // passed are folders that the language's runtime writes, and that decide nothing.
@@ -147,12 +161,9 @@ func (j *appJob) folder() (string, error) {
 		switch {
 		case err != nil:
 			return err
-		case j.written(path), e.IsDir() && slices.Contains(passed, e.Name()):
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case !e.Type().IsRegular():
+		case e.IsDir() && slices.Contains(passed, e.Name()):
+			return fs.SkipDir
+		case !e.Type().IsRegular() || j.written(path):
 			return nil
 		}
 		return hashed(&content, path)

@@ -9,10 +9,12 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
+const qualityName = "gl-code-quality.json"
+
 // CodeQuality writes GitLab's report on code quality (docs.gitlab.com, "Code Quality", "Code Quality report
 // format") into the folder.
 func CodeQuality(folder string, r result.Result) error {
-	files, err := inJSON("gl-code-quality.json", qualityOf(r))
+	files, err := inJSON(qualityName, qualityOf(r))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/report"
@@ -38,6 +40,14 @@ func Formats() []Format {
 		sarif(),
 	}
 }
+
+// Writes reports whether a file of this name in the folder is one that this package writes.
+func Writes(name string) bool {
+	return slices.Contains([]string{resultName, "summary.md", "report.html", "junit.xml", sarifName, qualityName}, name) || strings.HasSuffix(name, WitnessEnding)
+}
+
+// WitnessEnding is the end of the name of a replay file.
+const WitnessEnding = ".witness.json"
 
 // Prepare makes the folder and deletes the replay files of an earlier run, which its result.json names.
 func Prepare(folder string) error {

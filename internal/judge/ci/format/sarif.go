@@ -19,12 +19,14 @@ const (
 	mostPacked  = 10 << 20
 )
 
+const sarifName = "oversell.sarif"
+
 // sarif is SARIF 2.1.0 for code scanning. The types below are the part of the standard that the file
 // uses (OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0").
 func sarif() Format {
 	return Format{What: "SARIF, for code scanning", Files: func(r result.Result) ([]File, error) {
 		file, err := cut(sarifOf(r), mostResults, mostPacked)
-		file.Name = "oversell.sarif"
+		file.Name = sarifName
 		return []File{file}, err
 	}}
 }

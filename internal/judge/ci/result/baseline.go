@@ -117,7 +117,7 @@ func (b *Baseline) Compare(c *Check, replay Replay) {
 	case broke && c.Status == Holds && !c.Complete:
 		c.Change, c.ChangeWhy = Unproven, "nothing broke, but the search is not complete"
 	case broke && c.Status == Holds:
-		c.Change, c.ChangeWhy = Unproven, "nothing broke, but the old witness could not be replayed: "+replay.How
+		c.Change, c.ChangeWhy = Unproven, "nothing broke, but the old witness proves no fix: "+replay.How
 	case broke:
 		c.Change, c.ChangeWhy = Unproven, fmt.Sprintf("the baseline breaks, and this run is %s", c.Status)
 	case c.Status == Holds && old == nil:

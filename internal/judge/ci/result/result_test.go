@@ -45,7 +45,7 @@ func TestCompare(t *testing.T) {
 		{"a new check that breaks", other, breaks("one"), Replay{}, New, "the baseline does not have this check"},
 		{"a break that was unknown", inconclusive, breaks("one"), Replay{}, New, "the baseline was inconclusive: nothing"},
 		{"a fix", breaks("one"), holds(true), replayed, Fixed, "it ran"},
-		{"a fix without the witness", breaks("one"), holds(true), lost, Unproven, "nothing broke, but the old witness could not be replayed: it cannot run"},
+		{"a fix without the witness", breaks("one"), holds(true), lost, Unproven, "nothing broke, but the old witness proves no fix: it cannot run"},
 		{"a fix without a complete search", breaks("one"), holds(false), replayed, Unproven, "nothing broke, but the search is not complete"},
 		{"a break that became unclear", breaks("one"), inconclusive, Replay{}, Unproven, "the baseline breaks, and this run is inconclusive"},
 		{"nothing", holds(true), holds(true), Replay{}, Same, ""},

@@ -26,7 +26,7 @@ var errNoPermission = errors.New("no comment: the token may not write one (permi
 // request, and without a token, it does nothing.
 func comment(ctx context.Context, p Publication) error {
 	g, err := pullRequest(p.Env)
-	if g == nil || err != nil {
+	if g == nil || err != nil || ctx.Err() != nil { // an interrupted job has no time for it
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commentTimeout)

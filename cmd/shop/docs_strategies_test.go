@@ -52,7 +52,7 @@ func strategyIndex(t *testing.T) string {
 This page tells a back-end developer which of the %d lock strategies keep the stock right, and what breaks the others.
 To pick one for your shop, read [choose a strategy](../guides/choose-a-strategy.md) first.
 
-The last column is the catalogue's promise on MariaDB with a single Redis server. A strategy is **not safe** if at least
+The column "safe?" is the catalogue's promise on MariaDB with a single Redis server. A strategy is **not safe** if at least
 one [condition](glossary.md#condition) breaks it: a rush of buyers (`+"`rush`"+`), a second process of the shop
 (`+"`two-processes`"+`), or a [fault](faults.md). A failover to a database replica that lacks the last commits breaks every
 strategy. [Databases](databases.md) covers other databases and other kinds of Redis. The [matrix](matrix/README.md) has the
@@ -61,7 +61,7 @@ verdict of every run.
 Select a strategy with `+"`lock=NAME`"+` in the URL. `+"`lock=Y` means `redis`; `lock=N`, or no `lock`, means `none`"+`. The page of a
 strategy lists the servers that it needs; the shop answers 501 without them. `+"`./shop strategies`"+` prints this table, and with `+"`--json`"+` the whole catalogue.
 
-| strategy | what it does | safe? |
+| strategy | safe? | what it does |
 |---|---|---|
 `, len(lockstrategy.All()))
 	for _, e := range lockstrategy.All() {
@@ -69,7 +69,7 @@ strategy lists the servers that it needs; the shop answers 501 without them. `+"
 		if breaks := brokenBy(e); breaks != "" {
 			safe = "**not safe**: " + breaks
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", strategyLink("strategies/", e), cell(e.Summary), safe)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strategyLink("strategies/", e), safe, cell(e.Summary))
 	}
 	fmt.Fprint(&b, `
 ## See one break

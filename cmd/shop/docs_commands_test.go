@@ -27,7 +27,7 @@ var commandNotes = map[string]string{
 - The search merges equal states. ` + "`--full`" + ` turns this off. Without ` + "`--app`" + `, merging works on the embedded engine, and with
   ` + "`--engine local`" + ` on MariaDB and PostgreSQL.
 - Exit code 1 also means that a buyer released another holder's lock, which the catalogue rules out for this strategy.
-- Exit code 3 means that the budget ended, that no schedule had a place for the events, or, with ` + "`--app`" + `, that the search
+- Exit code 3 means that the budget ended, that no schedule could contain the events, or, with ` + "`--app`" + `, that the search
   discarded runs or found only one schedule.
 `,
 	"ci": `

@@ -26,7 +26,7 @@ import (
 //     outlasts the TTL. The buyer that came second has also overwritten the expiry of the first. DEL checks no
 //     owner.
 //   - Cost: Taking the lock needs one to three round trips, and releasing it one.
-//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): an expiry from before Redis had SET
+//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): this expiry is older than SET
 //     with NX and EX
 type getSet struct {
 	redis redis.UniversalClient

@@ -70,8 +70,8 @@ func (g *gathering) join(product string) (first *gathered, number int) {
 // gatheredKey is the context key of a buyer's group.
 type gatheredKey struct{}
 
-// pairInLine pairs first buyers again when their strategy reports that they begin to wait, since
-// the shared memory is just behind that point.
+// pairInLine pairs first buyers again when their strategy reports that they begin to wait, because
+// the strategy uses its shared memory right after that point.
 func pairInLine(ctx context.Context) {
 	if first, ok := ctx.Value(gatheredKey{}).(*gathered); ok {
 		pair(&first.inLine)

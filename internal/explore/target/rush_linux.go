@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// Rush sends bursts of that many buyers, rounds times, each after a reset. It asks the user's own
-// queries when the program is idle. The buyers send the requests of the file, in turn. Rush calls done
+// Rush sends one burst of buyers per round, each after a reset. When the program is idle, Rush runs the
+// user's own queries. The buyers send the requests of the file, in turn. Rush calls done
 // after each round.
 //
 // The gates are open, and time-outs are the program's own. So Rush restarts the program first; an
@@ -96,8 +96,8 @@ func (c *Crowd) tell(b told, sold app.Sale) {
 	c.Failed += t.Failed
 }
 
-// rests waits until the program has nothing under way: no thread runs or sleeps only for a while, and
-// no command or answer is on its way. A buyer may be answered before its work is done.
+// rests waits until the program is idle: no thread runs or sleeps with a time-out, and no command or
+// answer is on its way. A buyer may be answered before its work is done.
 func (x *Runner) rests(ctx context.Context) (bool, error) {
 	r := x.newRun(false).rest
 	handedOver := func() bool {

@@ -56,7 +56,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		}
 	}
 	switch {
-	case err == nil && byHand(): // the moment and the leases have no promise
+	case err == nil && byHand(): // a fault at any moment, with leases of any length, has no promise
 		result.Reason += "; a fault was injected by hand, so no promise applies"
 		watch.Judged(result)
 		return result, nil

@@ -33,6 +33,7 @@ func TestTraps(t *testing.T) {
 		{mode: "endless", args: []string{"--events", "timeout"}},
 		{mode: "runs-out", orders: 6, quick: true},
 		{mode: "crossed", orders: 18},
+		{mode: "at-once", args: []string{"--max-schedules", "12"}, broken: true, quick: true},
 		{mode: "tables", orders: 10, quick: true},
 		{mode: "tables-twice", orders: 22, broken: true, quick: true},
 		{mode: "table", orders: 10, quick: true},

@@ -141,11 +141,8 @@ func (r settling) handOver() (moved bool, _ error) {
 			o.buyer = r.current
 		}
 	}
-	at := slices.IndexFunc(f.answered, func(o *op) bool { return o.buyer == r.current })
-	if at < 0 {
-		slices.SortStableFunc(f.answered, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
-		at = 0
-	}
+	inOrder(f.answered)
+	at := max(0, slices.IndexFunc(f.answered, func(o *op) bool { return o.buyer == r.current }))
 	o := f.answered[at]
 	f.answered = slices.Delete(f.answered, at, at+1)
 	delete(f.byCmd, o.Command)
@@ -175,7 +172,8 @@ func (r settling) attribute() error {
 	if len(f.fresh) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Compare(a.Text, b.Text) })
+	// Values that differ between runs are named in this order, so it must not depend on them.
+	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Or(cmp.Compare(plain(a.Text), plain(b.Text)), cmp.Compare(a.Text, b.Text)) })
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
 			if err := r.whose.whose(o); err != nil {
@@ -190,8 +188,16 @@ func (r settling) attribute() error {
 		f.held = append(f.held, o)
 	}
 	f.fresh = nil
-	slices.SortStableFunc(f.held, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
+	inOrder(f.held)
 	return nil
+}
+
+// inOrder sorts commands by buyer and name. A program that sends on several connections at once sends
+// in a different order in each run, so the order of arrival must not decide. Equal commands keep it.
+func inOrder(commands []*op) {
+	slices.SortStableFunc(commands, func(a, b *op) int {
+		return cmp.Or(cmp.Compare(a.buyer, b.buyer), cmp.Compare(a.name, b.name))
+	})
 }
 
 // ending reports whether a server has not yet rolled back the transaction of a connection that its

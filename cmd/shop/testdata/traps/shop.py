@@ -10,6 +10,7 @@ endless      waits for the lock's token in BLPOP, without a time-out
 calls        reads, writes and inserts in a stored procedure, where nobody can see it
 runs-out     waits for a second in BLPOP for a word that nobody sends, and then sells
 crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for seconds
+at-once      asks for the price and the stock at once, on two connections, and then sells
 tables       sells under LOCK TABLES
 table        sells under LOCK TABLE of PostgreSQL
 tables-twice gives the tables back between the look at the stock and the sale
@@ -21,9 +22,11 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import random
 import select
 import struct
 import sys
+import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -127,6 +130,23 @@ def waits(seconds):
     return sell(db)
 
 
+def at_once():
+    """The requests are equal except for a random value at the beginning."""
+    def ask(at, what):
+        at.cursor().execute(f"SELECT '{uuid.uuid4()}', {what}")
+
+    threads = [
+        threading.Thread(target=ask, args=(db, "price FROM prices WHERE item_id = 1")),
+        threading.Thread(target=ask, args=(other, "stock FROM items WHERE id = 1")),
+    ]
+    random.shuffle(threads)
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return sell(db)
+
+
 def keeps_name():
     cursor = db.cursor()
     cursor.execute("SELECT GET_LOCK('item', 10)")
@@ -204,6 +224,7 @@ buy = {
     "crossed": crossed,
     "keeps-name": keeps_name,
     "keeps-row": keeps_row,
+    "at-once": at_once,
     "tables": tables_once,
     "tables-twice": tables_twice,
     "table": table,
@@ -268,6 +289,8 @@ async def loop():
 
 if mode not in {"closes", "table"}:
     db = connect()
+if mode == "at-once":
+    other = connect()
 if mode not in postgres and mode != "calls":
     redis = Redis(host=host)
     redis.ping()

@@ -1,6 +1,10 @@
 package explore
 
-import "github.com/oversell/oversell/internal/explore/schedule"
+import (
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
 
 // A branch is a choice that was not made yet.
 type branch struct {
@@ -14,13 +18,17 @@ type branch struct {
 }
 
 // frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with
-// one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals the youngest
-// goes first, which is depth first.
+// one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals, those go
+// first that preempt a buyer before a change that a rule judges: the buyer may rely on what it has
+// read. Then the youngest goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
-	byCost [][]branch
+	byCost []level
 	cut    bool // a branch exceeded the limit
 }
+
+// A level has the branches of one cost. judged are those before a change that a rule judges.
+type level struct{ judged, others []branch }
 
 func (f *frontier) push(cost int, b branch) {
 	if f.limit >= 0 && cost > f.limit {
@@ -28,18 +36,30 @@ func (f *frontier) push(cost int, b branch) {
 		return
 	}
 	for len(f.byCost) <= cost {
-		f.byCost = append(f.byCost, nil)
+		f.byCost = append(f.byCost, level{})
 	}
-	f.byCost[cost] = append(f.byCost[cost], b)
+	l := &f.byCost[cost]
+	if b.judged() {
+		l.judged = append(l.judged, b)
+	} else {
+		l.others = append(l.others, b)
+	}
+}
+
+// judged reports whether the branch preempts a buyer before a change that a rule of the program judges.
+func (b branch) judged() bool {
+	return slices.ContainsFunc(b.at.choices, func(c *schedule.Choice) bool { return c.Judged && c.Buyer == b.at.last && b.choice.Buyer != c.Buyer })
 }
 
 // pop returns the next branch and its cost, or false if there is none.
 func (f *frontier) pop() (b branch, cost int, ok bool) {
-	for cost, branches := range f.byCost {
-		if n := len(branches); n > 0 {
-			b, branches[n-1] = branches[n-1], branch{}
-			f.byCost[cost] = branches[:n-1]
-			return b, cost, true
+	for cost := range f.byCost {
+		for _, branches := range []*[]branch{&f.byCost[cost].judged, &f.byCost[cost].others} {
+			if n := len(*branches); n > 0 {
+				b, (*branches)[n-1] = (*branches)[n-1], branch{}
+				*branches = (*branches)[:n-1]
+				return b, cost, true
+			}
 		}
 	}
 	return b, 0, false

@@ -30,6 +30,7 @@ type little struct {
 	lies     bool                                // whether writes are described as reads
 	unmixed  bool                                // whether Point.Mixed is never set
 	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
+	judged   string                              // the name of server a whose changes the rules judge
 	compound func() []string                     // Ended.Compound; may be nil
 	runs     int
 	finals   map[string]verdict.Verdict // verdicts of the judged runs
@@ -126,7 +127,7 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 		case c.do == "read" || c.do == "maybe" || w.l.lies:
 			effect = schedule.Reads
 		}
-		all = append(all, move{Command: t, Choice: schedule.Choice{Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect}})
+		all = append(all, move{Command: t, Choice: schedule.Choice{Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
 	}
 	return all, ctx.Err()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
@@ -34,6 +35,7 @@ type Runner struct {
 	down      []*instance // ended after the previous run; recover restarts them
 	door      door
 	watched   []string        // the columns of the user's watch query
+	ruled     map[string]bool // the tables that `never` names; nil: not known yet
 	habits    habits          // for buyers that share one instance
 	ctx       context.Context // the context of the current schedule
 }
@@ -93,6 +95,34 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, err
 	}
 	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)
+}
+
+// judged reports whether a command may change a table that a rule of `never` names. The search tries the
+// moments before it first.
+func (x *Runner) judged(o *op) bool {
+	if !o.Alters {
+		return false
+	}
+	if x.ruled == nil {
+		x.ruled = map[string]bool{}
+		for _, query := range x.app.Never {
+			for _, name := range effect.Relations(query, effect.Postgres) {
+				x.ruled[name] = true
+			}
+			for _, name := range effect.Relations(query, effect.MySQL) {
+				x.ruled[name] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(effect.Relations(o.Text, dialectOf(o.Conn().Protocol)), func(name string) bool { return x.ruled[name] })
+}
+
+// dialectOf returns how a server reads a statement.
+func dialectOf(protocol string) effect.Dialect {
+	if protocol == "postgres" {
+		return effect.Postgres
+	}
+	return effect.MySQL
 }
 
 // expired returns how many keys of Redis the clock has removed so far.

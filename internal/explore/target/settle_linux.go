@@ -173,7 +173,9 @@ func (r settling) attribute() error {
 		return nil
 	}
 	// Values that differ between runs are named in this order, so it must not depend on them.
-	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Or(cmp.Compare(plain(a.Text), plain(b.Text)), cmp.Compare(a.Text, b.Text)) })
+	slices.SortStableFunc(f.fresh, func(a, b *op) int {
+		return cmp.Or(cmp.Compare(plain(a.Text), plain(b.Text)), cmp.Compare(a.Text, b.Text))
+	})
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
 			if err := r.whose.whose(o); err != nil {

@@ -1,0 +1,53 @@
+package effect
+
+import (
+	"slices"
+	"strings"
+)
+
+// Relations returns the tables and views that the text names, in lower case, without quotes and schema,
+// each once. It may also return other names, such as the alias of a subquery. A text longer than 1 MiB
+// has none.
+func Relations(sql string, d Dialect) (names []string) {
+	if len(sql) > longest {
+		return nil
+	}
+	t, _ := tokens(sql, d, d == MySQL)
+	for i := 0; i < len(t); i++ {
+		if !slices.ContainsFunc(beforeRelation, t[i].is) {
+			continue
+		}
+		for next := true; next; i++ { // FROM a, b
+			name := ""
+			for i+1 < len(t) && (t[i+1].is("ONLY") || t[i+1].is("LATERAL")) {
+				i++
+			}
+			for i+1 < len(t) && (t[i+1].kind == word || t[i+1].kind == identifier) {
+				i++
+				name = strings.ToLower(strings.Trim(t[i].text, "\"`"))
+				if i+1 >= len(t) || t[i+1].text != "." {
+					break
+				}
+				i++
+			}
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			for i+1 < len(t) && (t[i+1].is("AS") || t[i+1].kind == word && !slices.ContainsFunc(afterRelation, t[i+1].is) || t[i+1].kind == identifier) {
+				i++ // its alias
+			}
+			next = name != "" && i+1 < len(t) && t[i+1].text == ","
+		}
+		i--
+	}
+	return names
+}
+
+// beforeRelation are the words before a table; afterRelation are those that are no alias of it.
+var (
+	beforeRelation = []string{"FROM", "JOIN", "INTO", "UPDATE", "USING", "TABLE"}
+	afterRelation  = []string{
+		"WHERE", "SET", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ON", "USING", "VALUES", "SELECT", "GROUP", "HAVING", "ORDER",
+		"LIMIT", "OFFSET", "FETCH", "FOR", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "DEFAULT", "RETURNING", "LOCK", "PARTITION", "USE", "FORCE", "IGNORE",
+	}
+)

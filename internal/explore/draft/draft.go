@@ -155,7 +155,7 @@ func (r *repository) ecosystem(d *Draft) *ecosystem {
 }
 
 // pages matches the names of folders with a program that runs in a browser or on a phone.
-var pages = regexp.MustCompile(`(?i)^(?:front-?end|client|ui|mobile|admin-?ui|website|e2e|docs?)$`)
+var pages = regexp.MustCompile(`(?i)^(?:front-?end|client|ui|mobile|android|ios|admin-?ui|website|e2e|docs?)$`)
 
 // Below returns the folders at the top that have the manifest of a language, sorted: the programs of a
 // repository with several.

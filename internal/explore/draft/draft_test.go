@@ -55,6 +55,11 @@ func TestLayouts(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := strings.Split(string(text), "\n")
+			for _, lacks := range l.lacks {
+				if bytes.Contains(text, []byte(lacks)) {
+					t.Errorf("the file has %q", lacks)
+				}
+			}
 			for _, want := range l.want {
 				if !slices.Contains(lines, want) {
 					t.Errorf("the file lacks %q", want)
@@ -154,6 +159,8 @@ func TestTables(t *testing.T) {
 		{"Django", "shop/models.py", "class Item(models.Model):\n    stock = models.PositiveIntegerField()\nclass Order(models.Model):\n    pass\n", "UPDATE shop_item SET stock = 1", "DELETE FROM shop_order"},
 		{"SQLAlchemy", "models.py", "__tablename__ = 'products'\n    stock = Column(Integer)\n", "UPDATE products SET stock = 1", ""},
 		{"JPA", "P.java", "@Table(name = \"coupon\")\nclass C { private int remaining; }", "UPDATE coupon SET remaining = 1", ""},
+		{"TypeORM", "booking.ts", "@Entity()\nexport class TicketType { @Column('int') availableSeats: number }\n@Entity()\n@Index(['a'])\nexport class Booking {}", "UPDATE ticket_type SET `availableSeats` = 1", "DELETE FROM booking"},
+		{"JPA without a name", "P.java", "@Entity\n@Getter\npublic class ShopOrder {}\n", "", "DELETE FROM shop_order"},
 		{"a total", "schema.sql", "CREATE TABLE tickets (total_stock INT, stock INT)", "UPDATE tickets SET stock = 1", "DELETE FROM tickets"},
 		{"an amount of money", "schema.sql", "CREATE TABLE transfers (amount INT)", "", ""},
 	} {

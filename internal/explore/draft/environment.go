@@ -9,10 +9,17 @@ import (
 // readName matches the name of an environment variable where a program reads it, in any language.
 var readName = regexp.MustCompile(`(?:process\.env\.|process\.env\[\s*['"]|environ(?:\.get)?[\[(]\s*['"]|[gG]etenv\(\s*['"]|\benv(?:\.\w+)?\(\s*['"]|\bconfig\(\s*['"]|\bENV(?:\.fetch\(|\[)\s*['"]|mapstructure:"|\$\{)([A-Z][A-Z0-9_]{2,})`)
 
+// nameHints are texts of which each match of readName has one.
+var nameHints = []string{"env", "ENV", "config(", "mapstructure", "${"}
+
 // readEnvironment reads the names of the variables that the program reads.
 func readEnvironment(r *repository, d *Draft) {
 	for _, file := range append(r.sourceFiles(), "config/database.yml") {
-		for _, m := range readName.FindAllStringSubmatch(r.text(file), -1) {
+		text := r.text(file)
+		if !slices.ContainsFunc(nameHints, func(hint string) bool { return strings.Contains(text, hint) }) {
+			continue // faster than the expression: most files read no variable
+		}
+		for _, m := range readName.FindAllStringSubmatch(text, -1) {
 			d.asked = append(d.asked, m[1])
 		}
 	}

@@ -6,6 +6,7 @@ type layout struct {
 	repository string // of which these are the facts
 	files      string // sections that begin with "-- NAME --"
 	want       []string
+	lacks      []string
 	missing    []string // keys that the owner must fill in
 }
 
@@ -132,6 +133,34 @@ Route::post('/order-cancel', [OrderController::class, 'cancel']);
 			"    - UPDATE event_promotion SET remaining = 1   # GUESS: because database/migrations/2022_03_08_090146_create_event_promotion_table.php has this column",
 			"    - DELETE FROM orders   # GUESS: because database/migrations/2022_03_09_074226_create_orders_table.php has this table",
 		},
+		lacks: []string{"MAIL_MAILER"},
+	},
+	{
+		repository: "github.com/xeusteerapat/fastify-prisma-mysql", // Fastify, Prisma, yarn
+		files: `
+-- package.json --
+{"name": "fastify-prisma-mysql", "scripts": {"start": "tsc && node dist/src/app.js"}, "dependencies": {"@prisma/client": "^4.3.1", "fastify": "^4.5.3"}}
+-- yarn.lock --
+-- prisma/schema.prisma --
+datasource db {
+  provider = "mysql"
+  url      = env("DATABASE_URL")
+}
+-- prisma/migrations/20220911_init/migration.sql --
+CREATE TABLE ` + "`User` (`id` INTEGER NOT NULL" + `);
+-- src/server.ts --
+server.get('/healthcheck', async () => ({ status: 'OK' }));
+-- src/app.ts --
+await server.listen({ port: 3001, host: '0.0.0.0' });
+`,
+		want: []string{
+			"# Once before: yarn install --frozen-lockfile",
+			`run: yarn run start   # GUESS: because package.json has "start": "tsc && node dist/src/app.js"`,
+			"ready: http://127.0.0.1:3001/healthcheck   # GUESS: because src/server.ts has this path",
+			"  DATABASE_URL: mysql://root@127.0.0.1:3306/shop",
+			"migrate: npx prisma migrate deploy   # GUESS: because prisma/migrations exists",
+		},
+		missing: []string{"buyer", "reset.sql", "never"},
 	},
 	{
 		repository: "github.com/Sylius/Sylius-Standard", // Symfony; the shop is a library

@@ -37,13 +37,13 @@ func readNode(r *repository, d *Draft) {
 		Scripts      map[string]string `json:"scripts"`
 		Dependencies map[string]string `json:"dependencies"`
 	}
+	install, run := packageManager(r)
 	if r.json("package.json", &p) {
-		d.Once = append(d.Once, "npm ci")
+		d.Once = append(d.Once, install)
 	}
 	d.name(p.Name)
 	d.dependsOn("package.json", slices.Sorted(maps.Keys(p.Dependencies)))
 	readProcfile(r, d)
-	run := npmRun(r)
 	for _, script := range []string{"start:prod", "start", "serve", "server", "dev"} {
 		line := p.Scripts[script]
 		if line == "" {
@@ -98,13 +98,13 @@ func readNode(r *repository, d *Draft) {
 	}
 }
 
-// npmRun returns how a script is run, by the lock file.
-func npmRun(r *repository) string {
+// packageManager returns how packages are installed and how a script is run, by the lock file.
+func packageManager(r *repository) (install, run string) {
 	switch r.first("pnpm-lock.yaml", "yarn.lock") {
 	case "pnpm-lock.yaml":
-		return "pnpm run "
+		return "pnpm install --frozen-lockfile", "pnpm run "
 	case "yarn.lock":
-		return "yarn run "
+		return "yarn install --frozen-lockfile", "yarn run "
 	}
-	return "npm run "
+	return "npm ci", "npm run "
 }

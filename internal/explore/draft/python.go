@@ -20,6 +20,7 @@ var (
 	fastAPI     = regexp.MustCompile(`(?m)^(\w+)\s*(?::\s*\w+\s*)?=\s*FastAPI\(`)
 	flask       = regexp.MustCompile(`(?m)^(\w+)\s*=\s*(?:Flask|create_app)\(|^def (create_app)\(`)
 	djangoDB    = regexp.MustCompile(`django\.db\.backends\.(mysql|postgresql)|django\.contrib\.gis\.db\.backends\.(postgis)`)
+	djangoURL   = regexp.MustCompile(`\bdj_database_url\.config\(|\benv\.db\(\)`)
 	serves      = regexp.MustCompile(`HTTPServer\(|serve_forever|\.run\(`)
 	identifier  = regexp.MustCompile(`^[A-Za-z][\w-]*$`)
 )
@@ -44,6 +45,9 @@ func readPython(r *repository, d *Draft) {
 	}
 	if file, m := r.search(r.match("**/*.py"), djangoDB); m != nil {
 		d.uses(ofWord(m[1]+strings.ReplaceAll(m[2], "postgis", "postgresql")), strong, "%s has %s", file, m[0])
+	}
+	if _, m := r.search(r.match("**/*.py"), djangoURL); m != nil {
+		d.asked = append(d.asked, "DATABASE_URL")
 	}
 	readProcfile(r, d)
 	flaskApp := readPythonProgram(r, d, runner)

@@ -22,11 +22,21 @@ var schemas = []struct {
 	{"models.py", regexp.MustCompile(`(?m)^class\s+(\w+)\(\s*(?:\w+\.)?Model\s*\)`), djangoTable},
 	{".py", regexp.MustCompile(`__tablename__\s*=\s*['"](\w+)`), nil}, // SQLAlchemy
 	{".java .kt", regexp.MustCompile(`@Table\(\s*name\s*=\s*"(\w+)"`), nil},
+	{".ts", regexp.MustCompile(`@Entity\(\s*\)\s*(?:@\w+\([^)]*\)\s*)*export\s+(?:default\s+)?class\s+(\w+)`), snake},
+	{".java .kt", regexp.MustCompile(`@Entity\s+(?:@\w+(?:\([^)]*\))?\s+)*(?:public\s+)?class\s+(\w+)`), snake},
 	{".php", regexp.MustCompile(`#\[ORM\\Table\(\s*name:\s*['"]` + "`?" + `(\w+)`), nil},
 }
 
 func djangoTable(file, name string) string {
 	return path.Base(path.Dir(file)) + "_" + strings.ToLower(name)
+}
+
+// capital matches the begin of a word in a name such as OrderItem.
+var capital = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// snake returns the table's name that TypeORM and JPA derive from a class.
+func snake(_, name string) string {
+	return strings.ToLower(capital.ReplaceAllString(name, "${1}_$2"))
 }
 
 func plural(_, name string) string {
@@ -40,7 +50,7 @@ var (
 	// stockNames match the column of the stock, in the order of preference.
 	stockNames = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b((?:\w+_)?(?:stock|inventory)(?:_(?:quantity|count|level|available|amount|remaining|left))?|count_on_hand|(?:in|on)[sS]tock|stock[A-Z]\w+)\b`),
-		regexp.MustCompile(`(?i)\b(remaining(?:_\w+)?|available(?:_\w+)?|seats(?:_\w+)?|units|(?:\w+_)?capacity|tickets_left)\b`),
+		regexp.MustCompile(`(?i)\b((?:remaining|available)\w*|seats(?:_\w+)?|units|(?:\w+_)?capacity|tickets_left)\b`),
 		regexp.MustCompile(`(?i)\b(quantity|amount|qty)\b`),
 	}
 	orderTables = []*regexp.Regexp{

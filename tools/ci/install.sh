@@ -2,7 +2,7 @@
 # Prepares a CI job or a laptop for `shop ci`: gets the program and the servers that it needs.
 #
 #   tools/ci/install.sh [VERSION [FLAG...]] # the program, and then the servers
-#   curl -fsSL URL/install.sh | sh -s v1    # the same without a checkout
+#   curl -fsSL URL | sh -s v1               # the same without a checkout
 #
 # FLAG is a flag of shop ci, such as --app FILE. A result that --cache has needs no server.
 #

@@ -202,11 +202,9 @@ func makeReleases() (string, error) {
 		return "", err
 	}
 	name := fmt.Sprintf("shop_1.0.0_%s_%s.tar.gz", runtime.GOOS, runtime.GOARCH)
-	script, err := os.ReadFile(filepath.Join(root(), "tools/ci/install.sh"))
-	return dir, errors.Join(err,
+	return dir, errors.Join(
 		os.WriteFile(filepath.Join(download, name), archive.Bytes(), 0o644),
-		os.WriteFile(filepath.Join(download, "checksums.txt"), fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(archive.Bytes()), name), 0o644),
-		os.WriteFile(filepath.Join(download, "install.sh"), script, 0o644))
+		os.WriteFile(filepath.Join(download, "checksums.txt"), fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(archive.Bytes()), name), 0o644))
 }
 
 // temporary outlives the single tests.

@@ -31,17 +31,16 @@ var commandNotes = map[string]string{
   discarded runs or found only one schedule.
 `,
 	"ci": `
-- The folder has ` + "`result.json`, `summary.md`, `report.html`, `junit.xml`, `oversell.sarif`" + ` and a replay file for each break. On GitLab it also
-  has ` + "`gl-code-quality.json`" + `.
-- On GitHub, the summary goes to the step, breaks become annotations at the lines of the file and of the program's stack trace, and
-  ` + "`GITHUB_TOKEN`" + ` writes one comment at the pull request. On Buildkite, the summary becomes an annotation.
-- If a break and an error meet, the exit code is 1. The other checks run to their end in any case.
-- ` + "`--baseline`" + ` is the ` + "`result.json`" + ` of a run on main. If it cannot be read, a warning says so, and every break counts as new.
-- A fix counts as ` + "`fixed`" + ` only if the old witness ran again and the search is complete. Otherwise it is ` + "`unproven`" + `, which does not
-  fail the job.
-- ` + "`--shard`" + ` divides the checks, and never the schedules of one program. A shard without a check exits with 0.
-- ` + "`--cache`" + ` reuses a complete result while the repository, the flags, this program and the runner's image stay the same. It works for
-  programs with ` + "`local: true`" + `. Files that git ignores do not count, except ` + "`.env`" + `.
+- The folder has ` + "`result.json`, `summary.md`, `report.html`, `junit.xml`, `oversell.sarif`" + `, a replay file for each break, and on GitLab
+  ` + "`gl-code-quality.json`" + `. ` + "`result.json`" + ` has each check's verdict, attempts, witness and fingerprint.
+- On GitHub, breaks become annotations at the lines of the file and of the program's stack trace. The summary goes to the step and,
+  with ` + "`GITHUB_TOKEN`" + `, to one comment at the pull request. Buildkite shows it as an annotation.
+- If a break and an error meet, the exit code is 1. The other checks run to their end.
+- ` + "`--baseline`" + ` is the ` + "`result.json`" + ` of a run on main. If it cannot be read, a warning says so, and every break is new.
+- A fix is ` + "`fixed`" + ` only if the old witness ran again and the search is complete. Otherwise it is ` + "`unproven`" + `, which does not fail the job.
+- ` + "`--shard`" + ` divides the checks, not the schedules of one program. A shard without a check exits with 0.
+- ` + "`--cache`" + ` reuses a complete result while the repository, the flags, this program and the runner's image stay the same, for programs
+  with ` + "`local: true`" + `. Ignored files do not count, except ` + "`.env`" + `.
 `,
 	"verify": `
 - ` + "`--engine local`" + ` runs the explorer on MariaDB, MySQL or PostgreSQL, and then injects every fault. On Galera it runs no explorer.

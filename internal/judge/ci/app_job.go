@@ -33,7 +33,11 @@ func (j *appJob) command() string {
 }
 
 func (j *appJob) check() result.Check {
-	return result.Check{Name: j.name(), Kind: result.Explore, File: j.name(), Command: j.command()}
+	c := result.Check{Name: j.name(), Kind: result.Explore, Command: j.command()}
+	if filepath.IsLocal(c.Name) { // CI systems know no file outside of the repository
+		c.File = c.Name
+	}
+	return c
 }
 
 // failed returns the check of a program that could not be searched.

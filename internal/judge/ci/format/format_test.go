@@ -85,11 +85,16 @@ func TestSARIF(t *testing.T) {
 	for _, one := range run.Results {
 		got = append(got, strings.Join([]string{one.RuleID, one.Level, one.Baseline, fmt.Sprint(len(one.Locations))}, " "))
 	}
-	if want := "oversell/rule error  1; oversell/answer warning unchanged 1; oversell/promise error new 0"; strings.Join(got, "; ") != want {
+	if want := "oversell/rule error  1; oversell/answer warning unchanged 1"; strings.Join(got, "; ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if run.Category.ID != "oversell/1/3" || run.Invocations[0].Successful || len(run.Invocations[0].Notifications) != 2 {
+	if run.Category.ID != "oversell/1/3" || run.Invocations[0].Successful || len(run.Invocations[0].Notifications) != 3 {
 		t.Errorf("%+v", run)
+	}
+	r = many(1)
+	r.Checks[0].File = "a shop/100%.yaml"
+	if got := sarifOf(r).Runs[0].Results[0].Locations[0].Physical.Artifact.URI; got != "a%20shop/100%25.yaml" {
+		t.Errorf("the file is at %q", got)
 	}
 	if run.Results[0].Fingerprints["oversell/v1"] == run.Results[1].Fingerprints["oversell/v1"] {
 		t.Error("two breaks have one fingerprint")

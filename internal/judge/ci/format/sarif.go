@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
@@ -122,25 +123,17 @@ var sarifRules = []sarifRule{
 		sarifText{"In one order of the buyers' commands, a buyer gets an error or no answer, although every server is healthy."},
 		sarifText{"Replay the witness with the command in the message. A deadlock or a timeout usually needs one order of locks, or a retry."},
 	},
-	{
-		"oversell/promise", sarifText{"A strategy does not keep its promise"},
-		sarifText{"Bursts of buyers against the running service contradict the verdict that the strategy promises."},
-		sarifText{"Repeat the check with the command in the message."},
-	},
 }
 
 // ruleOf returns the index in sarifRules for a break.
 func ruleOf(c result.Check) int {
-	switch {
-	case c.Kind == result.Verify:
-		return 2
-	case c.Witness == nil || len(c.Witness.Rules) > 0:
+	if c.Witness == nil || len(c.Witness.Rules) > 0 {
 		return 0
 	}
 	return 1
 }
 
-// sarifOf returns the breaks as results. Checks that could not run, or proved nothing, are notifications.
+// sarifOf returns the breaks of programs as results. Other checks that do not hold are notifications.
 func sarifOf(r result.Result) sarifLog {
 	run := sarifRun{
 		Tool:        sarifTool{sarifDriver{Name: "oversell", Version: r.Shop, InformationURI: "https://github.com/oversell/oversell", Rules: sarifRules}},
@@ -151,11 +144,15 @@ func sarifOf(r result.Result) sarifLog {
 		run.Category = &sarifCategory{"oversell/" + r.Shard}
 	}
 	for _, c := range r.Checks {
-		switch c.Status {
-		case result.Broken:
+		switch {
+		case c.Status == result.Holds:
+		case c.Status == result.Broken && c.File != "":
 			run.Results = append(run.Results, sarifBreak(r, c))
-		case result.Error, result.Inconclusive:
-			level := map[result.Status]string{result.Error: "error", result.Inconclusive: "warning"}[c.Status]
+		default: // code scanning rejects a file with a result that has no place
+			level := "error"
+			if c.Status == result.Inconclusive || c.Status == result.Broken && !r.Fails(c) {
+				level = "warning"
+			}
 			n := sarifNotification{Level: level, Message: sarifText{fmt.Sprintf("%s: %s: %s", c.Name, c.Status, c.Why)}}
 			if c.File != "" {
 				n.Locations = []sarifLocation{place(c.File, c.Line, "")}
@@ -169,7 +166,7 @@ func sarifOf(r result.Result) sarifLog {
 // sarifBreak returns a break as a result, with its witness as a code flow.
 func sarifBreak(r result.Result, c result.Check) sarifResult {
 	rule := ruleOf(c)
-	one := sarifResult{RuleID: sarifRules[rule].ID, RuleIndex: rule, Level: "error", Message: sarifText{c.Why + ". Replay: " + replayOf(c)}, Locations: []sarifLocation{}}
+	one := sarifResult{RuleID: sarifRules[rule].ID, RuleIndex: rule, Level: "error", Message: sarifText{c.Why + ". Replay: " + replayOf(c)}, Locations: []sarifLocation{place(c.File, c.Line, "")}}
 	if !r.Fails(c) {
 		one.Level = "warning"
 	}
@@ -181,15 +178,12 @@ func sarifBreak(r result.Result, c result.Check) sarifResult {
 	}
 	hash := sha256.Sum256([]byte(c.Name + "\n" + one.RuleID))
 	one.Fingerprints = map[string]string{"oversell/v1": hex.EncodeToString(hash[:16])}
-	if c.File != "" {
-		one.Locations = append(one.Locations, place(c.File, c.Line, ""))
-	}
 	for i, s := range c.Sources {
 		related := place(s.File, s.Line, s.Text)
 		related.ID = new(i + 1)
 		one.Related = append(one.Related, related)
 	}
-	if c.Witness == nil || c.File == "" {
+	if c.Witness == nil {
 		return one
 	}
 	var flow sarifThreadFlow
@@ -212,7 +206,7 @@ func replayOf(c result.Check) string {
 
 // place returns a line of a file.
 func place(file string, line int, text string) sarifLocation {
-	l := sarifLocation{Physical: &sarifPhysical{sarifArtifact{file}, sarifRegion{max(line, 1)}}}
+	l := sarifLocation{Physical: &sarifPhysical{sarifArtifact{(&url.URL{Path: file}).EscapedPath()}, sarifRegion{max(line, 1)}}}
 	if text != "" {
 		l.Message = &sarifText{text}
 	}

@@ -52,7 +52,7 @@ const (
 type Check struct {
 	Name     string            `json:"name"` // identifies the check in every run
 	Kind     string            `json:"kind"`
-	File     string            `json:"file,omitempty"` // relative to the repository
+	File     string            `json:"file,omitempty"` // relative to the repository; "" if it is outside, and with Verify
 	Line     int               `json:"line,omitempty"` // of the broken rule in File, from 1
 	Strategy string            `json:"strategy,omitempty"`
 	Fault    promise.Condition `json:"fault,omitempty"`

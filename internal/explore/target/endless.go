@@ -73,3 +73,14 @@ func (r *repetition) String() string {
 	}
 	return fmt.Sprintf("it sends the same %d commands again and again, beginning with %q, and nothing changes", r.looped, short(first.name))
 }
+
+// longestName is the maximum length of a command in a result, in characters.
+const longestName = 120
+
+// short shortens a command for a line that names several.
+func short(text string) string {
+	if all := []rune(text); len(all) > longestName {
+		return string(all[:longestName]) + "…"
+	}
+	return text
+}

@@ -60,16 +60,5 @@ func (n *names) of(text string) string {
 	return text
 }
 
-// longestName is the maximum length of a command in a result, in characters.
-const longestName = 120
-
-// short shortens a command for a line that names several.
-func short(text string) string {
-	if all := []rune(text); len(all) > longestName {
-		return string(all[:longestName]) + "…"
-	}
-	return text
-}
-
 // plain removes all such values from a command, so that it is the same in two versions of a program.
 func plain(text string) string { return random.ReplaceAllString(text, "<>") }

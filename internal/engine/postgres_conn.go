@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -29,9 +30,24 @@ func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresCon
 	}
 	utc := stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn) error {
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		// Behind a pooler, pgx must know the type of each argument. The released program is built without pgx's own
+		// list of 600 types (tag nopgxregisterdefaulttypes).
+		for name, values := range scalars {
+			for _, value := range values {
+				conn.TypeMap().RegisterDefaultPgType(value, name)
+			}
+		}
 		return nil
 	})
 	return postgresConnector{stdlib.GetConnector(*c, utc, stdlib.OptionShouldPing(wasIdle)), patience}
+}
+
+// scalars are the Go types of an argument by the PostgreSQL type that pgx sends them as. pgx reduces pointers and
+// named types to these.
+var scalars = map[string][]any{
+	"int2": {int16(0)}, "int4": {int32(0)}, "int8": {0, int64(0), int8(0), uint8(0), uint16(0), uint32(0)}, "numeric": {uint(0), uint64(0)},
+	"float4": {float32(0)}, "float8": {0.0}, "bool": {false}, "text": {""}, "bytea": {[]byte(nil)},
+	"timestamptz": {time.Time{}}, "interval": {time.Duration(0)}, "json": {json.RawMessage(nil)},
 }
 
 // wasIdle reports whether a pooled connection must be checked before use. A new connection has been

@@ -3,6 +3,7 @@ package draft
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/oversell/oversell/internal/explore/app"
 )
@@ -264,6 +267,31 @@ func TestSeveralPrograms(t *testing.T) {
 	r, err := Save(dir, "", false, io.Discard)
 	if err != nil || !slices.Equal(r.Below, []string{"api", "worker"}) {
 		t.Errorf("%q, %v", r.Below, err)
+	}
+}
+
+// TestAnyCommand: a command reads back as it was written, whatever YAML means by its characters.
+func TestAnyCommand(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	alphabet := []rune("ab \t:#'\"\\{}[]&*!|>%@`-?,.\n$~=0x1é\u2028\x01\ufeff")
+	for range 200 {
+		var text []rune
+		for range 1 + random.IntN(12) {
+			text = append(text, alphabet[random.IntN(len(alphabet))])
+		}
+		d := &Draft{Name: "shop", Run: Value{Text: string(text), Because: string(text)}, Env: []Variable{{Name: "A", Value: string(text), Comment: string(text)}}}
+		file, err := d.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read struct {
+			Run string            `yaml:"run"`
+			Env map[string]string `yaml:"env"`
+		}
+		if err := yaml.Unmarshal(file, &read); err != nil || read.Run != string(text) || read.Env["A"] != string(text) {
+			t.Errorf("%q reads back as %q and %q, %v", string(text), read.Run, read.Env["A"], err)
+		}
 	}
 }
 

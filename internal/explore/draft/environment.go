@@ -38,6 +38,9 @@ var (
 // elsewhere matches variables of pages, and of services that a sale does not need.
 var elsewhere = regexp.MustCompile(`^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|MAIL|AWS|PUSHER|MEMCACHED|LOG|GRAFANA|PLAYWRIGHT)_`)
 
+// variableName matches the name of a variable that a shell can set.
+var variableName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
 // isPort reports whether a variable is the program's own port or address.
 func isPort(name string) bool { return ofApp.MatchString(name) }
 
@@ -112,7 +115,7 @@ func chooseEnv(_ *repository, d *Draft) {
 	for _, v := range d.variables {
 		value, private := d.forPrivate(v.Name, v.Value)
 		switch {
-		case known(v.Name):
+		case known(v.Name) || !variableName.MatchString(v.Name):
 		case private:
 			own = append(own, Variable{Name: v.Name, Value: value})
 		case v.Value != "" && v.Value != "null" && ofURL(v.Value) == nil && !strings.ContainsAny(v.Value, "${%") && !elsewhere.MatchString(v.Name):

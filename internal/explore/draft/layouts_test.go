@@ -301,7 +301,7 @@ op.create_table('article', sa.Column('id', sa.Integer(), nullable=False))
 @blueprint.route('/api/articles', methods=('POST',))
 `,
 		want: []string{
-			`run: "gunicorn conduit.app:create_app\\(\\) -b 0.0.0.0:$PORT -w 3"   # GUESS: because Procfile has web`,
+			`run: gunicorn conduit.app:create_app\(\) -b 0.0.0.0:$PORT -w 3   # GUESS: because Procfile has web`,
 			`  PORT: "5000"`,
 			"postgres: 127.0.0.1:5432   # GUESS: because requirements/prod.txt depends on psycopg2",
 			"migrate: flask --app autoapp db upgrade   # GUESS: because migrations/env.py exists",

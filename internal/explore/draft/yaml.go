@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"text/template"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 
@@ -32,23 +33,41 @@ func (d *Draft) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// scalar returns a text as a YAML value in one line.
+// scalar returns a text as a YAML value in one line: without quotes if it then means the same, else in
+// quotes. Double quotes have the escapes of JSON.
 func scalar(text string) (string, error) {
-	if strings.ContainsAny(text, "\n\r") {
-		quoted, err := json.Marshal(text) // YAML's double quotes include those of JSON
-		return string(quoted), err
+	text = strings.ToValidUTF8(text, "?")
+	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		double := `"` + text + `"`
+		if strings.ContainsAny(text, `"\`) {
+			double = ""
+		}
+		for _, value := range []string{text, double, "'" + strings.ReplaceAll(text, "'", "''") + "'"} {
+			var read struct {
+				Value any `yaml:"value"`
+			}
+			if yaml.Unmarshal([]byte("value: "+value+"   # comment\n"), &read) == nil && read.Value == text {
+				return value, nil
+			}
+		}
 	}
-	b, err := yaml.Marshal(text)
-	return strings.TrimSuffix(string(b), "\n"), err
+	quoted, err := json.Marshal(text)
+	return string(quoted), err
 }
 
 // comment makes a text fit into a comment.
 func comment(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	if runes := []rune(text); len(runes) > maxReason {
-		text = string(runes[:maxReason]) + "..."
+	runes := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text))
+	if len(runes) > maxReason {
+		return string(runes[:maxReason]) + "..."
 	}
-	return text
+	return string(runes)
 }
 
 // maxReason is the length of a reason, in runes.

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/sweep"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -69,6 +71,12 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	progress.clear()
 	if err != nil {
 		return err
+	}
+	for _, e := range lockstrategy.All() {
+		measured := slices.ContainsFunc(result.Points, func(p sweep.Point) bool { return p.Strategy == e.Name })
+		if measured && len(e.Breaks(dialect.MySQL)) > 0 {
+			result.Unsafe = append(result.Unsafe, e.Name)
+		}
 	}
 	return o.output.write(c, result.Document(), result.Print)
 }

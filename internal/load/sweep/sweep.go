@@ -27,6 +27,7 @@ type Result struct {
 	Points    []Point       `json:"points"`    // grouped by strategy, clients rising
 	Others    float64       `json:"others"`    // average number of processors that other programs used
 	LeftOut   []string      `json:"left_out,omitempty"`
+	Unsafe    []string      `json:"unsafe,omitempty"` // strategies that a rush or a fault breaks; tables mark them
 
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"took_ns"`
@@ -129,7 +130,7 @@ func (r Result) Lead() string {
 func (r Result) Notes() (notes []string) {
 	const quiet = 0.2
 	if r.Others > quiet {
-		notes = append(notes, fmt.Sprintf("others used %.1f processors meanwhile: compare lines, and not with another run", r.Others))
+		notes = append(notes, fmt.Sprintf("other programs used %.1f processors, so compare rows of this run only", r.Others))
 	}
 	said := map[string]bool{}
 	for _, p := range r.Points {
@@ -137,6 +138,9 @@ func (r Result) Notes() (notes []string) {
 			said[p.Strategy] = true
 			notes = append(notes, fmt.Sprintf("%s, %d clients, the first answer without a sale: %s", p.Strategy, p.Clients, p.FirstNo))
 		}
+	}
+	if slices.ContainsFunc(r.strategies(), func(name string) bool { return slices.Contains(r.Unsafe, name) }) {
+		notes = append(notes, "A strategy with * is not safe; see docs/guides/choose-a-strategy.md.")
 	}
 	for _, why := range r.LeftOut {
 		notes = append(notes, "left out: "+why)
@@ -194,7 +198,11 @@ func (r Result) table(m figure) report.Table {
 		t.Columns = append(t.Columns, report.Column{Name: clients(n), Numbers: true})
 	}
 	for _, name := range r.strategies() {
-		row := []report.Cell{{Text: name, Code: true}}
+		label := name
+		if slices.Contains(r.Unsafe, name) {
+			label += " *"
+		}
+		row := []report.Cell{{Text: label, Code: true}}
 		for _, p := range r.of(name) {
 			row = append(row, report.Cell{Text: m.show(m.value(p))})
 		}

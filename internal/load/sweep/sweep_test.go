@@ -22,7 +22,7 @@ func result() sweep.Result {
 			sweep.Of("coalesced", 64, []measure.Round{{PerSecond: 5200, P99: 20 * time.Millisecond}}),
 			sweep.Of("coalesced", 256, []measure.Round{{}}), // no buyer was served
 		},
-		LeftOut: []string{"unit-rows: no row locks"},
+		LeftOut: []string{"unit-rows: no row locks"}, Unsafe: []string{"coalesced", "none"},
 	}
 }
 
@@ -44,6 +44,7 @@ func TestPrint(t *testing.T) {
 		"MariaDB 10.11, one shop process, 2 processors that servers, shop and clients share; medians of 3 rounds of 2s",
 		"Sales a second, sales/s", "p99 of successful buyers, ms", "Answers that were no sale, %", "256 clients", "5,200", "25",
 		"for-update, 256 clients, the first answer without a sale: busy <b>", "left out: unit-rows: no row locks",
+		"\n coalesced * ", "\n for-update  ", "* is not safe; see",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("does not say %q:\n%s", want, b.String())

@@ -269,20 +269,21 @@ func TestSaveRefused(t *testing.T) {
 	if _, err := explore.LoadSaved(filepath.Join(t.TempDir(), "none.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+	tooLong := `{"version": 1, "program": "x", "buyers": 2, "steps": [` + strings.Repeat(`{"buyer": 1, "token": "1", "name": "n"},`, schedule.MaxLine) + `{}]}`
 	for text, want := range map[string]string{
 		``:               "unexpected end",
 		`{}`:             "it has version 0",
 		`{"version": 2}`: "it has version 2, and this program reads version 1",
-		`{"version": 1, "program": "x", "buyers": 2, "more": 1}`:                                                                            "unknown field",
-		`{"version": 1, "program": "x y", "buyers": 2}`:                                                                                     "invalid program name",
-		`{"version": 1, "program": "x", "buyers": 1}`:                                                                                       "(got 1)",
-		`{"version": 1, "program": "x", "buyers": 2}`:                                                                                       "(got 0)",
-		`{"version": 1, "program": "x", "buyers": 2, "events": ["flood"], "steps": [{"buyer": 1, "token": "1", "name": "n"}]}`:              "flood",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1.2", "name": "n"}]}`:                                 "step 1",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": ""}]}`:                                    "no name",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                                   "buyer must be between 0 and 2 (got 3)",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": "n"}]} {"version": 1}`:                    "after",
-		`{"version": 1, "program": "x", "buyers": 2, "steps": [` + strings.Repeat(`{"buyer": 1, "token": "1", "name": "n"},`, 400) + `{}]}`: "(got 401)",
+		`{"version": 1, "program": "x", "buyers": 2, "more": 1}`:                                                               "unknown field",
+		`{"version": 1, "program": "x y", "buyers": 2}`:                                                                        "invalid program name",
+		`{"version": 1, "program": "x", "buyers": 1}`:                                                                          "(got 1)",
+		`{"version": 1, "program": "x", "buyers": 2}`:                                                                          "(got 0)",
+		`{"version": 1, "program": "x", "buyers": 2, "events": ["flood"], "steps": [{"buyer": 1, "token": "1", "name": "n"}]}`: "flood",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1.2", "name": "n"}]}`:                    "step 1",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": ""}]}`:                       "no name",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                      "buyer must be between 0 and 2 (got 3)",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": "n"}]} {"version": 1}`:       "after",
+		tooLong: "(got 10001)",
 	} {
 		path := filepath.Join(t.TempDir(), "bad.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -30,11 +30,13 @@ var notStrategies = []struct {
 	{"cmd/shop", servers, "the flags --redis, --redlock, --zookeeper, --etcd"},
 	{"internal/engine", servers, "servers, as /readyz names them"},
 	{"internal/explore", []string{"redis", "redlock"}, "servers, as a witness names them"},
+	{"internal/explore/draft", []string{"redisson"}, "a client library for Java"},
 	{"internal/explore/serverstate", []string{"none"}, "the TYPE of a Redis key that is not there"},
 	{"internal/explore/wire", []string{"serializable"}, "an isolation level"},
 	{"internal/testbed", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
 	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},
 	{"internal/web/webtest", []string{"for-update"}, "a helper of tests, which keeps a buyer waiting"},
+	{"internal/judge/ci", []string{"redis"}, "a server that a program needs"},
 	{"internal/judge/promise", servers, "servers that a fault strikes"},
 }
 

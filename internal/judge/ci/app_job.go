@@ -52,8 +52,11 @@ func (j *appJob) failed(err error) result.Check {
 func (j *appJob) run(ctx context.Context) []result.Check {
 	begun := time.Now()
 	c, err := j.search(ctx)
-	if err != nil {
+	switch {
+	case err != nil && c.Status == "":
 		c = j.failed(err)
+	case err != nil: // such as a server that does not stop, after the verdict
+		j.Warn("%s: %s", c.Name, oneLine(err))
 	}
 	if ctx.Err() != nil && c.Status != result.Broken {
 		c.Status, c.Verdict, c.Why = result.Inconclusive, verdict.Inconclusive, "it was interrupted"

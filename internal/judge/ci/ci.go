@@ -157,6 +157,7 @@ func (c Config) again(ctx context.Context, j job, first result.Check) result.Che
 	second.Fingerprint = first.Fingerprint
 	second.Attempts = append(first.Attempts, second.Attempts...)
 	second.Seconds += first.Seconds
+	c.keep(ctx, second)
 	return second
 }
 

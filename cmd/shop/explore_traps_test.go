@@ -89,6 +89,29 @@ func TestLeakedLock(t *testing.T) {
 	}
 }
 
+// TestDivergedServesOn: a program that sends other commands in some runs is not restarted after each
+// of them, since a start may take long.
+func TestDivergedServesOn(t *testing.T) {
+	t.Parallel()
+	file := trap(t, "seventh")
+	starts := filepath.Join(t.TempDir(), "starts")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, fmt.Appendf(text, "\nenv: { STARTS: %s }\n", starts), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r, stderr := searchFile(t, file, "--max-schedules", "30")
+	lines, err := os.ReadFile(starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(lines), "\n"); r.Void < 2 || n > 2 {
+		t.Errorf("%d runs diverged, %d explored, and the two programs were started %d times: %s", r.Void, r.Explored, n, stderr)
+	}
+}
+
 // TestWaitRunsOut: if no other buyer can move, a limited wait expires, and the witness says so. A
 // wait without a limit is stalled.
 func TestWaitRunsOut(t *testing.T) {

@@ -43,7 +43,7 @@ func (x *Explorer) isVoid(err error) bool {
 func (x *Explorer) otherWay(details string) error {
 	const why = "the same schedule did not run the same way again"
 	if x.config.Program != "" {
-		return schedule.Void{Why: why, Details: details}
+		return schedule.Void{Why: why, Details: details, Diverged: true}
 	}
 	return fmt.Errorf("%w: %s: %s", ErrHarness, why, details)
 }

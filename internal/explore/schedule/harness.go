@@ -24,6 +24,8 @@ type Void struct {
 	// Missed reports that a move in another buyer's pause was not made: the pause was over or did not
 	// come. Seen reports that the pause came.
 	Missed, Seen bool
+	// Diverged reports that the program sent other commands than in an earlier run. It still serves.
+	Diverged bool
 }
 
 // Error returns both.

@@ -32,6 +32,7 @@ type Runner struct {
 	solo      int  // maximum number of commands that a buyer alone has at the servers at once
 	patience  time.Duration
 	holdings  holdings
+	diverged  bool        // the previous run diverged, and no program was restarted
 	down      []*instance // ended after the previous run; recover restarts them
 	door      door
 	watched   []string        // the columns of the user's watch query

@@ -11,6 +11,7 @@ calls        reads, writes and inserts in a stored procedure, where nobody can s
 runs-out     waits for a second in BLPOP for a word that nobody sends, and then sells
 crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for seconds
 at-once      asks for the price and the stock at once, on two connections, and then sells
+seventh      asks for the price in every seventh sale
 tables       sells under LOCK TABLES
 table        sells under LOCK TABLE of PostgreSQL
 tables-twice gives the tables back between the look at the stock and the sale
@@ -147,6 +148,14 @@ def at_once():
     return sell(db)
 
 
+def seventh():
+    global served
+    served += 1
+    if served % 7 == 0:
+        db.cursor().execute("SELECT price FROM prices WHERE item_id = 1")
+    return sell(db)
+
+
 def keeps_name():
     cursor = db.cursor()
     cursor.execute("SELECT GET_LOCK('item', 10)")
@@ -225,6 +234,7 @@ buy = {
     "keeps-name": keeps_name,
     "keeps-row": keeps_row,
     "at-once": at_once,
+    "seventh": seventh,
     "tables": tables_once,
     "tables-twice": tables_twice,
     "table": table,
@@ -289,6 +299,9 @@ async def loop():
 
 if mode not in {"closes", "table"}:
     db = connect()
+if mode == "seventh":
+    served = 0
+    print("started", file=open(os.environ["STARTS"], "a"))
 if mode == "at-once":
     other = connect()
 if mode not in postgres and mode != "calls":

@@ -22,9 +22,9 @@ import (
 
 const root = "../.."
 
-// pinned matches a tag with a patch version: two dots, and never latest. PostgreSQL's versions have
-// one dot.
-var pinned = regexp.MustCompile(`(:v?\d+\.\d+\.\d+|^postgres:\d+\.\d+)(-[a-z0-9.]+)?$`)
+// pinned matches a tag with a patch version: two dots, and never latest. The versions of PostgreSQL
+// and Debian have one dot.
+var pinned = regexp.MustCompile(`(:v?\d+\.\d+\.\d+|^(postgres|debian):\d+\.\d+)(-[a-z0-9.]+)?$`)
 
 func TestComposeFile(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ everything() {
 	need_postgres
 	have pgbouncer || packages="$packages pgbouncer"
 	need_redis
+	have curl || packages="$packages curl"
 	have java || packages="$packages default-jre-headless"
 	[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
 		packages="$packages zookeeper"

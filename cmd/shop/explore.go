@@ -43,6 +43,7 @@ type exploreOptions struct {
 	output    output // its --json means --format json
 	replay    string
 	first     bool
+	verbose   bool
 
 	engines engineFlags
 	app     appFlags
@@ -101,6 +102,7 @@ was incomplete or proved nothing, 130 interrupted.`,
 	flags.StringVar(&o.before, "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
 	flags.StringVar(&o.format, "format", "text", "printed format: "+strings.Join(witness.FormatNames(), ", "))
+	flags.BoolVar(&o.verbose, "verbose", false, "every command of the witness, in full")
 	o.output.register(c)
 	flags.StringVar(&o.replay, "replay", "", "replay `string`, or file of --save, to run again")
 	o.engines.register(c)

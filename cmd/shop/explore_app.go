@@ -255,6 +255,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 		return false, nil
 	case result.StillBreaks():
 		fmt.Fprintln(out, result)
+		result.Witness.Verbose = o.verbose
 		d, err := o.origin().Replayed(result.Witness)
 		if err != nil {
 			return true, err

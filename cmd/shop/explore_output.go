@@ -21,6 +21,7 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	if err != nil {
 		return err
 	}
+	found.Verbose = o.verbose
 	d := witness.Document{
 		Title: "shop explore " + o.subject(), Summary: "One schedule, run again.", Buyers: len(found.Outcomes),
 		Broken: witness.Found{Witness: found}, Data: found,
@@ -52,6 +53,11 @@ func printAs(format string, w io.Writer, d witness.Document) error {
 
 // write prints the result of a search, and writes it to every file.
 func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
+	for _, w := range []*explore.Witness{r.Witness, r.ForeignWitness} {
+		if w != nil {
+			w.Verbose = o.verbose
+		}
+	}
 	d, err := o.origin().Document(r)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	return &Witness{
 		Schedule: x.config.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
-		Program: x.config.Program, Watch: e.Watch, Findings: e.Findings,
+		Program: x.config.Program, Watch: e.Watch, Findings: e.Findings, Folded: e.Folded,
 	}
 }
 

@@ -44,7 +44,7 @@ func (w *Recorder[C]) Answered(c C, now witness.Step, timedOut bool) {
 	switch {
 	case !sent:
 	case at == len(w.Steps)-1:
-		w.Steps[at].Result = now.Result
+		w.Steps[at].Result, w.Steps[at].Rows, w.Steps[at].Unseen = now.Result, now.Rows, now.Unseen
 	default:
 		how := "(let through) "
 		if timedOut {

@@ -252,7 +252,11 @@ func (d Dialect) explains(t []token) schedule.Effect {
 
 // reads reports whether a statement that begins like a read locks nothing, writes nothing, and calls no
 // function with an effect.
-func (d Dialect) reads(t []token) bool {
+func (d Dialect) reads(t []token) bool { return changesNothing(t) && d.callsArePure(t) }
+
+// changesNothing reports whether a statement that begins like a read locks nothing and writes nothing,
+// apart from the functions that it calls.
+func changesNothing(t []token) bool {
 	for i, one := range t {
 		if one.kind != word {
 			continue
@@ -282,36 +286,37 @@ func (d Dialect) reads(t []token) bool {
 			}
 		}
 	}
-	return d.callsArePure(t)
+	return true
 }
 
 // callsArePure reports whether every called function is known to have no effect.
 func (d Dialect) callsArePure(t []token) bool {
 	for i := 1; i < len(t); i++ {
-		if t[i].text != "(" || t[i].kind != other {
-			continue
-		}
-		name := t[i-1]
-		switch {
-		case name.kind == identifier:
-			return false
-		case name.kind != word || beforeParenthesis[strings.ToLower(name.text)],
-			d == MySQL && beforeParenthesisMySQL[strings.ToLower(name.text)]:
-		case i > 1 && t[i-2].text == ".":
-			if d != Postgres || i < 3 || !t[i-3].is("pg_catalog") || !pure(name.text, d) {
-				return false // a function of a schema
-			}
-		case d == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
-			return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
-		case strings.EqualFold(name.text, "last_insert_id"):
-			if i+1 >= len(t) || t[i+1].text != ")" {
-				return false // it assigns to a variable
-			}
-		case !pure(name.text, d):
+		if t[i].text == "(" && t[i].kind == other && !d.callIsPure(t, i) {
 			return false
 		}
 	}
 	return true
+}
+
+// callIsPure reports whether the parenthesis at i belongs to no call, or to a function that is known to
+// have no effect.
+func (d Dialect) callIsPure(t []token, i int) bool {
+	name := t[i-1]
+	switch {
+	case name.kind == identifier:
+		return false
+	case name.kind != word || beforeParenthesis[strings.ToLower(name.text)],
+		d == MySQL && beforeParenthesisMySQL[strings.ToLower(name.text)]:
+		return true
+	case i > 1 && t[i-2].text == ".": // a function of a schema
+		return d == Postgres && i > 2 && t[i-3].is("pg_catalog") && pure(name.text, d)
+	case d == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
+		return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
+	case strings.EqualFold(name.text, "last_insert_id"):
+		return i+1 < len(t) && t[i+1].text == ")" // otherwise it assigns to a variable
+	}
+	return pure(name.text, d)
 }
 
 // single returns the only statement of a text.

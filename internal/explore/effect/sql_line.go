@@ -18,10 +18,24 @@ const (
 // comments may contain ids of the request. Values, as Quote and the like make them, replace ? or $1. A
 // placeholder without a value stays.
 func Line(sql string, d Dialect, values ...string) string {
-	start := sql[:min(len(sql), longestLine)]
+	return line(sql, longestLine, d, values)
+}
+
+// Whole returns a function that returns the statement like Line, but with up to 1 MiB of its text. It
+// returns nil if Line has the whole statement.
+func Whole(sql string, d Dialect, values ...string) func() string {
+	if len(sql) <= longestLine {
+		return nil
+	}
+	return func() string { return line(sql, longest, d, values) }
+}
+
+// line returns the statement for people, with the first bytes of its text, at most most.
+func line(sql string, most int, d Dialect, values []string) string {
+	start := sql[:min(len(sql), most)]
 	all, rest := tokens(start, d, d == MySQL)
 	if rest == odd && len(all) == 0 {
-		return cutLine(strings.Join(strings.Fields(start), " "), len(sql))
+		return cutLine(strings.Join(strings.Fields(start), " "), len(sql), most)
 	}
 	var b strings.Builder
 	from := 0 // start of the text to copy
@@ -51,12 +65,12 @@ func Line(sql string, d Dialect, values ...string) string {
 		b.WriteByte(' ')
 		b.WriteString(strings.TrimSpace(start[from:]))
 	}
-	return cutLine(b.String(), len(sql))
+	return cutLine(b.String(), len(sql), most)
 }
 
-func cutLine(line string, size int) string {
+func cutLine(line string, size, most int) string {
 	line = OneLine(line)
-	if size > longestLine {
+	if size > most {
 		line += fmt.Sprintf("... (%d bytes)", size)
 	}
 	return line

@@ -84,11 +84,11 @@ func (o Origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report
 	}
 	c.Command = o.Again(w)
 	steps := witnessTable(w, buyers)
-	c.Details = []report.Detail{{Text: text.String(), Mermaid: mermaid.String(), Table: &steps, Summary: "as text, and for Mermaid"}}
+	c.Details = []report.Detail{{Text: text.String(), Mermaid: mermaid.String(), Table: &steps, After: w.Omission(), Summary: "as text, and for Mermaid"}}
 	return c, nil
 }
 
-// witnessTable returns a table with one row per step and one column per buyer.
+// witnessTable returns a table with one row per shown step and one column per buyer.
 func witnessTable(w *witness.Witness, buyers int) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "step", Numbers: true}}}
 	for i := range buyers {
@@ -97,14 +97,18 @@ func witnessTable(w *witness.Witness, buyers int) report.Table {
 	for _, name := range w.Columns() {
 		t.Columns = append(t.Columns, report.Column{Name: name, Numbers: true})
 	}
-	for n, s := range w.Steps {
-		row := make([]report.Cell, len(t.Columns))
-		row[0].Text = fmt.Sprint(n + 1)
-		row[max(s.Buyer, 1)].Text = strings.Join(filled(s.Command, s.Result, s.Note), " → ")
-		for i, value := range w.Values(s) {
-			row[buyers+1+i].Text = value
+	for _, r := range w.PeopleRows() {
+		for n, s := range r.Steps {
+			row := make([]report.Cell, len(t.Columns))
+			if n == 0 {
+				row[0].Text = r.Number()
+			}
+			row[max(s.Buyer, 1)].Text = strings.Join(filled(s.Command, s.Result, s.Note), " → ")
+			for i, value := range w.Values(s) {
+				row[buyers+1+i].Text = value
+			}
+			t.Rows = append(t.Rows, row)
 		}
-		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

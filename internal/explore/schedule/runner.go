@@ -74,6 +74,7 @@ type Ended struct {
 	Outcomes []witness.Outcome // the buyers' answers
 	Watch    []string          // with observe: the columns of Watched in Steps; nil if there is no watch query
 	Findings []witness.Finding // rows of broken rules
+	Folded   *witness.Folded   // with observe: the steps as people see them; nil: as they are
 
 	// Compound lists commands of several statements that ran as one step, although another buyer's
 	// command could have come in between. They are without the run's own values.

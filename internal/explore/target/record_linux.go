@@ -20,12 +20,43 @@ type recorder struct {
 
 // sent records a command that is released.
 func (w *recorder) sent(o *op) {
-	w.Sent(o, witness.Step{Buyer: o.buyer, Command: o.shown, Name: plain(o.Text), Server: o.Conn().Protocol, Result: "waits for another"})
+	s := witness.Step{Buyer: o.buyer, Command: o.shown, Name: plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "waits for another"}
+	if w.Observe && o.Whole != nil {
+		s.Whole = w.r.names.seen(o.Whole())
+	}
+	w.Sent(o, s)
 }
 
 // answered records the result of a command.
 func (w *recorder) answered(o *op) {
-	w.Answered(o, witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Result: w.r.names.shown(o.Answer.Text)}, o.timedOut)
+	s := witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: w.r.names.shown(o.Answer.Text), Unseen: o.Answer.Unseen}
+	if w.Observe {
+		for _, row := range o.Answer.Rows {
+			var cells []witness.Cell
+			for _, v := range row {
+				cells = append(cells, witness.Cell{Column: v.Column, Value: w.r.names.seen(v.Text)})
+			}
+			s.Rows = append(s.Rows, cells)
+		}
+	}
+	w.Answered(o, s, o.timedOut)
+}
+
+// seen replaces the random values in a text by their names, as shown does, without naming new ones: a
+// run that is observed must number its values like any other. A value without a name becomes <>.
+func (n *names) seen(text string) string {
+	text = random.ReplaceAllStringFunc(text, func(v string) string {
+		if name, ok := n.known[v]; ok {
+			return name
+		}
+		return "<>"
+	})
+	return number.ReplaceAllStringFunc(text, func(v string) string {
+		if name, ok := n.known[v]; ok {
+			return name
+		}
+		return v
+	})
 }
 
 // pushed records a message.

@@ -238,6 +238,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.Steps, r.record.columns, judgement{r}.outcomes()
+		e.Folded = r.record.folded(ctx, e)
 	}
 	if _, void := schedule.AsVoid(err); !void {
 		r.x.habits.learn(r.whose.lessons)

@@ -15,6 +15,7 @@ const LongestText = 80
 type Shown struct {
 	parts []string
 	width int
+	rows  [][]Value
 }
 
 // Add adds a row or a placeholder.
@@ -25,11 +26,27 @@ func (s *Shown) Add(row string) {
 	}
 }
 
+// Row adds a row of the server.
+func (s *Shown) Row(row []Value) {
+	if s.Full() {
+		return
+	}
+	var cells []string
+	for _, v := range row {
+		cells = append(cells, Cell(v.Column, v.Text))
+	}
+	s.Add(strings.Join(cells, " "))
+	s.rows = append(s.rows, row)
+}
+
+// Rows returns the rows that Row has added.
+func (s *Shown) Rows() [][]Value { return s.rows }
+
 // Full reports whether a further row would not be shown.
 func (s *Shown) Full() bool { return s.width > LongestText }
 
 // Only replaces all rows by row, so that it is not cut off.
-func (s *Shown) Only(row string) { *s = Shown{[]string{row}, len(row)} }
+func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(row)} }
 
 // Text returns the rows and the text after them in one line.
 func (s *Shown) Text(more ...string) string {

@@ -58,6 +58,7 @@ func (e *Refused) Error() string { return e.Why }
 // A Command is one unit that a program sends to a server.
 type Command struct {
 	Text   string          // one line for people: the command as sent, with the values of a prepared statement filled in
+	Whole  func() string   // returns Text without a limit to its length; nil if Text is complete
 	Effect schedule.Effect // Reads only if it changes nothing and waits for no other client
 	Gated  bool            // it waits at the gate; other commands pass in their turn
 	Raw    []byte          // for the server
@@ -153,7 +154,14 @@ type Answer struct {
 	// Made lists the values that the server generated, such as the id of a new row. They differ in the
 	// next run.
 	Made []string
+	// Rows are the first rows of the answer, complete although Text may be cut. Unseen is the number of
+	// rows after these.
+	Rows   [][]Value
+	Unseen int
 }
+
+// A Value is one column of a row, for people.
+type Value struct{ Column, Text string }
 
 // A Message is one message of the server.
 type Message struct {

@@ -24,10 +24,11 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 {{range .Notes}}<p>{{.}}</p>
 {{end}}{{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>{{if not .Findings}}: {{.Why}}{{end}}</p>
 <table><thead><tr><th>step</th>{{range $.Buyers}}<th>buyer {{.}}</th>{{end}}{{range $.Witness.Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
-{{range $i, $s := .Steps}}<tr{{if or (eq .Buyer 0) (eq .Server "")}} class="event"{{end}}><td class="n">{{$.Number $i}}</td>
-{{- range $.Buyers}}<td>{{if $.In $s .}}<code>{{$.Brief $s}}</code>{{with $s.Result}}<br><span class="result">&rarr; {{.}}</span>{{end}}{{with $s.Note}}<br><span class="note">{{.}}</span>{{end}}{{end}}</td>{{end -}}
-{{range $.Witness.Values $s}}<td class="n">{{.}}</td>{{end}}</tr>
-{{end}}</tbody></table>{{range .Findings}}
+{{range $r := .PeopleRows}}<tr{{if $.Event $r}} class="event"{{end}}><td class="n">{{.Number}}</td>
+{{- range $.Buyers}}<td>{{if $.In $r .}}{{range $i, $s := $r.Steps}}{{if $i}}<br>{{end}}<code>{{$.Brief $s}}</code>{{with $s.Result}}<br><span class="result">&rarr; {{.}}</span>{{end}}{{with $s.Note}}<br><span class="note">{{.}}</span>{{end}}{{end}}{{end}}</td>{{end -}}
+{{range $.Values $r}}<td class="n">{{.}}</td>{{end}}</tr>
+{{end}}</tbody></table>{{with .Omission}}
+<p>{{.}}</p>{{end}}{{range .Findings}}
 <p class="broken">{{$.Returns}}<code>{{.Query}}</code></p>
 <table><thead><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
 {{range .Shown}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
@@ -45,14 +46,17 @@ type view struct {
 	Buyers               []int
 }
 
-func (view) Number(i int) int { return i + 1 }
-
 func (view) Returns() string { return returns }
 
-// In reports whether the step is in a buyer's column. An event without a buyer is in the first column.
-func (view) In(s Step, buyer int) bool { return s.Buyer == buyer || s.Buyer == 0 && buyer == 1 }
+// In reports whether the row is in a buyer's column. An event without a buyer is in the first column.
+func (view) In(r Row, buyer int) bool { return r.Buyer() == buyer || r.Buyer() == 0 && buyer == 1 }
 
-func (view) Brief(s Step) string { return s.brief() }
+// Event reports whether the row has no command.
+func (view) Event(r Row) bool { return r.Buyer() == 0 || len(r.Steps) == 1 && r.Steps[0].Server == "" }
+
+func (v view) Brief(s Step) string { return v.Witness.brief(s) }
+
+func (v view) Values(r Row) []string { return v.Witness.Values(r.last()) }
 
 // writeHTML writes the first witness, if there is one, as a self-contained page.
 func writeHTML(out io.Writer, d Document) error {

@@ -35,7 +35,11 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	}
 	known, shown, arrow := "", "", "" // the values after the last step, and as last shown
 	var commands []string
-	for i, s := range w.Steps {
+	var steps []Step
+	for _, r := range w.PeopleRows() {
+		steps = append(steps, r.Steps...)
+	}
+	for i, s := range steps {
 		switch {
 		case s.Buyer == 0:
 			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(strings.Trim(s.Command, "()")))
@@ -49,8 +53,8 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 		changed := known != "" && now != known
 		known = now
 		if commands != nil {
-			last := i == len(w.Steps)-1
-			if !last && s.Note == "" && !changed && w.Steps[i+1].Buyer == s.Buyer && w.Steps[i+1].Server == s.Server {
+			last := i == len(steps)-1
+			if !last && s.Note == "" && !changed && steps[i+1].Buyer == s.Buyer && steps[i+1].Server == s.Server {
 				continue
 			}
 			fmt.Fprintf(&b, "    %s: %s\n", arrow, strings.Join(commands, "<br/>"))
@@ -75,6 +79,9 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 		if more := f.More(); more != "" {
 			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, more)
 		}
+	}
+	if left := w.Omission(); left != "" {
+		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(left))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -104,7 +111,7 @@ var (
 // written.
 func (w *Witness) abridged(s Step) string {
 	text := s.Command
-	if w.Program == "" {
+	if w.Program == "" && !w.Verbose {
 		text = readProduct.ReplaceAllString(writeProduct.ReplaceAllString(brief(text), "$1"), "SELECT product")
 	}
 	switch s.Result {

@@ -45,30 +45,31 @@ func (f Found) print(out io.Writer, buyers int) error {
 	return err
 }
 
-// Text prints a witness with one column per buyer and one row per step, followed by stock and records.
+// Text prints a witness with one column per buyer and one row per step, or per run of a buyer's steps in
+// the short form, followed by stock and records.
 func (w *Witness) Text(out io.Writer, buyers int) error {
 	t := newTable()
 	header := table.Row{"step"}
 	configs := []table.ColumnConfig{{Number: 1, Align: text.AlignRight}}
 	for i := range buyers {
 		header = append(header, fmt.Sprintf("buyer %d", i+1))
-		configs = append(configs, table.ColumnConfig{Number: i + 2, WidthMax: columnWidth, WidthMaxEnforcer: text.WrapSoft})
+		configs = append(configs, table.ColumnConfig{Number: i + 2, WidthMax: columnWidth, WidthMaxEnforcer: wrapLines})
 	}
 	for _, name := range w.Columns() {
 		header = append(header, name)
 	}
 	t.SetColumnConfigs(configs)
 	t.AppendHeader(header)
-	for i, s := range w.Steps {
-		row := table.Row{i + 1}
+	for _, r := range w.PeopleRows() {
+		row := table.Row{r.Number()}
 		for b := range buyers {
 			cell := ""
-			if s.Buyer == b+1 || s.Buyer == 0 && b == 0 {
-				cell = s.Line()
+			if r.Buyer() == b+1 || r.Buyer() == 0 && b == 0 {
+				cell = strings.Join(w.lines(r), "\n")
 			}
 			row = append(row, cell)
 		}
-		t.AppendRow(append(row, cells(w.Values(s))...))
+		t.AppendRow(append(row, cells(w.Values(r.last()))...))
 	}
 	why := w.Why + "\n"
 	if len(w.Findings) > 0 { // each finding has its own line with its query
@@ -82,8 +83,29 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(out, w.Answers())
+	text := w.Answers()
+	if left := w.Omission(); left != "" {
+		text = left + "\n" + text
+	}
+	_, err := fmt.Fprintln(out, text)
 	return err
+}
+
+// lines returns the steps of a row, each as one line.
+func (w *Witness) lines(r Row) (all []string) {
+	for _, s := range r.Steps {
+		all = append(all, w.line(s))
+	}
+	return all
+}
+
+// wrapLines wraps each line of a cell on its own. text.WrapSoft would join them.
+func wrapLines(cell string, width int) string {
+	lines := strings.Split(cell, "\n")
+	for i, line := range lines {
+		lines[i] = text.WrapSoft(line, width)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func newTable() table.Writer {
@@ -95,9 +117,12 @@ func newTable() table.Writer {
 	return t
 }
 
-// Line returns a step in one cell of a table: the command and its answer.
-func (s Step) Line() string {
-	text := s.brief()
+// Line returns a step in one line: the command and its answer.
+func (s Step) Line() string { return (&Witness{}).line(s) }
+
+// line returns a step in one cell of a table: the command and its answer.
+func (w *Witness) line(s Step) string {
+	text := w.brief(s)
 	if s.Result != "" {
 		text += " -> " + s.Result
 	}
@@ -111,11 +136,15 @@ func (s Step) Line() string {
 var oneOfAKind = map[string]bool{"": true, "sql": true, "redis": true, "mysql": true, "postgres": true}
 
 // brief returns the command and, if there are several servers of a kind, its server.
-func (s Step) brief() string {
-	if oneOfAKind[s.Server] || strings.HasPrefix(s.Command, "(") && s.Result == "" {
-		return brief(s.Command)
+func (w *Witness) brief(s Step) string {
+	command := s.Command
+	if !w.Verbose {
+		command = brief(command)
 	}
-	return s.Server + ": " + brief(s.Command)
+	if oneOfAKind[s.Server] || strings.HasPrefix(s.Command, "(") && s.Result == "" {
+		return command
+	}
+	return s.Server + ": " + command
 }
 
 // brief leaves out the columns of an INSERT that say nothing here.

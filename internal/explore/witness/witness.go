@@ -23,7 +23,16 @@ type Step struct {
 	Token   string   `json:"token,omitempty"`   // in the replay string; "" if the step was no choice
 	Name    string   `json:"name,omitempty"`    // the command without its values, the same in every run
 	Watched []string `json:"watched,omitempty"` // values of Witness.Watch after the step
+
+	// The following belongs to a program's command. People are shown parts of it.
+	Whole      string   `json:"-"` // Command without a limit to its length; "" if Command is complete
+	Rows       [][]Cell `json:"-"` // the first rows of the answer, complete although Result may be cut
+	Unseen     int      `json:"-"` // number of rows after these
+	Connection int64    `json:"-"` // number of its connection at the server; 0 if unknown
 }
+
+// A Cell is one column of an answer's row.
+type Cell struct{ Column, Value string }
 
 // A Witness is a schedule that breaks or, with Replay, any schedule.
 type Witness struct {
@@ -40,6 +49,8 @@ type Witness struct {
 	Findings []Finding `json:"findings,omitempty"` // broken rules of the user
 
 	Choices []Choice `json:"-"` // choices of a program; nil if unknown
+	Folded  *Folded  `json:"-"` // the short form for people; nil: every step as it is
+	Verbose bool     `json:"-"` // people are shown every command, in full
 }
 
 // A Choice is one choice of a program's schedule, with the parts by which explore.Saved finds it again.

@@ -190,7 +190,7 @@ func (a *answer) row(payload []byte, size int) (ends bool, err error) {
 	if a.rows == 1 {
 		a.firstRow = values
 	}
-	a.shown.Add(line(a.columns, values))
+	a.shown.Row(named(a.columns, values))
 	for i, c := range a.columns {
 		if c.counts && i < len(values) && len(a.counted) < wire.LongestText {
 			a.counted = append(a.counted, values[i])
@@ -285,7 +285,8 @@ var counts = map[string]bool{"INSERT": true, "UPDATE": true, "DELETE": true, "RE
 // fill sets the result of the command.
 func (a *answer) fill(c *wire.Command, verb string) {
 	out := &c.Answer
-	out.Text, out.Made = a.text(verb), a.made
+	out.Text, out.Made, out.Rows = a.text(verb), a.made, a.shown.Rows()
+	out.Unseen = max(0, a.rows-len(out.Rows))
 	if verb == "INSERT" || verb == "REPLACE" {
 		out.Made = append(out.Made, a.counted...) // MariaDB's RETURNING
 	}

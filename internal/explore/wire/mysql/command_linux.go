@@ -146,7 +146,7 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 // query interprets a statement that was sent as text, with mu held.
 func (s *state) query(c *wire.Command, q *request, sql string) {
 	what := says(sql)
-	c.Text = what.Line
+	c.Text, c.Whole = what.Line, effect.Whole(sql, effect.MySQL)
 	q.answer.kind = results
 	s.means(c, q, what)
 }

@@ -42,7 +42,7 @@ func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 		c.Text = one.said.Line + " (values that cannot be read)"
 		return
 	}
-	c.Text = effect.Line(one.sql, effect.MySQL, values...)
+	c.Text, c.Whole = effect.Line(one.sql, effect.MySQL, values...), effect.Whole(one.sql, effect.MySQL, values...)
 }
 
 // fetch interprets STMT_FETCH: more rows of a cursor.

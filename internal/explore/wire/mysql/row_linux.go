@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/oversell/oversell/internal/explore/wire"
 )
@@ -184,15 +183,14 @@ func plain(value []byte) string {
 	return text
 }
 
-// line returns a row for people.
-func line(columns []column, values []string) string {
-	var all []string
+// named returns the values of a row with their columns.
+func named(columns []column, values []string) (all []wire.Value) {
 	for i, v := range values[:min(len(values), wire.LongestText+1)] {
 		name := ""
 		if i < len(columns) {
 			name = columns[i].name
 		}
-		all = append(all, wire.Cell(name, v))
+		all = append(all, wire.Value{Column: name, Text: v})
 	}
-	return strings.Join(all, " ")
+	return all
 }

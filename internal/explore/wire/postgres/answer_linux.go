@@ -33,6 +33,7 @@ type answer struct {
 	shown           wire.Shown
 	changed, failed bool
 	made            []string
+	rows            int // of all statements
 }
 
 // fails reads an ErrorResponse. Within a transaction, the server has then released the locks (xact.c,
@@ -50,6 +51,8 @@ func (a *answer) fails(f frame, opened bool) {
 
 func (a *answer) fill(out *wire.Answer) {
 	out.Text = a.shown.Text()
+	out.Rows = a.shown.Rows()
+	out.Unseen = max(0, a.rows-len(out.Rows))
 	out.Changed, out.Failed, out.Made = a.changed, a.failed, a.made
 }
 
@@ -108,6 +111,7 @@ func (c *call) columns() []field {
 func (c *call) row(f frame) {
 	const mostIDs = 1000
 	c.result.rows++
+	c.answer.rows++
 	shown := !c.answer.shown.Full()
 	verb := c.says().Verb
 	ids := (verb == "INSERT" || verb == "WITH") && len(c.result.ids) < mostIDs
@@ -119,7 +123,7 @@ func (c *call) row(f frame) {
 		return
 	}
 	fields := c.columns()
-	var cells []string
+	var cells []wire.Value
 	for i, v := range m.Values[:min(len(m.Values), wire.LongestText)] {
 		one := field{}
 		if i < len(fields) {
@@ -133,24 +137,24 @@ func (c *call) row(f frame) {
 			c.result.ids = append(c.result.ids, id)
 		}
 	}
-	c.answer.shown.Add(strings.Join(cells, " "))
+	c.answer.shown.Row(cells)
 }
 
 // cell returns a value with its column.
-func (f field) cell(v []byte) string {
+func (f field) cell(v []byte) wire.Value {
 	name := f.name
 	if name == "?column?" {
 		name = ""
 	}
 	if v == nil {
-		return wire.Cell(name, null)
+		return wire.Value{Column: name, Text: null}
 	}
 	shown, _ := show(v, f.oid, f.format)
 	text, readable := wire.Readable(shown, true)
 	if !readable {
 		text = fmt.Sprintf("<%d bytes>", len(shown))
 	}
-	return wire.Cell(name, text)
+	return wire.Value{Column: name, Text: text}
 }
 
 // complete reads the end of a statement: CommandComplete, EmptyQueryResponse or PortalSuspended.

@@ -88,13 +88,13 @@ func (s *state) take(b *batch, f frame) (ends bool) {
 		if len(f.body()) >= 4 {
 			name = fmt.Sprintf("FUNCTION CALL %d", binary.BigEndian.Uint32(f.body()))
 		}
-		b.executed(said{}, name)
+		b.executed(said{}, name, nil)
 	case 'X':
 		b.command.Silent = true
 		b.others = append(b.others, "TERMINATE")
 	default:
 		b.synced = true
-		b.executed(said{}, fmt.Sprintf("message %q", f.kind()))
+		b.executed(said{}, fmt.Sprintf("message %q", f.kind()), nil)
 	}
 	return true
 }
@@ -157,7 +157,7 @@ func (s *state) takeQuery(b *batch, f frame) {
 	var m pgproto3.Query
 	_ = m.Decode(f.body())
 	what := says(m.String)
-	b.executed(what, what.Line)
+	b.executed(what, what.Line, effect.Whole(m.String, effect.Postgres))
 	b.result.says = what
 }
 
@@ -185,7 +185,9 @@ func (s *state) takeExtended(b *batch, f frame) {
 			p.line = "EXECUTE " + m.PreparedStatement
 			p.statement = &prepared{says: said{}}
 		} else {
-			p.line = effect.Line(p.statement.sql, effect.Postgres, inlined(&m, p.statement.types)...)
+			values := inlined(&m, p.statement.types)
+			p.line = effect.Line(p.statement.sql, effect.Postgres, values...)
+			p.whole = effect.Whole(p.statement.sql, effect.Postgres, values...)
 		}
 		s.portals[m.DestinationPortal] = p
 		b.parses = append(b.parses, p.statement.says)
@@ -206,15 +208,16 @@ func (s *state) takeExtended(b *batch, f frame) {
 	case 'E':
 		var m pgproto3.Execute
 		what, line := said{}, "EXECUTE"
+		var whole func() string
 		if m.Decode(f.body()) == nil {
 			if e.portal = s.portals[m.Portal]; e.portal != nil {
 				e.statement = e.portal.statement
-				what, line = e.statement.says, e.portal.line
+				what, line, whole = e.statement.says, e.portal.line, e.portal.whole
 			} else {
 				line = strings.TrimSpace("FETCH FROM " + m.Portal) // a cursor that was declared in SQL
 			}
 		}
-		b.executed(what, line)
+		b.executed(what, line, whole)
 	case 'C':
 		var m pgproto3.Close
 		if m.Decode(f.body()) != nil {
@@ -230,10 +233,15 @@ func (s *state) takeExtended(b *batch, f frame) {
 	b.expects = append(b.expects, e)
 }
 
-// executed adds an executed statement.
-func (b *batch) executed(what said, line string) {
+// executed adds an executed statement. whole returns its line without a limit; nil if line is complete.
+func (b *batch) executed(what said, line string, whole func() string) {
 	b.executes++
 	b.says = append(b.says, what)
+	if b.executes == 1 { // Whole of several statements is not needed: Text shows each one's beginning
+		b.command.Whole = whole
+	} else {
+		b.command.Whole = nil
+	}
 	if b.length < longestText {
 		b.lines = append(b.lines, line)
 		b.length += len(line) + 2

@@ -81,9 +81,10 @@ type prepared struct {
 // A portal is a prepared statement with its values.
 type portal struct {
 	statement *prepared
-	line      string  // the statement with the values in it
-	formats   []int16 // formats of the columns: none, one for all, or one each
-	fields    []field // set after the server has described it
+	line      string        // the statement with the values in it
+	whole     func() string // returns line without a limit; nil if it is complete
+	formats   []int16       // formats of the columns: none, one for all, or one each
+	fields    []field       // set after the server has described it
 }
 
 // A call is a command that the session expects an answer to.

@@ -1,0 +1,116 @@
+// Package fold makes the short form of a program's witness for people: only the steps that have to do
+// with what broke, in few rows, with short commands. The witness itself keeps every step.
+//
+// A step is left out only if it cannot matter: it touches no table and no key that the broken rule names
+// or that another buyer writes, and it writes none that another buyer touches. A step about which that
+// cannot be decided stays.
+package fold
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Run is a complete run of a program's buyers.
+type Run struct {
+	Steps    []witness.Step
+	Verdict  verdict.Verdict
+	Findings []witness.Finding
+	Watch    []string                      // the columns of the watch query
+	Tables   map[string]serverstate.Tables // by protocol; without an entry, no step at that database is left out
+	Shared   bool                          // all buyers are in one process, so every step may matter
+}
+
+// leastFolded is the number of steps up to which a witness keeps one row for each.
+const leastFolded = 20
+
+// Fold returns the short form of a run.
+func Fold(r Run) *witness.Folded {
+	var steps []step
+	hidden := make([]bool, len(r.Steps))
+	if len(r.Steps) > leastFolded {
+		steps = r.analyse()
+		hidden = r.hide(steps)
+	}
+	p := newPicker(r, hidden)
+	f := &witness.Folded{}
+	for i := 0; i < len(r.Steps); {
+		if !hidden[i] {
+			f.Rows = append(f.Rows, witness.Row{First: i + 1, Last: i + 1, Steps: []witness.Step{p.short(r.Steps[i])}})
+			i++
+			continue
+		}
+		end := i
+		for end < len(hidden) && hidden[end] && r.Steps[end].Buyer == r.Steps[i].Buyer {
+			end++
+		}
+		buyer := r.Steps[i].Buyer
+		if f.Omitted == nil {
+			f.Omitted = map[int]int{}
+		}
+		f.Omitted[buyer] += end - i
+		left := witness.Step{Buyer: buyer, Server: r.Steps[i].Server, Command: fmt.Sprintf("... %d more commands", end-i), Watched: r.Steps[end-1].Watched}
+		f.Rows = append(f.Rows, witness.Row{First: i + 1, Last: end, Steps: []witness.Step{left}})
+		i = end
+	}
+	if len(r.Steps) > leastFolded {
+		f.Rows = merge(f.Rows)
+	}
+	return f
+}
+
+// merge joins successive rows of one buyer, up to a change of a watched value.
+func merge(rows []witness.Row) (all []witness.Row) {
+	open := false // the last row may continue
+	var before []string
+	for _, row := range rows {
+		s := row.Steps[0]
+		command := s.Buyer > 0 && s.Server != ""
+		if open && command && all[len(all)-1].Buyer() == s.Buyer {
+			last := &all[len(all)-1]
+			last.Last = row.Last
+			last.Steps = append(last.Steps, s)
+		} else {
+			all = append(all, row)
+		}
+		open = command && (before == nil || slices.Equal(before, s.Watched))
+		before = s.Watched
+	}
+	for i := range all {
+		all[i].Steps = repeated(all[i].Steps)
+	}
+	return all
+}
+
+// repeated joins equal successive steps, for example those of a buyer that polls a lock.
+func repeated(steps []witness.Step) (all []witness.Step) {
+	for i := 0; i < len(steps); {
+		n := 1
+		for i+n < len(steps) && steps[i+n].Command == steps[i].Command && steps[i+n].Result == steps[i].Result && steps[i+n].Note == steps[i].Note && steps[i+n].Connection == steps[i].Connection {
+			n++
+		}
+		one := steps[i+n-1]
+		if n > 1 {
+			one.Command += fmt.Sprintf(" (%d times)", n)
+		}
+		all = append(all, one)
+		i += n
+	}
+	return all
+}
+
+// dialectOf returns the dialect of a database's protocol, and false for other servers.
+func dialectOf(protocol string) (effect.Dialect, bool) {
+	switch protocol {
+	case "mysql":
+		return effect.MySQL, true
+	case "postgres":
+		return effect.Postgres, true
+	}
+	return 0, false
+}

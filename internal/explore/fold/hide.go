@@ -1,0 +1,299 @@
+package fold
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A step is a step of the run with all that it may touch. An object is a table or a key, written as
+// "postgres items".
+type step struct {
+	witness.Step
+	touches, writes map[string]bool // objects
+	// undecided reports that it may touch other objects of its server, too; wild, that it may write
+	// them.
+	undecided, wild        bool
+	shown                  bool // for another reason: an event, a wait, an error, a lock
+	controls, begins, ends bool // see effect.Mention
+}
+
+// analyse returns the steps with all that they may touch.
+func (r Run) analyse() (all []step) {
+	for _, s := range r.Steps {
+		one := step{Step: s, touches: map[string]bool{}, writes: map[string]bool{}}
+		one.shown = s.Buyer == 0 || s.Server == "" || strings.HasPrefix(s.Command, "(") || s.Note != "" ||
+			s.Result == "waits for another" || strings.Contains(s.Result, "error")
+		if d, sql := dialectOf(s.Server); sql {
+			one.statement(d, r.Tables[s.Server])
+		} else if s.Server != "" {
+			one.redis()
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// statement analyses a step at a database. tables is nil if they are not known.
+func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
+	m := effect.Mentions(cmp.Or(s.Whole, s.Command), d)
+	s.undecided, s.wild = m.Undecided || tables == nil, m.Alters && m.Undecided || tables == nil
+	s.controls, s.begins, s.ends = m.Controls, m.Begins, m.Ends
+	s.shown = s.shown || m.Waits
+	if m.Controls {
+		s.undecided, s.wild = false, false
+		return
+	}
+	named := known(m.Names, tables)
+	for name := range named {
+		if tables[name].Opaque {
+			s.undecided = true
+			s.wild = s.wild || m.Alters
+		}
+	}
+	writes := m.Alters || m.Undecided // LOCK TABLE does not alter, but its lock keeps others out
+	if writes {
+		written := maps.Clone(named)
+		for name := range named {
+			cascade(written, tables, name, m.Deletes)
+		}
+		for name := range written {
+			s.undecided = s.undecided || tables[name].Fires
+			s.wild = s.wild || tables[name].Fires
+			s.writes[s.Server+" "+name] = true
+			named[name] = true
+			for _, checked := range tables[name].Reads {
+				named[checked] = true
+			}
+		}
+	}
+	for name := range named {
+		s.touches[s.Server+" "+name] = true
+	}
+}
+
+// known returns the names that are tables, with the other parts of the same tables.
+func known(names []string, tables serverstate.Tables) map[string]bool {
+	found := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		if tables[name] == nil || found[name] {
+			return
+		}
+		found[name] = true
+		for _, part := range tables[name].Parts {
+			add(part)
+		}
+	}
+	for _, name := range names {
+		add(name)
+	}
+	return found
+}
+
+// cascade adds the tables that change with a table through its foreign keys.
+func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
+	next := tables[name].Updates
+	if deletes {
+		next = slices.Concat(next, tables[name].Deletes)
+	}
+	for _, other := range next {
+		if !found[other] {
+			found[other] = true
+			cascade(found, tables, other, deletes)
+		}
+	}
+}
+
+// Commands of Redis that touch exactly the key after their name, and nothing else. DEL and UNLINK do so
+// with one key, and EXISTS, too.
+var (
+	readsKey = words(`GET STRLEN GETRANGE TTL PTTL TYPE HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS LLEN LRANGE LINDEX
+		SMEMBERS SISMEMBER SCARD ZRANGE ZSCORE ZCARD ZRANK`)
+	writesKey = words(`SET SETEX PSETEX SETNX GETSET GETDEL APPEND INCR DECR INCRBY DECRBY HSET HMSET HSETNX HDEL HINCRBY
+		EXPIRE PEXPIRE PERSIST SADD SREM LPUSH RPUSH LPOP RPOP ZADD ZREM`)
+)
+
+func words(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, one := range strings.Fields(text) {
+		all[one] = true
+	}
+	return all
+}
+
+// redis analyses a step at a Redis.
+func (s *step) redis() {
+	all := strings.Split(s.Command, " ")
+	reads := readsKey[all[0]] || all[0] == "EXISTS" && len(all) == 2
+	writes := writesKey[all[0]] || (all[0] == "DEL" || all[0] == "UNLINK") && len(all) == 2
+	if len(all) < 2 || !reads && !writes || strings.ContainsAny(all[1], `"…`) {
+		s.undecided, s.wild = true, true
+		return
+	}
+	s.touches[s.Server+" "+all[1]] = true
+	if writes {
+		s.writes[s.Server+" "+all[1]] = true
+	}
+}
+
+// hide returns which steps are left out.
+func (r Run) hide(steps []step) []bool {
+	hidden := make([]bool, len(steps))
+	rule, decided := r.ruled()
+	if !decided || r.Shared || r.Verdict == verdict.LeakedLock {
+		return hidden
+	}
+	events := slices.ContainsFunc(steps, func(s step) bool { return s.Name == "expire" || s.Name == "forget" })
+	others := map[int]*account{}
+	for _, s := range steps {
+		for id := range buyersOf(steps) {
+			if id != s.Buyer {
+				account := others[id]
+				if account == nil {
+					account = newAccount()
+					others[id] = account
+				}
+				account.add(s)
+			}
+		}
+	}
+	for i, s := range steps {
+		hidden[i] = !s.shown && !s.undecided && !s.controls && !(events && !isSQL(s.Server)) && others[s.Buyer].lets(s, rule)
+	}
+	transactions(steps, hidden)
+	for i := range hidden { // one line for one step saves nothing
+		alone := hidden[i] && (i == 0 || !hidden[i-1] || steps[i-1].Buyer != steps[i].Buyer) && (i == len(hidden)-1 || !hidden[i+1] || steps[i+1].Buyer != steps[i].Buyer)
+		hidden[i] = hidden[i] && !alone
+	}
+	return hidden
+}
+
+func isSQL(protocol string) bool {
+	_, sql := dialectOf(protocol)
+	return sql
+}
+
+// buyersOf returns the buyers of the steps.
+func buyersOf(steps []step) map[int]bool {
+	all := map[int]bool{}
+	for _, s := range steps {
+		if s.Buyer > 0 {
+			all[s.Buyer] = true
+		}
+	}
+	return all
+}
+
+// ruled returns the objects that the broken rules name. decided is false if a rule may read others, too.
+func (r Run) ruled() (rule map[string]bool, decided bool) {
+	rule = map[string]bool{}
+	for _, f := range r.Findings {
+		for protocol, tables := range r.Tables {
+			if len(r.Tables) > 1 && !strings.HasPrefix(f.Query, protocol+":") {
+				continue
+			}
+			d, _ := dialectOf(protocol)
+			m := effect.Mentions(strings.TrimPrefix(f.Query, protocol+":"), d)
+			if m.Undecided {
+				return nil, false
+			}
+			for name := range known(m.Names, tables) {
+				if tables[name].View {
+					return nil, false
+				}
+				rule[protocol+" "+name] = true
+			}
+		}
+	}
+	return rule, true
+}
+
+// An account says what some buyers may touch and write.
+type account struct {
+	touches, writes map[string]bool // objects
+	undecided, wild map[string]bool // by server
+}
+
+func newAccount() *account {
+	return &account{touches: map[string]bool{}, writes: map[string]bool{}, undecided: map[string]bool{}, wild: map[string]bool{}}
+}
+
+func (a *account) add(s step) {
+	maps.Copy(a.touches, s.touches)
+	maps.Copy(a.writes, s.writes)
+	a.undecided[s.Server] = a.undecided[s.Server] || s.undecided
+	a.wild[s.Server] = a.wild[s.Server] || s.wild
+}
+
+// lets reports whether a step has nothing to do with the buyers of this account, nor with the rule.
+func (a *account) lets(s step, rule map[string]bool) bool {
+	if a.wild[s.Server] || len(s.writes) > 0 && a.undecided[s.Server] {
+		return false
+	}
+	for object := range s.touches {
+		if rule[object] || a.writes[object] {
+			return false
+		}
+	}
+	for object := range s.writes {
+		if a.touches[object] {
+			return false
+		}
+	}
+	return true
+}
+
+// transactions hides the steps that begin and end a transaction of which no other step is shown. Of a
+// transaction that is shown it also shows the first statement and the first read, since either may have
+// fixed what the transaction sees.
+func transactions(steps []step, hidden []bool) {
+	type connection struct {
+		server string
+		buyer  int
+		id     int64
+	}
+	open := map[connection][]int{}
+	finish := func(c connection) {
+		all := open[c]
+		delete(open, c)
+		matters := slices.ContainsFunc(all, func(i int) bool { return !steps[i].controls && !hidden[i] })
+		first, read := true, true
+		for _, i := range all {
+			switch s := steps[i]; {
+			case s.controls:
+				hidden[i] = !matters && !s.shown && c.id != 0
+			case matters:
+				if first || read && len(s.writes) == 0 {
+					hidden[i] = false
+				}
+				first, read = false, read && len(s.writes) > 0
+			}
+		}
+	}
+	for i, s := range steps {
+		if !isSQL(s.Server) {
+			continue
+		}
+		c := connection{s.Server, s.Buyer, s.Connection}
+		if s.begins {
+			if slices.ContainsFunc(open[c], func(i int) bool { return !hidden[i] && len(steps[i].writes) > 0 }) {
+				steps[i].shown = true // BEGIN commits an open transaction in MySQL
+			}
+			finish(c)
+		}
+		open[c] = append(open[c], i)
+		if s.ends {
+			finish(c)
+		}
+	}
+	for c := range open {
+		finish(c)
+	}
+}

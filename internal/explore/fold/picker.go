@@ -1,0 +1,113 @@
+package fold
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// Widths of an answer, in characters: a shorter one stays as it is, and a row is cut at the longer width.
+const (
+	shortAnswer  = 60
+	longestRow   = 100
+	unpickedRow  = 40
+	andMoreCells = "..."
+)
+
+// A picker chooses the columns that people see: those that the broken rule or the watch query names, then
+// those that an UPDATE of the witness assigns.
+type picker struct {
+	first, second map[string]bool // columns in lower case
+}
+
+// newPicker learns the columns from a run. hidden tells the steps that are left out.
+func newPicker(r Run, hidden []bool) *picker {
+	p := &picker{first: map[string]bool{}, second: map[string]bool{}}
+	for _, f := range r.Findings {
+		for _, name := range effect.Mentions(f.Query, effect.MySQL).Names {
+			p.first[name] = true
+		}
+		for _, name := range effect.Mentions(f.Query, effect.Postgres).Names {
+			p.first[name] = true
+		}
+	}
+	for _, name := range r.Watch {
+		p.first[strings.ToLower(name)] = true
+	}
+	for i, s := range r.Steps {
+		d, sql := dialectOf(s.Server)
+		if !sql || hidden[i] {
+			continue
+		}
+		for _, name := range effect.Shorten(cmp.Or(s.Whole, s.Command), d, p.keep).Sets {
+			p.second[name] = true
+		}
+	}
+	return p
+}
+
+// keep reports whether people see a column, whose name is in lower case.
+func (p *picker) keep(column string) bool { return p.first[column] || p.second[column] }
+
+// short returns a step with a short command and a short answer.
+func (p *picker) short(s witness.Step) witness.Step {
+	d, sql := dialectOf(s.Server)
+	if !sql {
+		return s
+	}
+	before, command := "", cmp.Or(s.Whole, s.Command)
+	for _, prefix := range []string{"(let through) ", "(timed out) "} {
+		if rest, found := strings.CutPrefix(command, prefix); found {
+			before, command = prefix, rest
+		}
+	}
+	if strings.HasPrefix(command, "(message) ") {
+		return s
+	}
+	b := effect.Shorten(command, d, p.keep)
+	s.Command, s.Whole = before+b.Text, ""
+	if len(s.Rows) == 0 || len([]rune(s.Result)) <= shortAnswer {
+		return s
+	}
+	s.Result = witness.RowsText(s.Rows, s.Unseen, func(row []witness.Cell) []witness.Cell { return p.pick(row, b.Columns) })
+	return s
+}
+
+// pick returns the cells of a row that people see. named maps the columns of the answer to those of the
+// table.
+func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
+	count := map[string]int{}
+	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }
+	for _, c := range row {
+		count[name(c)]++
+	}
+	width := 0
+	chosen := map[int]bool{}
+	choose := func(most int, wanted func(column string) bool) {
+		for i, c := range row {
+			if !chosen[i] && wanted(strings.ToLower(name(c))) && width+len(c.Value) < most {
+				chosen[i] = true
+				width += len(name(c)) + len(c.Value) + 2
+			}
+		}
+	}
+	choose(longestRow, func(column string) bool { return p.first[column] })
+	choose(longestRow, func(column string) bool { return p.second[column] })
+	if len(chosen) == 0 {
+		choose(unpickedRow, func(string) bool { return true })
+	}
+	for i, c := range row {
+		if chosen[i] {
+			if count[name(c)] == 1 {
+				c.Column = name(c)
+			}
+			shown = append(shown, c)
+		}
+	}
+	if len(shown) < len(row) && len(shown) == 0 {
+		shown = append(shown, witness.Cell{Value: andMoreCells})
+	}
+	return shown
+}

@@ -1,0 +1,116 @@
+package witness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Folded is the short form of a witness for people: the steps that have to do with what broke, in few
+// rows.
+type Folded struct {
+	Rows []Row
+	// Omitted is the number of commands that are left out, by buyer; nil if none is.
+	Omitted map[int]int
+}
+
+// A Row is an uninterrupted run of one buyer's steps, or an event.
+type Row struct {
+	First, Last int    // the numbers of its steps, from 1
+	Steps       []Step // in their short form; one without a server says how many are left out
+}
+
+// Number returns the numbers of the row's steps, for people: "3" or "3-17".
+func (r Row) Number() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// Last returns the last step of the row, whose values are those after the row.
+func (r Row) last() Step { return r.Steps[len(r.Steps)-1] }
+
+// Buyer returns the buyer of the row; 0 if it is an event without a buyer.
+func (r Row) Buyer() int { return r.Steps[0].Buyer }
+
+// PeopleRows returns the rows for people: the short form or, with Verbose or without such a form, one
+// row for each step.
+func (w *Witness) PeopleRows() (all []Row) {
+	if w.Folded != nil && !w.Verbose {
+		return w.Folded.Rows
+	}
+	for i, s := range w.Steps {
+		all = append(all, Row{First: i + 1, Last: i + 1, Steps: []Step{w.full(s)}})
+	}
+	return all
+}
+
+// full returns a step with its complete command and answer, with Verbose.
+func (w *Witness) full(s Step) Step {
+	if !w.Verbose {
+		return s
+	}
+	if s.Whole != "" {
+		s.Command = s.Whole
+	}
+	if strings.HasSuffix(s.Result, "...") && len(s.Rows) > 0 {
+		s.Result = RowsText(s.Rows, s.Unseen, nil)
+	}
+	return s
+}
+
+// RowsText returns the rows of an answer in one line. pick chooses the cells of a row; nil: all.
+func RowsText(rows [][]Cell, unseen int, pick func([]Cell) []Cell) string {
+	var all []string
+	for _, row := range rows {
+		if pick != nil {
+			row = pick(row)
+		}
+		var cells []string
+		for _, c := range row {
+			cells = append(cells, c.String())
+		}
+		all = append(all, strings.Join(cells, " "))
+	}
+	if unseen > 0 {
+		all = append(all, fmt.Sprintf("... %d more rows", unseen))
+	}
+	return strings.Join(all, "; ")
+}
+
+// String returns column=value, in quotes if the value is empty or has spaces.
+func (c Cell) String() string {
+	value := c.Value
+	if value == "" || strings.ContainsAny(value, " ;\t\r\n") {
+		value = "'" + value + "'"
+	}
+	if c.Column == "" {
+		return value
+	}
+	return c.Column + "=" + value
+}
+
+// Omission says in one line how many commands people are not shown; "" if they are shown all.
+func (w *Witness) Omission() string {
+	if w.Folded == nil || w.Verbose || len(w.Folded.Omitted) == 0 {
+		return ""
+	}
+	var counts []string
+	total := 0
+	for buyer, n := range w.Folded.Omitted {
+		counts = append(counts, fmt.Sprintf("%d of buyer %d", n, buyer))
+		total += n
+	}
+	slices.SortFunc(counts, func(a, b string) int {
+		return strings.Compare(a[strings.LastIndex(a, " "):], b[strings.LastIndex(b, " "):])
+	})
+	return fmt.Sprintf("left out: %s (%s) on tables and keys that neither the broken rule nor another buyer's writes touch; --verbose shows them", countOf(total, "command"), strings.Join(counts, ", "))
+}
+
+func countOf(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

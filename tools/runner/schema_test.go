@@ -50,6 +50,20 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// TestOwnWorkflows checks the workflows of this repository.
+func TestOwnWorkflows(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root(), ".github/workflows/*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if code, out := checkSchema(t, "workflow", read(t, file)); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", file, code, out)
+		}
+	}
+}
+
 func checkSchema(t *testing.T, kind, text string) (code int, out string) {
 	t.Helper()
 	nodeModule("")

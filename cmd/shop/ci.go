@@ -72,7 +72,7 @@ nothing, 130 interrupted.`,
 	flags.DurationVar(&o.budget, "budget", defaultBudget, "time for the search of each program")
 	flags.StringVar(&o.shard, "shard", "", "`part` of the checks for this job, for example 1/3")
 	flags.StringArrayVar(&o.baselines, "baseline", nil, "result.json `file` of another branch, or a pattern; repeatable")
-	flags.BoolVar(&o.strict, "strict", false, "exit code 1 also for a break that the baseline has")
+	flags.BoolVar(&o.strict, "strict", false, "exit code 1 also for breaks of the baseline")
 	flags.StringVar(&o.out, "out", "oversell-ci", "`folder` for the results and the replay files")
 	flags.StringVar(&o.cache, "cache", "", "`folder` for results, which an unchanged repository reuses")
 	flags.BoolVar(&o.needs, "needs", false, "print the servers that the checks start, and run nothing")

@@ -4,7 +4,7 @@
 TOOL := go tool -modfile=tools/go.mod
 
 help: ## print this list
-	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 rush: ## send a burst of buyers to every strategy; needs no server
 	go run ./cmd/shop rush
@@ -33,6 +33,7 @@ soak: servers ## run the searches and repetitions that are too long for make tes
 	loadtest/k6/check.sh # builds k6, which takes minutes
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
 	cd tools/runner && OVERSELL_SOAK=1 go test -count=1 -vet=off ./... # the jobs of docs/ci, in each language
+	$(MAKE) release-check
 
 planted: servers ## plant bugs in a copy and run what must catch each; 15 minutes; PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
@@ -77,6 +78,12 @@ bench: servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
 
 workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name the parts that are ready
 	@tools/workshop.sh
+
+.PHONY: release-check
+release-check: servers ## build a release of the last commit without publishing it, and check it; the first run takes an hour
+	go test -C tools/release ./check
+	go run -C tools/release ./check $(CURDIR)
+	go test -tags nopgxregisterdefaulttypes -run TestPooler ./internal/engine # the shop's own table of types
 
 build: ## build bin/shop
 	go build -o bin/shop ./cmd/shop

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/buildkit/frontend/dockerfile/linter"
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	"go.yaml.in/yaml/v3"
 )
 
 // These packages of tools/install-servers.sh are for tests, and no server of the shop needs them.
@@ -19,7 +20,7 @@ var testPackages = []string{"chromium", "haproxy", "nodejs", "npm"}
 // TestDockerfile: BuildKit's parser accepts the Dockerfile without a warning, and each stage has what it promises.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
-	for _, fault := range dockerfileFaults(read(t, "Dockerfile"), read(t, "tools/install-servers.sh")) {
+	for _, fault := range dockerfileFaults(read(t, "Dockerfile"), read(t, "tools/install-servers.sh"), read(t, ".goreleaser.yaml")) {
 		t.Error(fault)
 	}
 }
@@ -35,6 +36,8 @@ func TestDockerfileFaultsAreSeen(t *testing.T) {
 		{"no such stage", "AS with-servers", "AS servers", "there is no stage with-servers"},
 		{"other default", "FROM alpine:3.22.2 AS shop", "FROM alpine:3.22.2 AS shop\nFROM shop AS other", "the last stage is other"},
 		{"root", "USER 65534:65534", "USER 0:0", "runs as 0:0"},
+		{"other tags", "nomsgpack,", "", "-tags grpcnotrace,nethttpomithttp2,nopgxregisterdefaulttypes, and the release nomsgpack,"},
+		{"other linker flags", "-s -w ", "-w ", "the linker gets -w"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +45,7 @@ func TestDockerfileFaultsAreSeen(t *testing.T) {
 			if broken == sound {
 				t.Fatalf("the Dockerfile has no %q to break", tt.old)
 			}
-			got := dockerfileFaults([]byte(broken), read(t, "tools/install-servers.sh"))
+			got := dockerfileFaults([]byte(broken), read(t, "tools/install-servers.sh"), read(t, ".goreleaser.yaml"))
 			if !slices.ContainsFunc(got, func(fault string) bool { return strings.Contains(fault, tt.want) }) {
 				t.Errorf("got %q, want one with %q", got, tt.want)
 			}
@@ -51,7 +54,7 @@ func TestDockerfileFaultsAreSeen(t *testing.T) {
 }
 
 // dockerfileFaults lists the errors and warnings of BuildKit, and what the stages lack.
-func dockerfileFaults(dockerfile, installer []byte) (found []string) {
+func dockerfileFaults(dockerfile, installer, release []byte) (found []string) {
 	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	parsed, err := parser.Parse(bytes.NewReader(dockerfile))
 	if err != nil {
@@ -91,5 +94,30 @@ func dockerfileFaults(dockerfile, installer []byte) (found []string) {
 			}
 		}
 	}
+
+	var config struct {
+		Builds []struct {
+			Tags    []string
+			Ldflags string
+		}
+	}
+	if err := yaml.Unmarshal(release, &config); err != nil {
+		return append(found, err.Error())
+	}
+	build := config.Builds[0]
+	if tags := firstGroup(`-tags (\S+)`, texts["build"]); tags != strings.Join(build.Tags, ",") {
+		wrong("the program is built with -tags %s, and the release %s", tags, strings.Join(build.Tags, ","))
+	}
+	if flags := firstGroup(`-ldflags='([^']*)'`, texts["build"]); !strings.HasPrefix(build.Ldflags, flags+" -X") {
+		wrong("the linker gets %s, and for the release %s", flags, build.Ldflags)
+	}
 	return found
+}
+
+// firstGroup returns what the first group of a pattern matches in a text.
+func firstGroup(pattern, text string) string {
+	if match := regexp.MustCompile(pattern).FindStringSubmatch(text); match != nil {
+		return match[1]
+	}
+	return ""
 }

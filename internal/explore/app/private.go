@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
@@ -106,29 +107,53 @@ func (s *Servers) Renumber(ctx context.Context) error {
 	if s.app.MySQL != nil {
 		if err := renumber(ctx, s.SQL("mysql"),
 			// not where a number that high does not fit
-			`SELECT table_name FROM information_schema.columns
-			WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%' AND data_type NOT IN ('tinyint', 'smallint')`,
+			`SELECT table_name, IF(data_type = 'mediumint', 8388607, 2147483647), COALESCE(auto_increment, 0)
+			FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+			WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%' AND data_type NOT IN ('tinyint', 'smallint') ORDER BY 1`,
 			"ALTER TABLE `%s` AUTO_INCREMENT = %d"); err != nil {
 			return err
 		}
 	}
 	if s.app.Postgres != nil {
 		return renumber(ctx, s.SQL("postgres"),
-			fmt.Sprintf(`SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences
-			WHERE max_value > %d AND COALESCE(last_value, 0) < %[1]d`, firstID),
+			fmt.Sprintf(`SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename), max_value, COALESCE(last_value, 0) FROM pg_sequences
+			WHERE max_value > %d ORDER BY 1`, firstID),
 			"ALTER SEQUENCE %s RESTART WITH %d")
 	}
 	return nil
 }
 
-// renumber runs a statement with firstID for each name that a query returns.
+// idsPerTable is the distance between the first ids of two tables. Otherwise one number could be the id
+// of two rows, and which number they share would differ between runs.
+const idsPerTable = 1_000_000
+
+// renumber runs a statement with a first id for each row that a query returns: a name, its greatest and
+// its last id. The first ids of the names differ, as long as the numbers suffice. A name whose last id
+// is firstID or more keeps it.
 func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	_, rows, err := rows(ctx, db, query, math.MaxInt)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		if _, err := db.ExecContext(ctx, fmt.Sprintf(statement, row[0], firstID)); err != nil {
+	greatest, last := make([]int64, len(rows)), make([]int64, len(rows))
+	for n, row := range rows {
+		if _, err := fmt.Sscan(row[1]+" "+row[2], &greatest[n], &last[n]); err != nil {
+			return fmt.Errorf("schema: %s: %w", row[0], err)
+		}
+	}
+	next := int64(firstID)
+	if len(rows) > 0 {
+		next += slices.Max(last) / idsPerTable * idsPerTable
+	}
+	for n, row := range rows {
+		if last[n] >= firstID {
+			continue
+		}
+		first := next
+		if next += idsPerTable; next > greatest[n] {
+			first = firstID
+		}
+		if _, err := db.ExecContext(ctx, fmt.Sprintf(statement, row[0], first)); err != nil {
 			return fmt.Errorf("schema: %s: %w", row[0], err)
 		}
 	}

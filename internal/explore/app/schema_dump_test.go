@@ -110,7 +110,7 @@ func checkDumpPostgres(t *testing.T, text, database string) {
 		"SELECT g(5)":                                                                   "7",
 		"SELECT tableowner FROM pg_tables WHERE tablename = 'orders'":                   "Shop Owner",
 		"INSERT INTO items VALUES (3, 1, '') RETURNING note":                            "a;b",
-		"INSERT INTO orders (item_id) VALUES (3) RETURNING id || ' ' || number":         "1000001 2",
+		"INSERT INTO orders (item_id) VALUES (1) RETURNING id || ' ' || number":         "3000001 2", // not an id of big
 		"INSERT INTO big (v) VALUES ('b') RETURNING id":                                 "2000001",
 		"SELECT has_table_privilege('reader', 'items', 'SELECT')":                       "true",
 		"SELECT rolcanlogin FROM pg_roles WHERE rolname = 'Shop Owner' AND rolcanlogin": "true",

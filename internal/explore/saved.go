@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -146,16 +147,23 @@ func (s *Saved) check() error {
 // by their token.
 func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
 	byToken, same := schedule.Find(choices, step.Token)
-	if same && byToken.Buyer == step.Buyer && (byToken.Name == step.Name || byToken.Event != "") {
+	name := withoutNames(step.Name)
+	if same && byToken.Buyer == step.Buyer && (withoutNames(byToken.Name) == name || byToken.Event != "") {
 		return byToken, true
 	}
 	for _, c := range choices {
-		if c.Command() && c.Buyer == step.Buyer && c.Name == step.Name {
+		if c.Command() && c.Buyer == step.Buyer && withoutNames(c.Name) == name {
 			return c, true
 		}
 	}
 	return found, false
 }
+
+// valueName matches the name of a value that differs between runs: <1> in old files, or <orders.1>.
+var valueName = regexp.MustCompile(`<(?:\d+|[\w-]+[.:]\w+|time)>`)
+
+// withoutNames removes the names of values from the name of a command.
+func withoutNames(name string) string { return valueName.ReplaceAllString(name, "<>") }
 
 // OtherWay says where a program left the course of the saved schedule.
 type OtherWay struct {

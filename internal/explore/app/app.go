@@ -38,11 +38,12 @@ type App struct {
 
 	Buyers []Request
 	Reset  Reset
-	Sold   Sale     // answers that acknowledge a sale
-	Pauses bool     // the owner vouches for pauses that are too short to explore
-	Atomic bool     // the owner vouches for statements that read and write
-	Never  []string // queries that must return no row
-	Watch  string   // a query whose first row is shown after each step; "" if none
+	Sold   Sale             // answers that acknowledge a sale
+	Pauses bool             // the owner vouches for pauses that are too short to explore
+	Atomic bool             // the owner vouches for statements that read and write
+	Never  []string         // queries that must return no row
+	Random []*regexp.Regexp // values that differ between runs
+	Watch  string           // a query whose first row is shown after each step; "" if none
 
 	Guesses []string // keys whose drafted values are not confirmed, each with its line: "run (line 3)"
 
@@ -102,6 +103,7 @@ type file struct {
 	Pauses      string            `yaml:"pauses"`
 	Never       []string          `yaml:"never"`
 	Watch       string            `yaml:"watch"`
+	Random      []string          `yaml:"random"`
 }
 
 type attach struct {
@@ -160,7 +162,7 @@ func parse(text []byte, dir string) (*App, error) {
 	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries,
+		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries, (*App).random,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)

@@ -38,6 +38,9 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		if err != nil {
 			return c, err
 		}
+		if err := x.compare(ctx, &alone); err != nil {
+			return c, err
+		}
 		c.Buyers = append(c.Buyers, alone)
 		steps += len(alone.Commands) + 1 // the request, too
 	}
@@ -53,6 +56,36 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	}
 	x.coarse = x.short
 	return c, nil
+}
+
+// compare runs the buyer again, and learns which values of its commands and answers differ.
+func (x *Runner) compare(ctx context.Context, first *Alone) error {
+	if first.Why != "" {
+		return nil
+	}
+	second, err := x.alone(ctx, first.Buyer)
+	if err != nil || second.Why != "" || len(second.answers) != len(first.answers) {
+		return err
+	}
+	for i, one := range first.answers {
+		other := second.answers[i]
+		at := placeOf(one.command, "")
+		switch {
+		case one.server != other.server || at != placeOf(other.command, ""): // another command, not another value
+			return nil
+		case !x.varying.learn(at, one.command, other.command):
+			first.Why = fmt.Sprintf("a value that differs each time cannot be found in its command %q, which was then %q; write a pattern for it in `random:` of the file", short(one.command), short(other.command))
+			return nil
+		case one.command != other.command:
+			first.Varies = append(first.Varies, one.command)
+		}
+		at.answer = true
+		_ = x.varying.learn(at, one.answer, other.answer)
+	}
+	if x.shared && len(first.Varies) > 0 { // the habits have the values of both runs
+		_, err = x.alone(ctx, first.Buyer)
+	}
+	return err
 }
 
 // alone resets the state, runs one buyer step by step, and checks its answer and the rules.
@@ -124,6 +157,7 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
+	a.answers = r.answers
 	x.floor.mu.Lock()
 	a.Passed = slices.Clone(x.floor.noted)
 	x.floor.mu.Unlock()

@@ -40,13 +40,19 @@ const (
 	longestFailed = 300
 )
 
+// mostMasked is the length of an answer in bytes that is looked at for people.
+const mostMasked = 4000
+
 // text returns a reply in one line: "200 bought".
-func (r reply) text() string {
+func (r reply) text() string { return r.masked(func(text string) string { return text }) }
+
+// masked is text after mask has replaced the values that differ between runs.
+func (r reply) masked(mask func(text string) string) string {
 	longest := longestReply
 	if r.failed() {
 		longest = longestFailed
 	}
-	body := []rune(oneLine(r.body))
+	body := []rune(mask(oneLine(r.body[:min(len(r.body), mostMasked)])))
 	if len(body) > longest {
 		body = append(body[:longest], '…')
 	}

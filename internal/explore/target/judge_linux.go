@@ -124,7 +124,7 @@ func (r judgement) outcome(b *buyer) witness.Outcome {
 	case b.err != nil:
 		o.Error = b.err.Error()
 	default:
-		o.Answer, o.Status = r.names.shown(b.reply.text()), b.reply.status
+		o.Answer, o.Status = b.reply.masked(r.names.namer("answer", "").text), b.reply.status
 	}
 	return o
 }

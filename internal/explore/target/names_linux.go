@@ -2,54 +2,196 @@ package target
 
 import (
 	"fmt"
+	"math"
 	"regexp"
+	"strconv"
+	"strings"
+	"time"
 )
 
-// random matches values that differ in each run: UUIDs, long hexadecimal numbers, times, numbers with
-// ten digits or more, and fractions such as random numbers.
+// random matches values that differ in each run: UUIDs, long hexadecimal numbers, numbers with ten digits
+// or more, and fractions such as random numbers.
 var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
-	`|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?` +
 	`|\b[0-9a-fA-F]{16,}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
+
+// moment matches a time. Two times that are equal in one run differ in another, so they have no names
+// that tell them apart.
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?`)
+
+// someTime is the name of every time.
+const someTime = "<time>"
 
 // number matches a whole number that is a word of its own.
 var number = regexp.MustCompile(`\b\d+\b`)
 
-// longID is the length from which a number that the server generated is recognized in texts. A shorter
+// value matches a word that may be a value with a name.
+var value = regexp.MustCompile(named + `|[A-Za-z0-9_-]+`)
+
+// longID is the length from which a value that the server generated is recognized in texts. A shorter
 // one may be the id of an item, a quantity or a year.
 const longID = 4
 
-// names names values that differ between runs by their order of appearance.
+// names names the values that differ between runs. A value has the name of the statement in which it
+// appeared first: <orders.2> came with the second such statement. So a value that a run has in addition
+// does not rename the values of other statements.
 type names struct {
-	known  map[string]string
-	coarse bool // generated numbers are as short as others, so no number is part of a name
+	varying *varying
+	known   map[string]string // names by value
+	owners  map[string]string // skeletons of statements by label
+	series  map[string]int    // by label: the number of statements with new values
+	coarse  bool              // generated numbers are as short as others, so no number is part of a name
 }
 
-func newNames(coarse bool) *names { return &names{map[string]string{}, coarse} }
+func newNames(v *varying, coarse bool) *names {
+	return &names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
+}
 
-// made records a value that a server has generated.
-func (n *names) made(value string) {
+// table matches the first table of a statement.
+var table = regexp.MustCompile("(?i)\\b(?:INTO|UPDATE|FROM|TABLE|CALL)\\s+(?:ONLY\\s+)?(?:[\"`]?\\w+[\"`]?\\.)?[\"`]?(\\w+)")
+
+// label returns the first part of the names of a statement's values: its table, or its first word. Other
+// statements on the same table have another label.
+func (n *names) label(statement string) string {
+	label := strings.ToLower(firstWord.FindString(statement))
+	if m := table.FindStringSubmatch(statement); m != nil {
+		label = m[1]
+	}
+	kind := label
+	if table.MatchString(statement) {
+		kind = skeleton(statement)
+	}
+	for i := 1; ; i++ {
+		name := label
+		if i > 1 {
+			name = fmt.Sprintf("%s-%d", label, i)
+		}
+		if owner, taken := n.owners[name]; !taken || owner == kind {
+			n.owners[name] = kind
+			return name
+		}
+	}
+}
+
+var firstWord = regexp.MustCompile(`[A-Za-z]+`)
+
+// skeleton returns a statement without its strings and numbers.
+func skeleton(statement string) string {
+	return notSkeleton.ReplaceAllString(statement, "?")
+}
+
+var notSkeleton = regexp.MustCompile(`'(?:[^']|'')*'|\b\d[\w.-]*|` + named)
+
+// placeOf returns the place of a statement or, with the mark ":", of its answer.
+func placeOf(statement, mark string) place {
+	at := place{statement: strings.ToUpper(firstWord.FindString(statement)), answer: mark != ""}
+	if m := table.FindStringSubmatch(statement); m != nil {
+		at.statement += " " + m[1]
+	}
+	return at
+}
+
+// isClock reports whether a number is the current time in seconds, milliseconds, microseconds or
+// nanoseconds.
+func isClock(text string) bool {
+	number, err := strconv.ParseFloat(text, 64)
+	for unit := 1.0; err == nil && unit <= 1e9; unit *= 1000 {
+		if math.Abs(number/unit-float64(time.Now().Unix())) < clockSkew.Seconds() {
+			return true
+		}
+	}
+	return false
+}
+
+// clockSkew is the distance from now within which a number is a time, such as the end of a session.
+const clockSkew = 24 * time.Hour
+
+// A namer names the new values of one text: <orders.2>, then <orders.2b>.
+type namer struct {
+	*names
+	statement, mark string
+	prefix          string
+	count           int
+}
+
+// namer returns a namer for a statement, or with the mark ":" for its answer.
+func (n *names) namer(statement, mark string) *namer {
+	return &namer{names: n, statement: statement, mark: mark}
+}
+
+func (n *namer) name(v string) string {
+	if known := n.known[v]; known != "" {
+		return known
+	}
+	if len(v) < longID || v[0] == '<' {
+		return "<>"
+	}
+	if n.prefix == "" {
+		label := n.label(n.statement) + n.mark
+		n.series[label]++
+		n.prefix = fmt.Sprint(label, n.series[label])
+		if n.mark == "" {
+			n.prefix = fmt.Sprint(label, ".", n.series[label])
+		}
+	}
+	name := n.prefix
+	if n.count > 0 {
+		name += "bcdefghijklmnopqrstuvwxyz"[min(n.count, 25)-1:][:1]
+	}
+	if n.count > 25 {
+		name += fmt.Sprint(n.count)
+	}
+	n.count++
+	n.known[v] = "<" + name + ">"
+	return n.known[v]
+}
+
+// made records a value that a server has generated for a statement.
+func (n *names) made(statement, value string) {
 	if len(value) >= longID {
-		n.name(value)
+		n.namer(statement, ":").name(value)
 	}
 }
 
-func (n *names) name(value string) string {
-	if n.known[value] == "" {
-		n.known[value] = fmt.Sprintf("<%d>", len(n.known)+1)
-	}
-	return n.known[value]
+// text replaces the values that differ between runs.
+func (n *namer) text(text string) string {
+	text = n.replaced(text, n.name)
+	return n.varying.mask(placeOf(n.statement, n.mark), text, n.name)
 }
 
-// shown replaces the random values in a text by their names.
-func (n *names) shown(text string) string {
-	text = random.ReplaceAllStringFunc(text, n.name)
-	return number.ReplaceAllStringFunc(text, func(v string) string {
+// seen replaces the values in a text by their names, without naming new ones: a run that is observed must
+// number its values like any other. A value without a name becomes <>.
+func (n *names) seen(text string) string {
+	return n.replaced(text, func(v string) string {
+		if name, ok := n.known[v]; ok {
+			return name
+		}
+		return "<>"
+	})
+}
+
+// replaced replaces the values that look random by what name returns, and the known ones by their names.
+func (n *names) replaced(text string, name func(string) string) string {
+	text = moment.ReplaceAllString(text, someTime)
+	text = random.ReplaceAllStringFunc(text, func(v string) string {
+		if isClock(v) {
+			return someTime
+		}
+		return name(v)
+	})
+	ifKnown := func(v string) string {
 		if name, ok := n.known[v]; ok {
 			return name
 		}
 		return v
-	})
+	}
+	return number.ReplaceAllStringFunc(value.ReplaceAllStringFunc(text, ifKnown), ifKnown)
 }
+
+// shown replaces the values in a command by their names.
+func (n *names) shown(command string) string { return n.namer(command, "").text(command) }
+
+// answer replaces the values in an answer to a command.
+func (n *names) answer(command, answer string) string { return n.namer(command, ":").text(answer) }
 
 // of returns the name of a command, which is the same in every run.
 func (n *names) of(text string) string {
@@ -60,5 +202,12 @@ func (n *names) of(text string) string {
 	return text
 }
 
+// blank removes the values from a command, named or not.
+func (n *names) blank(text string) string {
+	return n.varying.mask(placeOf(text, ""), plain(text), func(string) string { return "<>" })
+}
+
 // plain removes all such values from a command, so that it is the same in two versions of a program.
-func plain(text string) string { return random.ReplaceAllString(text, "<>") }
+func plain(text string) string {
+	return random.ReplaceAllString(moment.ReplaceAllString(text, "<>"), "<>")
+}

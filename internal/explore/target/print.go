@@ -18,6 +18,9 @@ func (c Check) Print(out io.Writer, program string) {
 		if len(a.Passed) > 0 {
 			fmt.Fprintf(out, "      passed without a stop: %s\n", strings.Join(a.Passed, "; "))
 		}
+		for _, text := range a.Varies {
+			fmt.Fprintf(out, "      values in it differ between two runs: %s\n", text)
+		}
 		if a.Why == "" {
 			what := "no sale"
 			if a.Sold {

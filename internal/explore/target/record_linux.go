@@ -29,7 +29,7 @@ func (w *recorder) sent(o *op) {
 
 // answered records the result of a command.
 func (w *recorder) answered(o *op) {
-	s := witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: w.r.names.shown(o.Answer.Text), Unseen: o.Answer.Unseen}
+	s := witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: w.r.answer(o), Unseen: o.Answer.Unseen}
 	if w.Observe {
 		for _, row := range o.Answer.Rows {
 			var cells []witness.Cell
@@ -42,27 +42,10 @@ func (w *recorder) answered(o *op) {
 	w.Answered(o, s, o.timedOut)
 }
 
-// seen replaces the random values in a text by their names, as shown does, without naming new ones: a
-// run that is observed must number its values like any other. A value without a name becomes <>.
-func (n *names) seen(text string) string {
-	text = random.ReplaceAllStringFunc(text, func(v string) string {
-		if name, ok := n.known[v]; ok {
-			return name
-		}
-		return "<>"
-	})
-	return number.ReplaceAllStringFunc(text, func(v string) string {
-		if name, ok := n.known[v]; ok {
-			return name
-		}
-		return v
-	})
-}
-
 // pushed records a message.
 func (w *recorder) pushed(o *op) {
 	if w.Observe {
-		w.Steps = append(w.Steps, witness.Step{Buyer: o.buyer, Command: "(message) " + w.r.names.shown(o.Answer.Text), Server: o.Conn().Protocol})
+		w.Steps = append(w.Steps, witness.Step{Buyer: o.buyer, Command: "(message) " + w.r.answer(o), Server: o.Conn().Protocol})
 	}
 }
 

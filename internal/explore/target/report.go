@@ -18,7 +18,8 @@ type AloneReport struct {
 	Sold     bool         `json:"sold"`
 	TookMS   float64      `json:"took_ms"`
 	Commands []SeenReport `json:"commands"`
-	Passed   []string     `json:"passed"` // commands that no gate holds
+	Passed   []string     `json:"passed"`           // commands that no gate holds
+	Varies   []string     `json:"varies,omitempty"` // commands with values that differ between two runs
 	Why      string       `json:"why,omitempty"`
 }
 
@@ -36,7 +37,7 @@ func (c Check) Report(program string) CheckReport {
 		r.OK, r.Why = false, err.Error()
 	}
 	for _, a := range c.Buyers {
-		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Why: a.Why}
+		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Varies: a.Varies, Why: a.Why}
 		for _, s := range a.Commands {
 			one.Commands = append(one.Commands, SeenReport(s))
 		}

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,15 +27,16 @@ type run struct {
 	record   *recorder
 	leftover *leftover
 	pause    pause
-	current  int      // the buyer that was released or answered last; 0: none in particular
-	handed   int      // number of deliveries to buyers
-	coming   []*buyer // buyers without a request yet: a request is a step of a shared instance
-	expired  int      // number of Redis keys that the clock had removed before
-	several  []string // commands that were several statements
-	divided  []string // commands that read and write although another buyer's write could come between
-	runsOut  []*op    // commands whose waits run out by a choice of this point
-	struck   bool     // an event has happened
-	held     bool     // a command that only tries again is not among the last moves
+	current  int        // the buyer that was released or answered last; 0: none in particular
+	handed   int        // number of deliveries to buyers
+	coming   []*buyer   // buyers without a request yet: a request is a step of a shared instance
+	expired  int        // number of Redis keys that the clock had removed before
+	several  []string   // commands that were several statements
+	divided  []string   // commands that read and write although another buyer's write could come between
+	runsOut  []*op      // commands whose waits run out by a choice of this point
+	struck   bool       // an event has happened
+	answers  []exchange // only in an observed run
+	held     bool       // a command that only tries again is not among the last moves
 }
 
 // A buyer is one request.
@@ -58,7 +60,7 @@ type buyer struct {
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, names: newNames(x.coarse), polling: polling{x.tries, map[string]int{}}}
+	r := &run{x: x, names: newNames(&x.varying, x.coarse), polling: polling{x.tries, map[string]int{}}}
 	r.rest = rest{r}
 	r.settling = settling{r.rest}
 	r.clearing = clearing{r.settling}
@@ -185,7 +187,7 @@ func (r *run) take(o *op) error {
 		}
 	}
 	for _, value := range o.Answer.Made {
-		r.names.made(value)
+		r.names.made(o.Text, value)
 		r.x.short = r.x.short || len(value) < longID
 	}
 	if o.Push {
@@ -195,17 +197,26 @@ func (r *run) take(o *op) error {
 		return nil
 	}
 	b := r.buyer(o.buyer)
-	shown := r.names.shown(o.Answer.Text)
+	shown := r.answer(o)
 	r.polling.tried(&b.pollster, try{name: o.name, answer: shown, server: protocol, changed: o.Answer.Changed})
 	r.repeated.add(step{o.buyer, o.name, shown}, o.Answer.Changed)
 	if r.x.shared {
 		r.whose.transaction(o)
 		r.pause.carried(o)
-		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(o.Answer.Text))
+		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(shown))
+	}
+	if r.record.Observe {
+		r.answers = append(r.answers, exchange{o.shown, protocol, r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
 	}
 	r.record.answered(o)
 	r.leftover.answered(o)
 	return nil
+}
+
+// answer returns a command's answer for people, which is the same in every run. Values have their names
+// before the text is shortened.
+func (r *run) answer(o *op) string {
+	return wire.Shorten(r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)))
 }
 
 // deadEnd returns the buyers without an answer. If nothing can move, the run is a dead end.

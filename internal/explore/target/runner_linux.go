@@ -35,6 +35,7 @@ type Runner struct {
 	diverged  bool        // the previous run diverged, and no program was restarted
 	down      []*instance // ended after the previous run; recover restarts them
 	door      door
+	varying   varying         // see names
 	watched   []string        // the columns of the user's watch query
 	ruled     map[string]bool // the tables that `never` names; nil: not known yet
 	habits    habits          // for buyers that share one instance
@@ -56,6 +57,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 			x.backends[p.Name] = p.backend(s.Servers)
 		}
 	}
+	x.varying.asked = s.App.Random
 	x.fleet = &fleet{app: s.App, servers: s.Servers, floor: x.floor, backends: x.backends, shared: x.shared}
 	x.holdings = holdings{floor: x.floor, backends: x.backends}
 	x.door = door{x.fleet, x.patience}

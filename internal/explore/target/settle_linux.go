@@ -174,7 +174,7 @@ func (r settling) attribute() error {
 	}
 	// Values that differ between runs are named in this order, so it must not depend on them.
 	slices.SortStableFunc(f.fresh, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(plain(a.Text), plain(b.Text)), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(r.names.blank(a.Text), r.names.blank(b.Text)), cmp.Compare(a.Text, b.Text))
 	})
 	for _, o := range f.fresh {
 		if o.buyer == 0 {

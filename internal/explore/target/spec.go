@@ -42,8 +42,10 @@ type Alone struct {
 	Took     time.Duration
 	Commands []Seen
 	Passed   []string // commands that no gate holds
+	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
 	Why      string   // problem; "" if there is none
 
+	answers []exchange
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 

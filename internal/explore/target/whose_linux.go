@@ -63,7 +63,7 @@ func (h *habits) learn(all []lesson) {
 }
 
 // appeared matches a name by order of appearance. Two runs give the same value different names.
-var appeared = regexp.MustCompile(`<\d+>`)
+var appeared = regexp.MustCompile(named)
 
 // An attribution infers which buyer has sent a command.
 type attribution struct {

@@ -49,8 +49,11 @@ func (s *Shown) Full() bool { return s.width > LongestText }
 func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(row)} }
 
 // Text returns the rows and the text after them in one line.
-func (s *Shown) Text(more ...string) string {
-	return Shorten(strings.Join(append(s.parts[:len(s.parts):len(s.parts)], more...), "; "))
+func (s *Shown) Text(more ...string) string { return Shorten(s.Whole(more...)) }
+
+// Whole is Text before it is shortened.
+func (s *Shown) Whole(more ...string) string {
+	return effect.OneLine(strings.Join(append(s.parts[:len(s.parts):len(s.parts)], more...), "; "))
 }
 
 // Shorten cuts a line to LongestText characters.

@@ -149,6 +149,7 @@ func (o *Command) Deadlocked() {
 type Answer struct {
 	Raw     []byte // bytes for the program
 	Text    string // for people: "stock=1", "1 changed", "nil", "error 1213: Deadlock found when trying to get lock"
+	Whole   string // Text before it was shortened; "": the same
 	Changed bool   // it has, or may have, changed what others can see or wait for
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
 	// Made lists the values that the server generated, such as the id of a new row. They differ in the

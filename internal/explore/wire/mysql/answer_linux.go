@@ -264,7 +264,10 @@ func (a *answer) refusal() error {
 }
 
 // text returns the answer for people.
-func (a *answer) text(verb string) string {
+func (a *answer) text(verb string) string { return wire.Shorten(a.whole(verb)) }
+
+// whole is text before it is shortened.
+func (a *answer) whole(verb string) string {
 	var parts []string
 	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {
 		if a.affected > 0 || counts[verb] {
@@ -276,7 +279,7 @@ func (a *answer) text(verb string) string {
 	if a.failed() {
 		parts = append(parts, fmt.Sprintf("error %d: %s", a.code, a.words))
 	}
-	return a.shown.Text(parts...)
+	return a.shown.Whole(parts...)
 }
 
 // counts lists the verbs whose OK packet has the number of changed rows.
@@ -285,7 +288,7 @@ var counts = map[string]bool{"INSERT": true, "UPDATE": true, "DELETE": true, "RE
 // fill sets the result of the command.
 func (a *answer) fill(c *wire.Command, verb string) {
 	out := &c.Answer
-	out.Text, out.Made, out.Rows = a.text(verb), a.made, a.shown.Rows()
+	out.Text, out.Whole, out.Made, out.Rows = a.text(verb), a.whole(verb), a.made, a.shown.Rows()
 	out.Unseen = max(0, a.rows-len(out.Rows))
 	if verb == "INSERT" || verb == "REPLACE" {
 		out.Made = append(out.Made, a.counted...) // MariaDB's RETURNING

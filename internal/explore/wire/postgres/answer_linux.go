@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
@@ -24,7 +25,7 @@ type result struct {
 	says   said
 	fields []field
 	rows   int
-	ids    []string // values of the columns named id
+	ids    []string // values that the server may have generated
 	out    bool     // the rows belong to COPY TO
 }
 
@@ -50,7 +51,7 @@ func (a *answer) fails(f frame, opened bool) {
 }
 
 func (a *answer) fill(out *wire.Answer) {
-	out.Text = a.shown.Text()
+	out.Text, out.Whole = a.shown.Text(), a.shown.Whole()
 	out.Rows = a.shown.Rows()
 	out.Unseen = max(0, a.rows-len(out.Rows))
 	out.Changed, out.Failed, out.Made = a.changed, a.failed, a.made
@@ -132,13 +133,29 @@ func (c *call) row(f frame) {
 			one.format = format(p.formats, i)
 		}
 		cells = append(cells, one.cell(v))
-		if ids && v != nil && strings.EqualFold(one.name, "id") {
-			id, _ := show(v, one.oid, one.format)
+		if !ids || v == nil {
+			continue
+		}
+		id, _ := show(v, one.oid, one.format)
+		if strings.EqualFold(one.name, "id") || one.isKey() && len(id) >= shortestKey {
 			c.result.ids = append(c.result.ids, id)
 		}
 	}
 	c.answer.shown.Row(cells)
 }
+
+// isKey reports whether the column has the type of generated keys: a whole number or a UUID.
+func (f field) isKey() bool {
+	switch f.oid {
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.UUIDOID:
+		return true
+	}
+	return false
+}
+
+// shortestKey is the length from which a value of a column that is not named id may be a key. A shorter
+// one may be a quantity.
+const shortestKey = 4
 
 // cell returns a value with its column.
 func (f field) cell(v []byte) wire.Value {

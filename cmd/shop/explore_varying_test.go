@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// varyingShop writes a file for testdata/varying/shop.py.
+func varyingShop(t *testing.T, mode, more string) string {
+	t.Helper()
+	appCase{needs: []string{"python3"}}.need(t)
+	dir, err := filepath.Abs("testdata/varying")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	text := fmt.Sprintf(`name: varying
+run: python3 %[1]s/shop.py %[2]s
+ready: http://127.0.0.1:8080/
+postgres: 127.0.0.1:5432
+local: true
+schema: %[1]s/schema.sql
+buyer: POST http://127.0.0.1:8080/buy
+reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM carts" ] }
+sold: 200
+never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
+`, dir, mode) + more
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestAppVarying: values that differ in each run make no run diverge. The explorer learns where they
+// are, or the file says how they look.
+func TestAppVarying(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := searchFile(t, varyingShop(t, "values", ""))
+	if code != exitBroken || r.Void > 0 || !r.Complete || r.Explored < 10 {
+		t.Errorf("exit %d, %d explored, complete %v, %v: %s", code, r.Explored, r.Complete, r.Voided, stderr)
+	}
+	if w := r.Witness; w != nil {
+		for _, s := range w.Steps {
+			if s.Command == "" || strings.Contains(s.Command, "INSERT INTO carts") && !strings.Contains(s.Command, "VALUES ('<carts.") {
+				t.Errorf("%+v", s)
+			}
+		}
+	}
+	code, _, stderr = exploreApp(t, varyingShop(t, "list", ""))
+	const says = "buyer 1 alone: a value that differs each time cannot be found in its command \"SELECT ARRAY["
+	if code != exitHarness || !strings.Contains(stderr, says) || !strings.Contains(stderr, "write a pattern for it in `random:` of the file") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit %d: %s; want %q", code, stderr, says)
+	}
+	code, r, stderr = searchFile(t, varyingShop(t, "list", "random: [ 'ARRAY\\[.*\\]' ]\n"), "--max-schedules", "5")
+	if code != exitBroken || r.Void > 0 {
+		t.Errorf("exit %d, %v: %s", code, r.Voided, stderr)
+	}
+}

@@ -1,0 +1,68 @@
+package target
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// TestNames: a value has the name of its statement, whatever other statements have.
+func TestNames(t *testing.T) {
+	const (
+		first  = "INSERT INTO orders VALUES ('6f9619ff-8b86-d011-b42d-00cf4fc964ff', '0e984725-c51c-4bf4-9960-e1c80e27aba0')"
+		second = "INSERT INTO orders VALUES ('11111111-8b86-d011-b42d-00cf4fc964ff', '22222222-c51c-4bf4-9960-e1c80e27aba0')"
+		cart   = "SET cart 33333333-8b86-d011-b42d-00cf4fc964ff"
+		other  = "SELECT * FROM orders WHERE token = '0123456789abcdef'"
+	)
+	n := newNames(&varying{}, false)
+	for i, c := range []struct{ text, want string }{
+		{first, "INSERT INTO orders VALUES ('<orders.1>', '<orders.1b>')"},
+		{cart, "SET cart <set.1>"},
+		{second, "INSERT INTO orders VALUES ('<orders.2>', '<orders.2b>')"},
+		{first, "INSERT INTO orders VALUES ('<orders.1>', '<orders.1b>')"},
+		{other, "SELECT * FROM orders WHERE token = '<orders-2.1>'"},
+		{"SELECT '0123456789abcdef'", "SELECT '<orders-2.1>'"},
+	} {
+		if got := n.of(c.text); got != c.want {
+			t.Errorf("%d: %s, want %s", i, got, c.want)
+		}
+	}
+	n.made(first, "1000001")
+	n.made(first, "7")
+	n.made(second, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	for text, want := range map[string]string{
+		"UPDATE a SET b = 1000001, c = 7 WHERE d = '01ARZ3NDEKTSV4RRFFQ69G5FAV'": "UPDATE a SET b = <orders:1>, c = 7 WHERE d = '<orders:2>'",
+		"GET order-1000001": "GET order-<orders:1>",
+	} {
+		if got := n.shown(text); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := n.answer(first, "id=1000001 token=44444444-8b86-d011-b42d-00cf4fc964ff"); got != "id=<orders:1> token=<orders:3>" {
+		t.Error(got)
+	}
+}
+
+// TestNamesOfTimes: two times are two values, although they may be equal.
+func TestNamesOfTimes(t *testing.T) {
+	now := time.Now()
+	for _, text := range []string{
+		"2026-11-26 03:01:02", "2026-11-26T03:01:02.123Z", fmt.Sprint(now.Unix()), fmt.Sprint(now.UnixMilli()), fmt.Sprint(now.UnixMicro()), fmt.Sprint(now.UnixNano()), fmt.Sprint(now.Add(time.Hour).UnixMilli()),
+	} {
+		if got := newNames(&varying{}, false).shown("SELECT " + text); got != "SELECT <time>" {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	if got := newNames(&varying{}, false).shown("SELECT 9007199254740993"); got != "SELECT <select.1>" {
+		t.Error(got)
+	}
+}
+
+// TestNamesAsked: the patterns of the file name values, too.
+func TestNamesAsked(t *testing.T) {
+	n := newNames(&varying{asked: []*regexp.Regexp{regexp.MustCompile(`ORD-\w+`)}}, false)
+	if got := n.of("SELECT 'ORD-X7', 'ORD-X7', 'ORD-B'"); got != "SELECT '<select.1>', '<select.1>', '<select.1b>'" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,130 @@
+package target
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A varying knows the values that differ between two runs of the same buyer although no rule of names
+// recognizes them: ULIDs, nanoids, counters of the process and the like. It learns where they are from
+// two runs, see learn. Later, a text with the same words has such values in the same places.
+type varying struct {
+	shapes map[place][]shape
+	asked  []*regexp.Regexp // of the file
+}
+
+// A place is where a text comes from, so that a shape applies only to the like.
+type place struct {
+	statement string // verb and table
+	answer    bool   // not the statement, but its answer
+	tokens    int
+}
+
+// An exchange is a command and its answer, both with the names of their values and in full.
+type exchange struct{ command, server, answer string }
+
+// A shape is a text whose varying tokens are known.
+type shape struct {
+	tokens []string
+	varies []bool
+}
+
+// named matches a name of names, as a pattern.
+const named = `<(?:[\w-]+[.:]\w+|time)?>`
+
+// piece matches the tokens of a text: a name of names, a word, or another character.
+var piece = regexp.MustCompile(named + `|[A-Za-z0-9_-]+|(?s:.)`)
+
+// literal is piece with quoted strings as tokens, for values whose own tokens differ in number.
+var literal = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|` + piece.String())
+
+// word matches a token that stays the same in all runs: an identifier or a keyword.
+var word = regexp.MustCompile(`^[A-Za-z_]+$`)
+
+// learn compares a text of one run with that in the same place of another run. It returns false if they
+// differ, but not in values: the difference cannot be masked.
+func (v *varying) learn(at place, one, other string) bool {
+	if one == other {
+		return true
+	}
+	for _, pattern := range []*regexp.Regexp{piece, literal} {
+		a, b := pattern.FindAllString(one, -1), pattern.FindAllString(other, -1)
+		if len(a) != len(b) {
+			continue
+		}
+		s := shape{a, make([]bool, len(a))}
+		masks := true
+		for i := range a {
+			s.varies[i] = a[i] != b[i]
+			masks = masks && (!s.varies[i] || len(a[i]) > 1 || len(b[i]) > 1 || isDigit(a[i]) && isDigit(b[i]))
+		}
+		if !masks {
+			continue
+		}
+		if v.shapes == nil {
+			v.shapes = map[place][]shape{}
+		}
+		at.tokens = len(a)
+		for _, known := range v.shapes[at] {
+			if known.fits(a) && known.fits(b) {
+				for i := range known.varies {
+					known.varies[i] = known.varies[i] || s.varies[i]
+				}
+				return true
+			}
+		}
+		v.shapes[at] = append(v.shapes[at], s)
+		return true
+	}
+	return false
+}
+
+func isDigit(token string) bool { return len(token) == 1 && token[0] >= '0' && token[0] <= '9' }
+
+// fits reports whether the tokens belong to the shape. Apart from the varying tokens, words and
+// punctuation are the same. Numbers may differ, since they belong to the shop's state.
+func (s shape) fits(tokens []string) bool {
+	for i, t := range tokens {
+		same := s.tokens[i]
+		switch {
+		case s.varies[i], t == same, t[0] == '<' && len(t) > 1, same[0] == '<' && len(same) > 1:
+		case len(t) == 1 && len(same) == 1 && !isDigit(t), word.MatchString(t), word.MatchString(same):
+			return false
+		}
+	}
+	return true
+}
+
+// mask replaces the varying values of a text by what name returns for them.
+func (v *varying) mask(at place, text string, name func(string) string) string {
+	if v == nil {
+		return text
+	}
+	for _, pattern := range v.asked {
+		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
+			if found == "" {
+				return ""
+			}
+			return name(found)
+		})
+	}
+	if len(v.shapes) == 0 {
+		return text
+	}
+	for _, pattern := range []*regexp.Regexp{piece, literal} {
+		tokens := pattern.FindAllString(text, -1)
+		at.tokens = len(tokens)
+		found := slices.IndexFunc(v.shapes[at], func(s shape) bool { return s.fits(tokens) })
+		if found < 0 {
+			continue
+		}
+		for i, varies := range v.shapes[at][found].varies {
+			if varies && !(len(tokens[i]) > 1 && tokens[i][0] == '<') {
+				tokens[i] = name(tokens[i])
+			}
+		}
+		return strings.Join(tokens, "")
+	}
+	return text
+}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
 )
 
 // varyingShop writes a file for testdata/varying/shop.py.
@@ -57,5 +60,15 @@ func TestAppVarying(t *testing.T) {
 	code, r, stderr = searchFile(t, varyingShop(t, "list", "random: [ 'ARRAY\\[.*\\]' ]\n"), "--max-schedules", "5")
 	if code != exitBroken || r.Void > 0 {
 		t.Errorf("exit %d, %v: %s", code, r.Voided, stderr)
+	}
+}
+
+// TestAppRefusals: the reason of a discarded run names the answer of a rate limiter.
+func TestAppRefusals(t *testing.T) {
+	t.Parallel()
+	_, r, stderr := searchFile(t, varyingShop(t, "limits", ""), "--max-schedules", "12")
+	named := func(v explore.Voided) bool { return strings.Contains(v.Details, "buyer 1 was answered 429") }
+	if r.Void == 0 || !slices.ContainsFunc(r.Voided, named) {
+		t.Errorf("%d void: %+v: %s", r.Void, r.Voided, stderr)
 	}
 }

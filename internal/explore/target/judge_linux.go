@@ -3,9 +3,11 @@ package target
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -104,6 +106,18 @@ func (r judgement) fails(ids []int) string {
 		all = append(all, fmt.Sprintf("buyer %d was answered %s", id, o.Answer))
 	}
 	return strings.Join(all, ", ")
+}
+
+// withRefusals adds the answers that are neither a sale nor a success to the details of a void run. For
+// example, a rate limiter's 429 explains why a buyer sent no more commands.
+func (r judgement) withRefusals(v schedule.Void) schedule.Void {
+	for _, b := range r.buyers {
+		if r.answeredBy(b) && b.err == nil && b.reply.status >= http.StatusBadRequest {
+			v.Details += fmt.Sprintf("; buyer %d was answered %s", b.id, plain(b.reply.text()))
+		}
+	}
+	v.Details = strings.TrimPrefix(v.Details, "; ")
+	return v
 }
 
 // outcomes returns the answers to the buyers.

@@ -245,6 +245,9 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.finish(ctx, true))
 	}
+	if v, void := schedule.AsVoid(err); void {
+		err = judgement{r}.withRefusals(v)
+	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)

@@ -2,6 +2,7 @@
 
 values  a ULID, a nanoid, Math.random().toString(36), a counter of the process in JSON, a generated key in
         a column of another name, and an alias with a hash
+limits  a rate limiter refuses each request after the tenth
 list    a list of changing length, whose values stand in no known place
 """
 import json
@@ -19,6 +20,7 @@ db = psycopg2.connect(host="127.0.0.1", user="shop", dbname="shop")
 db.autocommit = True
 cursor = db.cursor()
 random.seed(os.urandom(8))
+requests = 0
 counter = random.randrange(10, 90)
 
 
@@ -58,6 +60,10 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200)
 
     def do_POST(self):
+        global requests
+        requests += 1
+        if mode == "limits" and requests > 10:
+            return self.reply(429)
         self.reply(200 if buy() else 409)
 
     def reply(self, status):

@@ -213,6 +213,56 @@ func TestOwnSecretsStay(t *testing.T) {
 	}
 }
 
+// TestOwnSecretsInQuery: nor are the parameters of a URL that give access to a server.
+func TestOwnSecretsInQuery(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		k         *kind
+		url, want string
+	}{
+		{mysql, "jdbc:mysql://prod/shop?user=me&password=hunter2&serverTimezone=UTC", "jdbc:mysql://127.0.0.1:3306/shop?serverTimezone=UTC&user=root"},
+		{postgres, "postgresql://prod/shop?user=me&password=hunter2&sslkey=/home/me/key.pem", "postgresql://shop@127.0.0.1:5432/shop?sslmode=disable&user=shop"},
+		{redis, "redis://prod:6379/3?password=hunter2", "redis://127.0.0.1:6379/0"},
+	} {
+		if got := c.k.private(c.url); got != c.want {
+			t.Errorf("%s becomes %s, want %s", c.url, got, c.want)
+		}
+	}
+}
+
+// TestNamesStayInComments: a name of the repository cannot add a line to the file.
+func TestNamesStayInComments(t *testing.T) {
+	t.Parallel()
+	for _, d := range []*Draft{
+		{Name: "shop", Found: []string{"a\nmigrate: id #.php"}},
+		{Name: "shop", Buy: &Route{Method: "POST", Path: "/buy\nmigrate: id #"}},
+	} {
+		text, err := d.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("\nmigrate:")) {
+			t.Errorf("the draft has a line of the repository:\n%s", text)
+		}
+	}
+}
+
+// TestLinksStayInside: a link to a file outside of the repository is not read.
+func TestLinksStayInside(t *testing.T) {
+	t.Parallel()
+	outside, dir := filepath.Join(t.TempDir(), "env"), t.TempDir()
+	if err := os.WriteFile(outside, []byte("GREETING=hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, ".env.example")); err != nil {
+		t.Skip(err)
+	}
+	var stdout bytes.Buffer
+	if _, err := Save(dir, "-", false, &stdout); err != nil || strings.Contains(stdout.String(), "GREETING") {
+		t.Errorf("%v, standard output: %s", err, stdout.String())
+	}
+}
+
 // TestSaveRefused: each mistake is one line, and changes no file.
 func TestSaveRefused(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func (r *repository) text(name string) string {
 		return text
 	}
 	text := ""
-	if info, err := fs.Stat(r.root, name); err == nil && !info.IsDir() && info.Size() <= maxFileSize {
+	if info, err := fs.Stat(r.root, name); err == nil && info.Mode().IsRegular() && info.Size() <= maxFileSize {
 		if content, err := fs.ReadFile(r.root, name); err == nil {
 			text = string(content)
 		}

@@ -39,7 +39,12 @@ func Save(dir, path string, force bool, stdout io.Writer) (r Result, err error) 
 	if err != nil {
 		return r, err
 	}
-	root := os.DirFS(dir)
+	opened, err := os.OpenRoot(dir)
+	if err != nil {
+		return r, err
+	}
+	defer opened.Close()
+	root := opened.FS()
 	d, err := Read(root, filepath.Base(whole))
 	if err != nil {
 		return r, err

@@ -105,6 +105,12 @@ func ofURL(text string) *kind {
 	return nil
 }
 
+// notPrivate are parameters of URLs that a private server does not need: access, encryption and place.
+var notPrivate = []string{
+	"user", "username", "password", "pass", "passwd", "pwd", "sslmode", "ssl-mode", "sslaccept", "ssl", "sslcert", "sslkey", "sslrootcert", "sslpassword",
+	"sslidentity", "host", "schema",
+}
+
 // private rewrites a URL or data source name so that it addresses the private server.
 func (k *kind) private(text string) string {
 	if m := goDSN.FindStringSubmatch(text); m != nil {
@@ -125,8 +131,12 @@ func (k *kind) private(text string) string {
 	}
 	query := ""
 	if values, err := url.ParseQuery(strings.TrimPrefix(m[3], "?")); err == nil {
-		for _, key := range []string{"sslmode", "ssl-mode", "sslaccept", "ssl", "host", "schema"} {
+		named := values.Has("user")
+		for _, key := range notPrivate {
 			values.Del(key)
+		}
+		if named && k.user != "" {
+			values.Set("user", k.user)
 		}
 		if k == postgres && (scheme == "postgres" || scheme == "postgresql") {
 			values.Set("sslmode", "disable")

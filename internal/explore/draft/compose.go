@@ -2,6 +2,7 @@ package draft
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func readCompose(r *repository, d *Draft) {
 func (d *Draft) serves(file, name string, s service) {
 	switch environment := s.Environment.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(environment) {
+		for _, key := range slices.Sorted(maps.Keys(environment)) {
 			d.variables = append(d.variables, Variable{Name: key, Value: composeText(environment[key]), Comment: "as in " + file, file: file})
 		}
 	case []any:

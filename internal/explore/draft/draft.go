@@ -65,7 +65,6 @@ type Column struct {
 
 // An ecosystem reads the files of one language.
 type ecosystem struct {
-	name      string
 	manifests []string // names of files that identify it
 	sources   string   // how names of its source files end; identifies a program without a manifest
 	read      func(*repository, *Draft)

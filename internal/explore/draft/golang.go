@@ -9,7 +9,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-var golang = ecosystem{name: "Go", manifests: []string{"go.mod"}, sources: ".go", read: readGo}
+var golang = ecosystem{manifests: []string{"go.mod"}, sources: ".go", read: readGo}
 
 var (
 	mainFunction = regexp.MustCompile(`(?m)^package main\b(?s:.*)^func main\(\)`)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var java = ecosystem{name: "Java", manifests: []string{"pom.xml", "build.gradle", "build.gradle.kts"}, sources: ".java", read: readJava}
+var java = ecosystem{manifests: []string{"pom.xml", "build.gradle", "build.gradle.kts"}, sources: ".java", read: readJava}
 
 var (
 	gradleDependency = regexp.MustCompile(`["'][\w.-]+:([\w.-]+)(?::[^"']*)?["']`)
@@ -61,8 +61,9 @@ func readSpring(r *repository, d *Draft) {
 	if file, m := r.search(r.match("**/application.properties", "**/application.yml", "**/application.yaml"), springURL); m != nil {
 		d.uses(ofScheme(m[2]), strong, "%s has %s", file, m[2])
 	}
-	for profile, k := range map[string]*kind{"mysql": mysql, "postgres": postgres, "postgresql": postgres} {
+	for _, profile := range []string{"mysql", "postgresql", "postgres"} {
 		if file := r.first("src/main/resources/application-"+profile+".properties", "src/main/resources/application-"+profile+".yml"); file != "" {
+			k := ofWord(profile)
 			d.uses(k, fair, "%s exists", file)
 			d.profiles[k] = profile
 		}

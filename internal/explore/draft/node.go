@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var node = ecosystem{name: "Node", manifests: []string{"package.json"}, sources: ".[cm]js", read: readNode}
+var node = ecosystem{manifests: []string{"package.json"}, sources: ".[cm]js", read: readNode}
 
 var (
 	// builds matches a start command that runs compiled files.

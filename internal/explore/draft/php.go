@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-var php = ecosystem{name: "PHP", manifests: []string{"composer.json"}, sources: ".php", read: readPHP}
+var php = ecosystem{manifests: []string{"composer.json"}, sources: ".php", read: readPHP}
 
 func readPHP(r *repository, d *Draft) {
 	var c struct {

@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -10,7 +11,6 @@ import (
 )
 
 var python = ecosystem{
-	name:      "Python",
 	manifests: []string{"pyproject.toml", "requirements.txt", "Pipfile", "manage.py", "requirements/prod.txt", "requirements/production.txt", "requirements/base.txt"},
 	sources:   ".py", read: readPython,
 }
@@ -170,13 +170,13 @@ func readPythonDependencies(r *repository, d *Draft) {
 		for _, line := range project.Project.Dependencies {
 			names = append(names, requirement.FindString(line))
 		}
-		add("pyproject.toml", append(names, sortedKeys(project.Tool.Poetry.Dependencies)...))
+		add("pyproject.toml", append(names, slices.Sorted(maps.Keys(project.Tool.Poetry.Dependencies))...))
 	}
 	var pipfile struct {
 		Packages map[string]any `toml:"packages"`
 	}
 	if toml.Unmarshal([]byte(r.text("Pipfile")), &pipfile) == nil {
-		add("Pipfile", sortedKeys(pipfile.Packages))
+		add("Pipfile", slices.Sorted(maps.Keys(pipfile.Packages)))
 	}
 	if slices.Contains(all, "sqlalchemy") || slices.Contains(all, "flask-sqlalchemy") || slices.Contains(all, "sqlmodel") {
 		for _, one := range sqlAlchemy {
@@ -185,14 +185,6 @@ func readPythonDependencies(r *repository, d *Draft) {
 			}
 		}
 	}
-}
-
-func sortedKeys(m map[string]any) (keys []string) {
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // name sets the program's name to the last part of a manifest's name, such as @acme/shop.

@@ -2,7 +2,7 @@ package draft
 
 import "regexp"
 
-var ruby = ecosystem{name: "Ruby", manifests: []string{"Gemfile"}, sources: ".rb", read: readRuby}
+var ruby = ecosystem{manifests: []string{"Gemfile"}, sources: ".rb", read: readRuby}
 
 var (
 	gem     = regexp.MustCompile(`(?m)^\s*gem\s+['"]([\w-]+)['"]`)

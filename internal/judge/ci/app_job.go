@@ -25,7 +25,7 @@ type appJob struct {
 	app App
 }
 
-func (j *appJob) name() string { return Relative(j.Root, j.app.Path) }
+func (j *appJob) name() string { return relative(j.Root, j.app.Path) }
 
 // command returns the command that searches the program.
 func (j *appJob) command() string {
@@ -128,18 +128,14 @@ func (j *appJob) broken(ctx context.Context, c result.Check, opened *program.Pro
 // output.
 func (j *appJob) witnessed(ctx context.Context, c result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) (result.Check, error) {
 	c.Verdict, c.Why = w.Verdict, w.Why
-	c.Witness = &result.Witness{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}, Command: j.command() + " --replay " + trial.ShellWord(w.Schedule)}
+	shown := result.Witness{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}}
 	for _, f := range w.Findings {
-		c.Witness.Rules = append(c.Witness.Rules, f.Query)
+		shown.Rules = append(shown.Rules, f.Query)
 	}
-	rule := ""
-	if len(c.Witness.Rules) > 0 {
-		rule = c.Witness.Rules[0]
-	}
-	c.Line = j.app.App.Line(rule)
 	if saved, err := x.Saved(w); err == nil {
-		c.Witness.Saved, c.Witness.File, c.Witness.Command = saved, j.replayName(), j.replay()
+		shown.Saved = saved
 	}
+	j.show(&c, shown)
 	opened.Runner.Printed() // until now
 	if c.Witness.Saved != nil {
 		if _, err := x.Again(ctx, c.Witness.Saved); err == nil {
@@ -151,7 +147,22 @@ func (j *appJob) witnessed(ctx context.Context, c result.Check, opened *program.
 	return c, nil
 }
 
-// notInFiles matches what a file name of a witness leaves out.
+// show sets the witness of a check. The witness may come from another run, whose file and command do not
+// apply to this one: --out and the flags may differ, and a baseline must not name a file elsewhere.
+func (j *appJob) show(c *result.Check, w result.Witness) {
+	rule := ""
+	if len(w.Rules) > 0 {
+		rule = w.Rules[0]
+	}
+	c.Line = j.app.App.Line(rule)
+	w.File, w.Command = "", j.command()+" --replay "+trial.ShellWord(w.Replay)
+	if w.HasFile() {
+		w.File, w.Command = j.replayName(), j.replay()
+	}
+	c.Witness = &w
+}
+
+// notInFiles matches the characters that the file name of a witness leaves out.
 var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // replayName returns the name of the file with the witness, in the folder of the output.
@@ -191,7 +202,7 @@ func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Expl
 		return result.Replay{How: oneLine(err)}, nil
 	case same.StillBreaks():
 		c.Status, c.Verdict, c.Why = result.Broken, same.Witness.Verdict, "the baseline's witness "+same.String()
-		c.Witness = old.Witness
+		j.show(c, *old.Witness)
 		return r, nil
 	case same.NoLongerBreaks():
 		return result.Replay{Holds: true, How: "the old witness no longer breaks, and the search is complete"}, nil

@@ -48,8 +48,8 @@ func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	check.Unchanged = &result.Unchanged{Commit: e.Commit, At: e.At}
 	check.Change, check.ChangeWhy = "", ""
 	check.Seconds = 0
-	if check.Witness.HasFile() {
-		check.Witness.File, check.Witness.Command = j.replayName(), j.replay() // --out may be another folder now
+	if check.Witness != nil {
+		j.show(&check, *check.Witness)
 	}
 	c.Baseline.Compare(&check, result.Replay{})
 	return &check

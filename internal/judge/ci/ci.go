@@ -168,9 +168,9 @@ func attempted(c result.Check, begun time.Time) result.Check {
 	return c
 }
 
-// Relative returns a path relative to a folder, with slashes. A path outside it stays as it is. A link
+// relative returns a path relative to a folder, with slashes. A path outside it stays as it is. A link
 // keeps its own name.
-func Relative(folder, path string) string {
+func relative(folder, path string) string {
 	whole, err := filepath.Abs(path)
 	if err != nil {
 		return filepath.ToSlash(path)

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
@@ -289,6 +290,28 @@ func TestSources(t *testing.T) {
 	}
 	if got := j.sources(strings.Repeat("é", 500) + " shop.py:1"); len(got) != 1 || len(got[0].Text) > mostText+3 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestShow: a witness of another run gets the file and the command of this run.
+func TestShow(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, yaml)
+	var c result.Check
+	other := result.Witness{Replay: "v1:x", File: "../../elsewhere", Command: "rm", Rules: []string{"SELECT * FROM items WHERE stock < 0"}, Saved: &explore.Saved{}}
+	j.show(&c, other)
+	if c.Witness.File != "services-shop-oversell.witness.json" || !strings.HasSuffix(c.Witness.Command, " --replay "+filepath.Join(j.Out, c.Witness.File)) || c.Line != 9 {
+		t.Errorf("line %d, %+v", c.Line, c.Witness)
+	}
+	other.Saved = nil
+	j.show(&c, other)
+	if c.Witness.File != "" || !strings.HasSuffix(c.Witness.Command, " --replay 'v1:x'") {
+		t.Errorf("without a file: %+v", c.Witness)
+	}
+	service := &targetJob{strategy: "a;b", fault: "none"}
+	service.Target = &Target{Service: matrix.Service{URL: "http://shop/?a=1&b=2"}}
+	if got, want := service.command("a;b"), "shop verify --target 'http://shop/?a=1&b=2' --strategy 'a;b' --fault none"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -53,7 +53,7 @@ func (j *appJob) source(file string) string {
 	if err != nil {
 		return ""
 	}
-	inside := Relative(j.Root, real)
+	inside := relative(j.Root, real)
 	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() || filepath.IsAbs(inside) {
 		return ""
 	}

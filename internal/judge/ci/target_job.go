@@ -8,6 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 )
@@ -48,9 +49,9 @@ func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 	return checks
 }
 
-// command returns the command that repeats a check.
+// command returns the command that repeats a check. The service chooses the name of the strategy.
 func (j *targetJob) command(strategy string) string {
-	return fmt.Sprintf("shop verify --target %s --strategy %s --fault %s%s", j.Target.Service.URL, strategy, j.fault, j.Target.Flags)
+	return fmt.Sprintf("shop verify --target %s --strategy %s --fault %s%s", trial.ShellWord(j.Target.Service.URL), trial.ShellWord(strategy), j.fault, j.Target.Flags)
 }
 
 // check returns a cell as a check.

@@ -16,21 +16,10 @@ func gitHub() System {
 		Name:    "GitHub",
 		Present: func(env Env) bool { return env("GITHUB_ACTIONS") == "true" },
 		Root:    func(env Env) string { return env("GITHUB_WORKSPACE") },
-		Publish: func(ctx context.Context, p Publication) (errs []error) {
-			errs = append(errs, annotate(p), stepSummary(p), outputs(p), comment(ctx, p))
-			return compact(errs)
+		Publish: func(ctx context.Context, p Publication) []error {
+			return []error{annotate(p), stepSummary(p), outputs(p), comment(ctx, p)}
 		},
 	}
-}
-
-// compact drops the errors that are nil.
-func compact(errs []error) (some []error) {
-	for _, err := range errs {
-		if err != nil {
-			some = append(some, err)
-		}
-	}
-	return some
 }
 
 // Limits of GitHub: annotations of a level in a step, and bytes of a step's summary.
@@ -111,7 +100,7 @@ func annotate(p Publication) error {
 	return nil
 }
 
-// stepSummary appends the summary to the step's summary, as far as there is room.
+// stepSummary appends the summary to the step's summary, shortened to the bytes that are left there.
 func stepSummary(p Publication) error {
 	path := p.Env("GITHUB_STEP_SUMMARY")
 	if path == "" {

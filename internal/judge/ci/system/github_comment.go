@@ -31,7 +31,8 @@ func comment(ctx context.Context, p Publication) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commentTimeout)
 	defer cancel()
-	marker := fmt.Sprintf("<!-- shop ci: %s/%s %s -->", p.Env("GITHUB_WORKFLOW"), p.Env("GITHUB_JOB"), p.Result.Shard)
+	// A job may run shop ci for several programs, and a matrix has one job name: their folders differ.
+	marker := fmt.Sprintf("<!-- shop ci: %s/%s %s %s -->", p.Env("GITHUB_WORKFLOW"), p.Env("GITHUB_JOB"), p.Folder, p.Result.Shard)
 	const note = "\nThe rest is left out: GitHub limits a comment to 65,536 characters. The step's summary has it.\n"
 	body := marker + "\n" + cut(p.Summary, mostComment-len(marker)-1, note)
 	id, err := g.find(ctx, marker)

@@ -14,7 +14,7 @@ func gitLab() System {
 		Present: func(env Env) bool { return env("GITLAB_CI") != "" },
 		Root:    func(env Env) string { return env("CI_PROJECT_DIR") },
 		Publish: func(_ context.Context, p Publication) []error {
-			return compact([]error{format.CodeQuality(p.Folder, p.Result)})
+			return []error{format.CodeQuality(p.Folder, p.Result)}
 		},
 	}
 }

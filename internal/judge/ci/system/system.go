@@ -18,7 +18,7 @@ type System struct {
 	Name    string
 	Present func(env Env) bool // reports whether this process runs in it
 	Root    func(env Env) string
-	Publish func(ctx context.Context, p Publication) []error
+	Publish func(ctx context.Context, p Publication) []error // an error may be nil
 }
 
 // Systems returns all systems that have a place of their own for results. The others, such as Jenkins,
@@ -51,7 +51,9 @@ func Publish(ctx context.Context, p Publication) (errs []error) {
 			continue
 		}
 		for _, err := range s.Publish(ctx, p) {
-			errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
+			}
 		}
 	}
 	return errs

@@ -192,8 +192,8 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *forge) publication(t *testing.T, summary string) Publication {
 	event := write(t, "event.json", `{"action": "opened", "pull_request": {"number": 7}}`)
 	return Publication{
-		Env:     env("GITHUB_TOKEN=secret", "GITHUB_API_URL="+f.URL, "GITHUB_REPOSITORY=o/r", "GITHUB_EVENT_PATH="+event, "GITHUB_WORKFLOW=CI", "GITHUB_JOB=shop"),
-		Summary: summary, Result: broken(),
+		Env:    env("GITHUB_TOKEN=secret", "GITHUB_API_URL="+f.URL, "GITHUB_REPOSITORY=o/r", "GITHUB_EVENT_PATH="+event, "GITHUB_WORKFLOW=CI", "GITHUB_JOB=shop"),
+		Folder: "oversell-ci", Summary: summary, Result: broken(),
 	}
 }
 
@@ -210,7 +210,7 @@ func TestComment(t *testing.T) {
 		}
 	}
 	last := fmt.Sprint(f.comments[len(f.comments)-1]["body"])
-	if len(f.comments) != 151 || !strings.HasPrefix(last, "<!-- shop ci: CI/shop  -->\na long line\n") || !strings.Contains(last, "The rest is left out") {
+	if len(f.comments) != 151 || !strings.HasPrefix(last, "<!-- shop ci: CI/shop oversell-ci  -->\na long line\n") || !strings.Contains(last, "The rest is left out") {
 		t.Errorf("%d comments, the last %.80q", len(f.comments), last)
 	}
 	if methods := slices.DeleteFunc(f.calls, func(call string) bool { return strings.HasPrefix(call, "GET ") }); len(methods) != 3 || !strings.HasPrefix(methods[0], "POST ") || !strings.HasPrefix(methods[2], "PATCH ") {
@@ -220,6 +220,10 @@ func TestComment(t *testing.T) {
 	p.Result.Shard = "2/3"
 	if err := comment(t.Context(), p); err != nil || len(f.comments) != 152 {
 		t.Errorf("a shard: %v, %d comments", err, len(f.comments))
+	}
+	p.Folder = "other-ci"
+	if err := comment(t.Context(), p); err != nil || len(f.comments) != 153 {
+		t.Errorf("a second step: %v, %d comments", err, len(f.comments))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // A Format is a file, or several, in the folder.
 type Format struct {
-	What  string // for a help text
+	What  string // names the format in an error
 	Files func(r result.Result) ([]File, error)
 }
 

@@ -16,20 +16,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/draft"
 	"github.com/oversell/oversell/internal/judge/ci"
 	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/ci/system"
 	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/version"
 )
-
-// defaultApp is the file that shop ci looks for.
-const defaultApp = "oversell.yaml"
-
-// defaultBudget is the budget of explore, too.
-const defaultBudget = time.Minute
 
 // ciOptions are the flags of ci.
 type ciOptions struct {
@@ -222,14 +218,14 @@ func expanded(patterns []string) (files []string) {
 func (o *ciOptions) readApps(more *ciFlags) (apps []ci.App, _ error) {
 	files := expanded(o.apps)
 	if len(o.apps) == 0 {
-		_, err := os.Stat(defaultApp)
+		_, err := os.Stat(draft.FileName)
 		switch {
 		case err == nil:
-			files = []string{defaultApp}
+			files = []string{draft.FileName}
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		case o.target == "":
-			return nil, fmt.Errorf("there is no %s here; write one with shop init, or name yours with --app FILE", defaultApp)
+			return nil, fmt.Errorf("there is no %s here; write one with shop init, or name yours with --app FILE", draft.FileName)
 		}
 	}
 	if len(files) == 0 {
@@ -321,7 +317,7 @@ func (f *ciFlags) parse(text string) error {
 	return nil
 }
 
-// given returns those of the flags that --args has, with a leading space; "" if there are none.
+// given returns the named flags that --args has, for a shell, with a leading space; "" if there are none.
 func (f *ciFlags) given(names []string) (text string) {
 	f.command.Flags().Visit(func(flag *pflag.Flag) {
 		switch {
@@ -329,7 +325,11 @@ func (f *ciFlags) given(names []string) (text string) {
 		case flag.Value.Type() == "bool":
 			text += strings.TrimSuffix(fmt.Sprintf(" --%s=%s", flag.Name, flag.Value), "=true")
 		default:
-			text += fmt.Sprintf(" --%s %s", flag.Name, strings.Trim(flag.Value.String(), "[]"))
+			value := flag.Value.String()
+			if list, isList := flag.Value.(pflag.SliceValue); isList {
+				value = strings.Join(list.GetSlice(), ",")
+			}
+			text += fmt.Sprintf(" --%s %s", flag.Name, trial.ShellWord(value))
 		}
 	})
 	return text

@@ -239,6 +239,20 @@ func TestCIWrong(t *testing.T) {
 	}
 }
 
+// TestCIFlags: the flags in the command that repeats a check are those of --args, also in a shell.
+func TestCIFlags(t *testing.T) {
+	more := moreFlags()
+	if err := more.parse("--events expire,restart --yes-this-database-may-be-wiped [::1]:3306 --full --product a;b"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := more.given(more.ofApp), " --events 'expire,restart' --full --yes-this-database-may-be-wiped '[::1]:3306'"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := more.given(more.ofTarget), " --product 'a;b'"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestCITarget: a running service, with a promise kept, a promise broken, and a check that proves nothing
 // once or twice. An interrupted run says so in its result.
 func TestCITarget(t *testing.T) {

@@ -22,6 +22,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
+// defaultBudget is the default of --budget, of explore and of ci.
+const defaultBudget = time.Minute
+
 type exploreOptions struct {
 	strategy  string
 	buyers    int
@@ -100,7 +103,7 @@ was incomplete or proved nothing, 130 interrupted.`,
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
 	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for all orders, each from another buyer")
 	flags.StringVar(&o.before, "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))
-	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
+	flags.DurationVar(&o.budget, "budget", defaultBudget, "time for the search")
 	flags.StringVar(&o.format, "format", "text", "printed format: "+strings.Join(witness.FormatNames(), ", "))
 	flags.BoolVar(&o.verbose, "verbose", false, "every command of the witness, in full")
 	o.output.register(c)

@@ -20,8 +20,8 @@ import (
 	"strings"
 )
 
-// beside are the files of an archive besides the program.
-var beside = []string{"LICENSE", "README.md", "CHANGELOG.md", "install-servers.sh"}
+// others are the files of an archive next to the program.
+var others = []string{"LICENSE", "README.md", "CHANGELOG.md", "install-servers.sh"}
 
 // checkArchive checks the archive of one target, and the SBOM of its program.
 func checkArchive(folder, name string, t target) error {
@@ -34,7 +34,7 @@ func checkArchive(folder, name string, t target) error {
 		program = "shop.exe"
 	}
 	var wrong []error
-	for _, file := range append([]string{program}, beside...) {
+	for _, file := range append([]string{program}, others...) {
 		if len(files[file]) == 0 {
 			wrong = append(wrong, fmt.Errorf("%s is missing or empty", file))
 		}
@@ -118,7 +118,7 @@ func verifySums(folder string) error {
 	for _, pattern := range []string{"*.tar.gz", "*.zip", "*.cdx.json"} {
 		files, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil || len(files) == 0 {
-			wrong = append(wrong, fmt.Errorf("no %s: %w", pattern, err))
+			wrong = append(wrong, errors.Join(fmt.Errorf("no %s", pattern), err))
 		}
 		for _, file := range files {
 			if !named[filepath.Base(file)] {

@@ -90,15 +90,15 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	c.Case = d.Cases[0]
 	switch why := findings.Unproven(r, events(config)); {
 	case r.Violations > 0:
-		return j.broken(ctx, c, opened, x, r)
+		j.broken(ctx, &c, opened, x, r)
 	case why != "":
 		c.Status, c.Verdict, c.Why, c.Line = result.Inconclusive, verdict.Inconclusive, strings.TrimPrefix(why, r.Strategy+": "), j.app.App.Line("")
 	default:
 		c.Status, c.Verdict, c.Why = result.Holds, verdict.Holds, r.Extent()+", none breaks"
 	}
-	replay, err := j.replayOld(ctx, &c, x)
-	if err != nil {
-		return c, err
+	replay := result.Replay{}
+	if c.Status != result.Broken {
+		replay = j.replayOld(ctx, &c, x)
 	}
 	j.Baseline.Compare(&c, replay)
 	return c, nil
@@ -112,21 +112,15 @@ func events(c explore.Config) (names []string) {
 	return names
 }
 
-// broken completes the check of a program that breaks.
-func (j *appJob) broken(ctx context.Context, c result.Check, opened *program.Program, x *explore.Explorer, r explore.Report) (result.Check, error) {
+// broken completes the check of a program that breaks. It runs the witness once more, for the program's
+// output.
+func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, r explore.Report) {
 	w := r.Witness
 	c.Status = result.Broken
 	if w == nil { // every violation was counted, and the shortest could not be shown
 		c.Verdict, c.Why, c.Line = verdict.Broken, explore.Count(r.Violations, "violation")+", without a witness", j.app.App.Line("")
-		j.Baseline.Compare(&c, result.Replay{})
-		return c, nil
+		return
 	}
-	return j.witnessed(ctx, c, opened, x, w)
-}
-
-// witnessed adds a schedule that breaks to the check. It runs the schedule once more, for the program's
-// output.
-func (j *appJob) witnessed(ctx context.Context, c result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) (result.Check, error) {
 	c.Verdict, c.Why = w.Verdict, w.Why
 	shown := result.Witness{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}}
 	for _, f := range w.Findings {
@@ -135,7 +129,7 @@ func (j *appJob) witnessed(ctx context.Context, c result.Check, opened *program.
 	if saved, err := x.Saved(w); err == nil {
 		shown.Saved = saved
 	}
-	j.show(&c, shown)
+	j.show(c, shown)
 	opened.Runner.Printed() // until now
 	if c.Witness.Saved != nil {
 		if _, err := x.Again(ctx, c.Witness.Saved); err == nil {
@@ -143,8 +137,6 @@ func (j *appJob) witnessed(ctx context.Context, c result.Check, opened *program.
 		}
 	}
 	c.Sources = j.sources(c.Witness.Printed)
-	j.Baseline.Compare(&c, result.Replay{})
-	return c, nil
 }
 
 // show sets the witness of a check. The witness may come from another run, whose file and command do not
@@ -178,41 +170,41 @@ func (j *appJob) replay() string {
 
 // replayOld runs the baseline's witness, if the baseline broke and this program did not. If the old
 // schedule breaks although the search did not find it, the check is broken.
-func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Explorer) (r result.Replay, _ error) {
+func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Explorer) result.Replay {
 	if !j.Baseline.Broke(c.Name) {
-		return r, nil
+		return result.Replay{}
 	}
 	old := j.Baseline.Check(c.Name)
 	if old.Witness == nil || old.Witness.Saved == nil {
-		return result.Replay{How: "the baseline has no saved witness"}, nil
+		return result.Replay{How: "the baseline has no saved witness"}
 	}
 	for _, rule := range old.Witness.Rules {
 		if !slices.Contains(j.app.App.Never, rule) {
-			return result.Replay{How: "the broken rule is no longer in the file: " + rule}, nil
+			return result.Replay{How: "the broken rule is no longer in the file: " + rule}
 		}
 	}
 	saved := *old.Witness.Saved
 	saved.Program = j.app.Search.Program // the file identifies the program, which may have another name now
 	if saved.Steps == nil {
-		return result.Replay{How: "the baseline's witness has no steps"}, nil
+		return result.Replay{How: "the baseline's witness has no steps"}
 	}
 	same, err := x.Again(ctx, &saved)
 	switch {
 	case err != nil:
-		return result.Replay{How: oneLine(err)}, nil
+		return result.Replay{How: oneLine(err)}
 	case same.StillBreaks():
 		c.Status, c.Verdict, c.Why = result.Broken, same.Witness.Verdict, "the baseline's witness "+same.String()
 		j.show(c, *old.Witness)
-		return r, nil
+		return result.Replay{}
 	case same.NoLongerBreaks():
-		return result.Replay{Holds: true, How: "the old witness no longer breaks, and the search is complete"}, nil
+		return result.Replay{Holds: true, How: "the old witness no longer breaks, and the search is complete"}
 	}
 	w, matched, err := x.Resembling(ctx, &saved)
 	switch {
 	case err != nil:
-		return result.Replay{How: oneLine(err)}, nil
+		return result.Replay{How: oneLine(err)}
 	case w.Broken():
-		return result.Replay{How: fmt.Sprintf("the old witness with the new commands still breaks: %s", w.Why)}, nil
+		return result.Replay{How: fmt.Sprintf("the old witness with the new commands still breaks: %s", w.Why)}
 	}
-	return result.Replay{Holds: true, How: fmt.Sprintf("the old witness ran with the new commands (%d of its %d are unchanged) and no longer breaks, and the search is complete", matched, len(saved.Steps))}, nil
+	return result.Replay{Holds: true, How: fmt.Sprintf("the old witness ran with the new commands (%d of its %d are unchanged) and no longer breaks, and the search is complete", matched, len(saved.Steps))}
 }

@@ -333,9 +333,9 @@ func TestReplayOld(t *testing.T) {
 		write(t, file, string(text))
 		j.Baseline = result.ReadBaseline([]string{file})
 		c := result.Check{Name: j.name(), Status: result.Holds, Complete: true}
-		replay, err := j.replayOld(t.Context(), &c, nil)
-		if err != nil || replay.Holds || replay.How != says {
-			t.Errorf("%+v, %v; want %q", replay, err, says)
+		replay := j.replayOld(t.Context(), &c, nil)
+		if replay.Holds || replay.How != says {
+			t.Errorf("%+v; want %q", replay, says)
 		}
 		if j.Baseline.Compare(&c, replay); c.Change != result.Unproven {
 			t.Errorf("%q: %s", says, c.Change)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -178,6 +179,30 @@ func TestCI(t *testing.T) {
 	code, stdout, stderr, broke := r.check(t, env, "--baseline", green, "--cache", "kept")
 	if code != exitBroken || len(broke.Checks) != 1 || broke.Checks[0].Change != result.New || broke.Checks[0].Unchanged != nil {
 		t.Errorf("a new break: exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// TestCIOtherCommands: the search ends before it finds the break of a program with new commands, and the
+// baseline's witness shows it.
+func TestCIOtherCommands(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, "naive")
+	if code, stdout, stderr, _ := r.check(t, nil); code != exitBroken {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	baseline := r.keep(t)
+	text, err := os.ReadFile(filepath.Join(r.folder, "shop.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write(t, "shop.py", strings.Replace(string(text), "SELECT stock FROM", "SELECT stock, id FROM", 1))
+	code, stdout, stderr, broke := r.check(t, nil, "--baseline", baseline, "--strict", "--args", "--max-schedules 1")
+	if code != exitBroken || len(broke.Checks) != 1 {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	c := broke.Checks[0]
+	if c.Change != result.Before || c.Violations != 0 || !strings.HasPrefix(c.Why, "the baseline's witness with the new commands breaks: ") || !c.Witness.HasFile() || !strings.Contains(fmt.Sprint(c.Witness.Steps), "stock, id") {
+		t.Errorf("%+v", c)
 	}
 }
 

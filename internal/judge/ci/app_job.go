@@ -89,8 +89,11 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	}
 	c.Case = d.Cases[0]
 	switch why := findings.Unproven(r, events(config)); {
+	case r.Violations > 0 && r.Witness == nil: // every violation was counted, and the shortest could not be shown
+		c.Status, c.Verdict, c.Line = result.Broken, verdict.Broken, j.app.App.Line("")
+		c.Why = explore.Count(r.Violations, "violation") + ", without a witness"
 	case r.Violations > 0:
-		j.broken(ctx, &c, opened, x, r)
+		j.broken(ctx, &c, opened, x, r.Witness)
 	case why != "":
 		c.Status, c.Verdict, c.Why, c.Line = result.Inconclusive, verdict.Inconclusive, strings.TrimPrefix(why, r.Strategy+": "), j.app.App.Line("")
 	default:
@@ -98,7 +101,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	}
 	replay := result.Replay{}
 	if c.Status != result.Broken {
-		replay = j.replayOld(ctx, &c, x)
+		replay = j.replayOld(ctx, &c, opened, x)
 	}
 	j.Baseline.Compare(&c, replay)
 	return c, nil
@@ -112,16 +115,10 @@ func events(c explore.Config) (names []string) {
 	return names
 }
 
-// broken completes the check of a program that breaks. It runs the witness once more, for the program's
-// output.
-func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, r explore.Report) {
-	w := r.Witness
-	c.Status = result.Broken
-	if w == nil { // every violation was counted, and the shortest could not be shown
-		c.Verdict, c.Why, c.Line = verdict.Broken, explore.Count(r.Violations, "violation")+", without a witness", j.app.App.Line("")
-		return
-	}
-	c.Verdict, c.Why = w.Verdict, w.Why
+// broken completes the check of a program with a schedule that breaks. It runs the schedule once more, for
+// the program's output.
+func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) {
+	c.Status, c.Verdict, c.Why = result.Broken, w.Verdict, w.Why
 	shown := result.Witness{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}}
 	for _, f := range w.Findings {
 		shown.Rules = append(shown.Rules, f.Query)
@@ -170,7 +167,7 @@ func (j *appJob) replay() string {
 
 // replayOld runs the baseline's witness, if the baseline broke and this program did not. If the old
 // schedule breaks although the search did not find it, the check is broken.
-func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Explorer) result.Replay {
+func (j *appJob) replayOld(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer) result.Replay {
 	if !j.Baseline.Broke(c.Name) {
 		return result.Replay{}
 	}
@@ -204,7 +201,9 @@ func (j *appJob) replayOld(ctx context.Context, c *result.Check, x *explore.Expl
 	case err != nil:
 		return result.Replay{How: oneLine(err)}
 	case w.Broken():
-		return result.Replay{How: fmt.Sprintf("the old witness with the new commands still breaks: %s", w.Why)}
+		j.broken(ctx, c, opened, x, w)
+		c.Why = "the baseline's witness with the new commands breaks: " + c.Why
+		return result.Replay{}
 	}
 	return result.Replay{Holds: true, How: fmt.Sprintf("the old witness ran with the new commands (%d of its %d are unchanged) and no longer breaks, and the search is complete", matched, len(saved.Steps))}
 }

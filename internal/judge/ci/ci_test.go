@@ -333,7 +333,7 @@ func TestReplayOld(t *testing.T) {
 		write(t, file, string(text))
 		j.Baseline = result.ReadBaseline([]string{file})
 		c := result.Check{Name: j.name(), Status: result.Holds, Complete: true}
-		replay := j.replayOld(t.Context(), &c, nil)
+		replay := j.replayOld(t.Context(), &c, nil, nil)
 		if replay.Holds || replay.How != says {
 			t.Errorf("%+v; want %q", replay, says)
 		}

@@ -281,7 +281,7 @@ func (o *ciOptions) service(more *ciFlags) (t *ci.Target, err error) {
 	return t, nil
 }
 
-// ciFlags are the flags in --args: those of a search of a program, and those of a test of a service.
+// ciFlags are the flags in --args. Each belongs to the search of a program or to the test of a service.
 type ciFlags struct {
 	command         *cobra.Command
 	explore         exploreOptions

@@ -16,7 +16,7 @@ type Value struct {
 	Because string // the fact that suggests the value, such as `package.json has "start"`
 }
 
-// Draft is what a repository says about its program. The zero value of a field means that the repository
+// A Draft has the facts that a repository says about its program. The zero value of a field means that the repository
 // does not say it.
 type Draft struct {
 	Name     string
@@ -74,8 +74,8 @@ type ecosystem struct {
 // others build its pages.
 var ecosystems = []ecosystem{php, ruby, java, golang, python, node}
 
-// sources lists what every repository may have, stronger facts first. They are read after the ecosystem.
-// Those after chooseServers know which servers the program uses.
+// sources read the facts that a repository in any language may have, stronger facts first. They run after
+// the ecosystem. The functions after chooseServers know which servers the program uses.
 var sources = []func(*repository, *Draft){
 	readCompose, readDotenv, readEnvironment, readImports, chooseServers,
 	readSQL, readRoutes, readTables, readPorts, readReady, chooseEnv,

@@ -213,7 +213,7 @@ func TestOwnSecretsStay(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsInQuery: nor are the parameters of a URL that give access to a server.
+// TestOwnSecretsInQuery: the parameters of a URL that give access to a server are not copied.
 func TestOwnSecretsInQuery(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

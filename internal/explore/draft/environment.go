@@ -9,7 +9,7 @@ import (
 // readName matches the name of an environment variable where a program reads it, in any language.
 var readName = regexp.MustCompile(`(?:process\.env\.|process\.env\[\s*['"]|environ(?:\.get)?[\[(]\s*['"]|[gG]etenv\(\s*['"]|\benv(?:\.\w+)?\(\s*['"]|\bconfig\(\s*['"]|\bENV(?:\.fetch\(|\[)\s*['"]|mapstructure:"|\$\{)([A-Z][A-Z0-9_]{2,})`)
 
-// nameHints are texts of which each match of readName has one.
+// nameHints are parts of code. Each match of readName contains one of them.
 var nameHints = []string{"env", "ENV", "config(", "mapstructure", "${"}
 
 // readEnvironment reads the names of the variables that the program reads.
@@ -69,7 +69,7 @@ func (d *Draft) url(k *kind) string {
 	return k.private(scheme + "://host/database")
 }
 
-// ofServer returns which server a variable concerns: one that the program uses; nil if none.
+// ofServer returns the server that a variable concerns; nil if the program does not use that server.
 func (d *Draft) ofServer(name string) *kind {
 	k := ofWord(name)
 	switch {
@@ -105,8 +105,8 @@ func (d *Draft) forPrivate(name, value string) (_ string, ok bool) {
 	return "", false
 }
 
-// chooseEnv sets the variables of the file: those that address the private servers, and the others of
-// the repository's example.
+// chooseEnv sets the variables of the file. The addresses of the private servers come first, then the other
+// variables of the repository's example.
 func chooseEnv(_ *repository, d *Draft) {
 	var own, others []Variable
 	known := func(name string) bool {

@@ -42,7 +42,7 @@ func readPHP(r *repository, d *Draft) {
 	d.Port.guess("8000", "the command names it")
 }
 
-// laravelKey has the 32 bytes of a key for AES-256. It protects nothing but the sessions of a test.
+// laravelKey has the 32 bytes of a key for AES-256. It protects only the sessions of a test.
 const laravelKey = "oversell: a key for a test only."
 
 func readLaravel(r *repository, d *Draft) {

@@ -43,14 +43,14 @@ var routers = []struct {
 	{".go", regexp.MustCompile(`Handle(?:Func)?\(\s*"(?:(?P<method>GET|POST|PUT|PATCH) )?(?P<path>/[^"]*)"`), nil}, // net/http
 }
 
-// words are the words for a sale, in the order of preference, with a word that spoils them.
+// words are the words for a sale, in the order of preference.
 var words = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(?:buy|purchases?|checkouts?|place[-_]?order)\b`),
 	regexp.MustCompile(`(?i)\b(?:orders?|reserv(?:e|ations?)|book(?:ings?)?|redeem|claims?|seckill|tickets?)\b`),
 	regexp.MustCompile(`(?i)(?:buy|purchase|checkout|order|reserv|redeem|claim)`),
 }
 
-// spoilt matches requests about a sale that are none.
+// spoilt matches requests that concern a sale and make none, such as a refund.
 var spoilt = regexp.MustCompile(`(?i)cancel|refund|status|histor|webhook|callback|admin|confirm|payment|/me\b|search|return|review|coupon`)
 
 // mount matches the path at which Express mounts a router: app.use('/api/orders', ...).
@@ -156,7 +156,7 @@ func (one *Route) rate() {
 // handlerSize is how many bytes after a route may belong to its handler.
 const handlerSize = 900
 
-// fields are the ways to read a value from the body of a request, and queries those from its query.
+// fields match how a handler reads a value from the body of a request, queries how it reads one from the query.
 var (
 	fields = []*regexp.Regexp{
 		regexp.MustCompile(`\breq(?:uest)?\.body\.(\w+)`),

@@ -57,7 +57,7 @@ var (
 		regexp.MustCompile(`(?i)^(?:\w+_)?(?:orders?|purchases?|purchase_history)$`),
 		regexp.MustCompile(`(?i)^(?:\w+_)?(?:bookings?|reservations?|tickets?|sales?|claims?|redemptions?|registrations?|checkouts?)$`),
 	}
-	// noStock matches tables whose quantities are those of a buyer, not of the shop.
+	// noStock matches tables whose quantities belong to a buyer and not to the shop.
 	noStock = regexp.MustCompile(`(?i)order|cart|purchase|line_?item|booking|reservation|sale|payment|invoice|user|history|log`)
 	// otherAmount matches columns with another number of units.
 	otherAmount = regexp.MustCompile(`(?i)^(?:total|initial|original|max|min|reserved|alert|low|safety|sold|warning)`)

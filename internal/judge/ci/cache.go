@@ -41,7 +41,7 @@ func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	}
 	var e entry
 	if err := json.Unmarshal(text, &e); err != nil || e.Schema != result.Schema || e.Check.Fingerprint != fingerprint {
-		return nil // as if it were not there: the search is what counts
+		return nil // a damaged entry costs one more search
 	}
 	check := e.Check
 	check.Case = e.Case

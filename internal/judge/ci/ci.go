@@ -35,7 +35,7 @@ type Config struct {
 
 	Ended    func(result.Check)               // called as each check ends
 	Progress func(format string, args ...any) // called while a check runs
-	Warn     func(format string, args ...any) // called for what a reader must know although the run goes on
+	Warn     func(format string, args ...any) // called for a warning; the run continues
 }
 
 // An App is a program to search.
@@ -85,7 +85,7 @@ func Run(ctx context.Context, c Config) result.Result {
 	return r
 }
 
-// runAll runs each job once, and afterwards those again whose check proved nothing. unavailable says why
+// runAll runs each job once, and then repeats the jobs whose check proved nothing. unavailable says why
 // no program can run; nil if one can.
 func (c Config) runAll(ctx context.Context, r *result.Result, jobs []job, unavailable error) {
 	owner := map[int]job{} // of the check with this index

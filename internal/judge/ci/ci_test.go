@@ -239,7 +239,7 @@ func (j *fakeJob) run(context.Context) []result.Check {
 	return []result.Check{{Name: j.called, Status: status, Seconds: 1, Attempts: []result.Attempt{{Status: status}}}}
 }
 
-// TestAgain: what proved nothing runs once more, after all others. The second attempt is the result.
+// TestAgain: a check that proved nothing runs once more, after all others. The second attempt is the result.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	const void, holds = result.Inconclusive, result.Holds

@@ -20,9 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/result"
 )
 
-// fingerprint returns a hash of all that decides the result of a search: the repository, the file, the
+// fingerprint returns a hash of everything that decides the result of a search: the repository, the file, the
 // flags, this program and the image of the runner. Files that git ignores do not count, except .env. It is
-// "" if something else decides too: a program that runs already, or servers that do.
+// "" if the search uses a program or servers that are already running, whose state no file describes.
 func (j *appJob) fingerprint(ctx context.Context) string {
 	a := j.app.App
 	if a.Attach != nil || !a.Local {
@@ -145,7 +145,7 @@ func isIn(folder, path string) bool {
 	return filepath.Dir(path) == whole
 }
 
-// passed are folders that the language's runtime writes, and that decide nothing.
+// passed are folders that git and Python write. They do not decide the result.
 var passed = []string{".git", "__pycache__"}
 
 // folder returns the hashes of the files below the folder of the YAML file.

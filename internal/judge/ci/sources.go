@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/result"
 )
 
-// sourceLines match a file and a line in a log: those of stack traces, in the form of each language.
+// sourceLines match a file and a line in a log, as the stack traces of each language write them.
 var sourceLines = []*regexp.Regexp{
 	regexp.MustCompile(`File "([^"]+)", line (\d+)`),                                                                               // Python
 	regexp.MustCompile(` in ([^\s:]+\.php)(?: on line |:)(\d+)`),                                                                   // PHP
@@ -43,7 +43,7 @@ func (j *appJob) sources(log string) (found []result.Source) {
 // libraries are folders whose files are not the repository's own source.
 var libraries = []string{"node_modules", "vendor", "site-packages", "dist-packages", ".venv"}
 
-// source returns a file of a log relative to the repository; "" if it is not in there.
+// source returns a file of a log relative to the repository; "" if it is outside.
 func (j *appJob) source(file string) string {
 	file = strings.TrimPrefix(file, "file://")
 	if !filepath.IsAbs(file) {

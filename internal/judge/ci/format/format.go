@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Format is a file, or several, in the folder.
+// A Format makes one or several files of the folder.
 type Format struct {
 	What  string // names the format in an error
 	Files func(r result.Result) ([]File, error)

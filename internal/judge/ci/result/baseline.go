@@ -87,7 +87,7 @@ func (b *Baseline) Broke(name string) bool {
 	return c != nil && c.Status == Broken
 }
 
-// A Replay is what became of the baseline's witness in this run.
+// A Replay says how the baseline's witness ran in this run.
 type Replay struct {
 	Holds bool   // it ran to its end and does not break
 	How   string // a sentence without its full stop

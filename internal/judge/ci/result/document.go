@@ -189,7 +189,7 @@ func (r Result) Problem(s Status) string {
 	return ""
 }
 
-// remarks returns what a reader of the check needs to know besides its verdict.
+// remarks returns the facts that a reader of the check needs in addition to its verdict.
 func (c Check) remarks() (lines []string) {
 	if c.Change != "" && c.ChangeWhy != "" {
 		lines = append(lines, fmt.Sprintf("%s: %s", c.Change, c.ChangeWhy))

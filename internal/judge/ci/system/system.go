@@ -34,7 +34,7 @@ func Systems() []System {
 // Env returns the value of an environment variable, or "".
 type Env func(name string) string
 
-// A Publication is what a system shows.
+// A Publication is a result for a system to show, with the job around it.
 type Publication struct {
 	Env     Env
 	Log     io.Writer // the job's log
@@ -60,7 +60,7 @@ func Publish(ctx context.Context, p Publication) (errs []error) {
 }
 
 // Root returns the folder of the repository, to which the systems' file names are relative. It is the
-// system's own folder if the current folder is in there. Otherwise it is the closest folder with .git,
+// system's own folder if the current folder is inside. Otherwise it is the closest folder with .git,
 // or else the current folder.
 func Root(env Env) (string, error) {
 	here, err := os.Getwd()

@@ -33,6 +33,9 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	for i := range buyers {
 		fmt.Fprintf(&b, "    participant buyer-%d\n", i+1)
 	}
+	over := func(text string) {
+		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, note(text))
+	}
 	known, shown, arrow := "", "", "" // the values after the last step, and as last shown
 	var commands []string
 	var steps []Step
@@ -42,9 +45,9 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	for i, s := range steps {
 		switch {
 		case s.Buyer == 0:
-			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(strings.Trim(s.Command, "()")))
+			over(strings.Trim(s.Command, "()"))
 		case s.Server == "":
-			fmt.Fprintf(&b, "    Note over buyer-%d: %s\n", s.Buyer, escape(strings.Trim(s.Command, "()")))
+			fmt.Fprintf(&b, "    Note over buyer-%d: %s\n", s.Buyer, note(strings.Trim(s.Command, "()")))
 		default:
 			arrow = fmt.Sprintf("buyer-%d->>%s", s.Buyer, serverName(s.Server))
 			commands = append(commands, escape(w.abridged(s)))
@@ -61,27 +64,27 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 			commands = nil
 		}
 		if s.Note != "" {
-			fmt.Fprintf(&b, "    Note right of buyer-%d: %s\n", s.Buyer, escape(s.Note))
+			fmt.Fprintf(&b, "    Note right of buyer-%d: %s\n", s.Buyer, note(s.Note))
 		}
 		if now != shown {
-			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(now))
+			over(now)
 			shown = now
 		}
 	}
 	if len(w.Findings) == 0 {
-		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+		over(string(w.Verdict) + ": " + w.Why)
 	}
 	for _, f := range w.Findings {
-		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s: %s%s\n", buyers, w.Verdict, returns, escape(f.Query))
+		over(string(w.Verdict) + ": " + returns + f.Query)
 		for _, row := range f.Shown() {
-			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(labelled(f.Columns, row, " = ")))
+			over(labelled(f.Columns, row, " = "))
 		}
 		if more := f.More(); more != "" {
-			fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, more)
+			over(more)
 		}
 	}
 	if left := w.Omission(); left != "" {
-		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, escape(left))
+		over(left)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -131,4 +134,24 @@ func serverName(server string) string {
 // escape: a semicolon ends a line in Mermaid, and # begins an entity.
 func escape(s string) string {
 	return strings.NewReplacer("#", "#35;", ";", "#59;", "\n", " ").Replace(s)
+}
+
+// noteWidth is the length in bytes from which a note has several lines. A viewer does not break a long
+// line, and cuts it at the edge of the picture.
+const noteWidth = 60
+
+// note returns the text of a note, in lines of at most noteWidth bytes if its words allow that.
+func note(text string) string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= noteWidth {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	for i, line := range lines {
+		lines[i] = escape(line)
+	}
+	return strings.Join(lines, "<br/>")
 }

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -19,7 +20,9 @@ func buildkite() System {
 			if style == "" {
 				style = "error"
 			}
-			cmd := exec.CommandContext(ctx, "buildkite-agent", "annotate", "--style", style, "--context", strings.TrimSpace("shop-ci "+p.Env("BUILDKITE_STEP_KEY")+" "+p.Result.Shard))
+			// Few steps have a key. An annotation with the same context would replace that of another step.
+			annotation := []string{"shop-ci", cmp.Or(p.Env("BUILDKITE_STEP_KEY"), p.Env("BUILDKITE_STEP_ID")), p.Folder, p.Result.Shard}
+			cmd := exec.CommandContext(ctx, "buildkite-agent", "annotate", "--style", style, "--context", strings.TrimSpace(strings.Join(annotation, " ")))
 			cmd.Stdin = strings.NewReader(cut(p.Summary, 1<<20, note))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return []error{fmt.Errorf("no annotation: buildkite-agent annotate: %w: %s", err, strings.Join(strings.Fields(string(out)), " "))}

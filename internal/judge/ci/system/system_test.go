@@ -270,7 +270,7 @@ func TestPublish(t *testing.T) {
 	r := broken()
 	r.Exit = 1
 	errs := Publish(t.Context(), Publication{
-		Env: env("GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY="+summary, "GITHUB_OUTPUT="+filepath.Join(folder, "no", "output"), "GITLAB_CI=true", "BUILDKITE=true", "BUILDKITE_STEP_KEY=test"),
+		Env: env("GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY="+summary, "GITHUB_OUTPUT="+filepath.Join(folder, "no", "output"), "GITLAB_CI=true", "BUILDKITE=true", "BUILDKITE_STEP_ID=0193-ab"),
 		Log: &log, Folder: folder, Summary: "the summary\n", Result: r,
 	})
 	if len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), "GitHub: open ") {
@@ -279,7 +279,7 @@ func TestPublish(t *testing.T) {
 	if !strings.HasPrefix(log.String(), "::error ") || read(t, summary) != "the summary\n" {
 		t.Errorf("%s\n%s", &log, read(t, summary))
 	}
-	if got := read(t, filepath.Join(folder, "called")); got != "annotate --style error --context shop-ci test\nthe summary\n" {
+	if got := read(t, filepath.Join(folder, "called")); got != "annotate --style error --context shop-ci 0193-ab "+folder+"\nthe summary\n" {
 		t.Errorf("%q", got)
 	}
 	var issues []map[string]any

@@ -47,8 +47,9 @@ func (f *frontier) push(cost int, b branch) {
 }
 
 // judged reports whether the branch preempts a buyer before a change that a rule of the program judges.
+// The first run of a search has no node.
 func (b branch) judged() bool {
-	return slices.ContainsFunc(b.at.choices, func(c *schedule.Choice) bool { return c.Judged && c.Buyer == b.at.last && b.choice.Buyer != c.Buyer })
+	return b.at != nil && slices.ContainsFunc(b.at.choices, func(c *schedule.Choice) bool { return c.Judged && c.Buyer == b.at.last && b.choice.Buyer != c.Buyer })
 }
 
 // pop returns the next branch and its cost, or false if there is none.

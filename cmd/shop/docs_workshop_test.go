@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -199,6 +200,59 @@ func TestLockExample(t *testing.T) {
 	}
 }
 
+// freePort returns a port for a page's 8080, which another program may use.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// TestREADMECurl pastes the first commands of README.md into a shell, for each row of the table below
+// them. The drift of an oversold product varies, so only its presence is compared.
+func TestREADMECurl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the commands start the built program: make test")
+	}
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	path, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := readPage(t, "README.md")
+	_, block, _ := strings.Cut(page, "```sh\ngo build -o shop ./cmd/shop\n")
+	block, _, _ = strings.Cut(block, "```")
+	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| [^|]* \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|$").FindAllStringSubmatch(page, -1)
+	if block == "" || len(rows) == 0 {
+		t.Fatal("README.md has no commands with curl, or no table of their results")
+	}
+	for _, row := range rows {
+		port := freePort(t)
+		c := exec.CommandContext(t.Context(), "sh", "-c", strings.NewReplacer("8080", port, "./shop", path, "lock=redis", "lock="+row[1]).Replace(block)+"kill $!\n")
+		c.Env = append(os.Environ(), "SHOP_ADDR=127.0.0.1:"+port)
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := map[string]int{}
+		for _, line := range regexp.MustCompile(`(\d+) (\d{3})\n`).FindAllStringSubmatch(string(out), -1) {
+			answers[line[2]], _ = strconv.Atoi(line[1])
+		}
+		refused := answers["409"] + answers["503"] // on a busy machine, buyers give up
+		drift := regexp.MustCompile(`"drift":(\d+)`).FindStringSubmatch(string(out))
+		if strconv.Itoa(answers["200"]) != row[2] || strconv.Itoa(refused) != row[3] || drift == nil || (drift[1] == "0") != (row[4] == "0") {
+			t.Errorf("%s: printed\n%s\nand the table says %s", row[1], out, row[0])
+		}
+	}
+}
+
 // TestTranscribedPages runs the commands of each page and compares their output.
 func TestTranscribedPages(t *testing.T) {
 	if testing.Short() {
@@ -214,12 +268,7 @@ func TestTranscribedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // another program may use 8080
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
+	port := freePort(t)
 	bin := t.TempDir()
 	if err := os.Symlink(path, filepath.Join(bin, "shop")); err != nil {
 		t.Fatal(err)

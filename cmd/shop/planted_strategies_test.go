@@ -199,7 +199,7 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 		if first || !s.stale { // the bug: after a lost round it tries again with the old read
 			var err error
 			if p, err = product.ByName(s.DB.WithContext(ctx), o.Product); err != nil {
-				return purchase.Receipt{}, err
+				return purchase.Receipt{}, purchase.DatabaseError(ctx, "read the stock", err)
 			}
 		}
 		if err := purchase.Check(p, o); err != nil {
@@ -210,7 +210,7 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 		err := purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
 			wrote, err := product.SetAmountAt(tx, p.ID, p.Amount-o.Amount, p.Version)
 			if err != nil {
-				return err
+				return purchase.DatabaseError(ctx, "write the stock", err)
 			}
 			if !wrote && s.checkRows {
 				return stale

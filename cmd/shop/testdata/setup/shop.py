@@ -6,6 +6,7 @@ instance has written there.
 """
 import json
 import os
+import secrets
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pymysql
@@ -13,15 +14,16 @@ import pymysql
 db = pymysql.connect(host="127.0.0.1", user="root", database="shop", autocommit=True)
 cursor = db.cursor()
 stock = 0
+me = secrets.token_hex(8)  # two instances may have the same process id
 ledger = os.path.join(os.path.expanduser("~"), "ledger")
 
 
 def mine():
     if not os.path.exists(ledger):
         with open(ledger, "w") as f:
-            f.write(str(os.getpid()))
+            f.write(me)
     with open(ledger) as f:
-        return f.read() == str(os.getpid())
+        return f.read() == me
 
 
 def buy():

@@ -93,7 +93,7 @@ results: ...
 run: python3 shop.py   # GUESS: because shop.py starts a server
 `,
 	"version": `$ ./shop version
-shop ... (go..., ...)
+shop ... (...go..., ...)
 `,
 	"size": `$ ./shop size --strategy for-update,redis
 ...

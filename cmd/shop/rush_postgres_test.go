@@ -26,7 +26,7 @@ func TestRushPostgres(t *testing.T) {
 			for name := range c.verdicts {
 				names = append(names, name)
 			}
-			code, stdout, stderr := exitCode(t, "rush", "--engine", "local", "--local-db", c.database, "--strategy", strings.Join(names, ","), "--expect")
+			code, stdout, stderr := exitCode(t, "rush", "--engine", "local", "--local-db", c.database, "--strategy", strings.Join(names, ","), "--wait", "60s", "--expect") // buyers that give up hide a lost update
 			if code == exitInconclusive {
 				t.Skip("the machine was too slow to show anything: " + stderr)
 			}

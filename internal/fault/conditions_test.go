@@ -95,7 +95,7 @@ needs ` + "`--engine local`" + ` too.
 `+"```"+`console
 $ ./shop rush --strategy redis --processes 2 --strike redis-restart
 ...
-redis: 101~ units sold of 100 stocked
+redis: 101~ units sold of 100 stocked...
 redis-restart took effect on redis (...): Redis had 1~ keys of the product and came back without them; 79~ units were sold to others while a buyer was stopped before its write.
 `+"```"+`
 

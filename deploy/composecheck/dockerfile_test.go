@@ -15,7 +15,7 @@ import (
 )
 
 // These packages of tools/install-servers.sh are for tests, and no server of the shop needs them.
-var testPackages = []string{"chromium", "haproxy", "nodejs", "npm"}
+var testPackages = []string{"chromium", "curl", "haproxy", "nodejs", "npm"}
 
 // TestDockerfile: BuildKit's parser accepts the Dockerfile without a warning, and each stage has what it promises.
 func TestDockerfile(t *testing.T) {

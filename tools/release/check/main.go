@@ -24,9 +24,12 @@ const shopModule = "github.com/oversell/oversell"
 
 // targets are the systems that a release has an archive for.
 var targets = []target{
-	{"linux", "amd64", ".tar.gz"}, {"linux", "arm64", ".tar.gz"},
-	{"darwin", "amd64", ".tar.gz"}, {"darwin", "arm64", ".tar.gz"},
-	{"windows", "amd64", ".zip"}, {"windows", "arm64", ".zip"},
+	{"linux", "amd64", ".tar.gz"},
+	{"linux", "arm64", ".tar.gz"},
+	{"darwin", "amd64", ".tar.gz"},
+	{"darwin", "arm64", ".tar.gz"},
+	{"windows", "amd64", ".zip"},
+	{"windows", "arm64", ".zip"},
 }
 
 type target struct{ os, arch, ending string }

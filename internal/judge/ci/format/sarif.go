@@ -115,12 +115,14 @@ type (
 // sarifRules are the kinds of results.
 var sarifRules = []sarifRule{
 	{
-		"oversell/rule", sarifText{"A schedule breaks a rule of never"},
+		"oversell/rule",
+		sarifText{"A schedule breaks a rule of never"},
 		sarifText{"In one order of the buyers' commands, a query of `never` returns rows, for example because a unit was sold twice."},
 		sarifText{"Replay the witness with the command in the message. Then make the check and the write one step: a conditional UPDATE, SELECT ... FOR UPDATE, or a lock that survives its lease."},
 	},
 	{
-		"oversell/answer", sarifText{"A schedule gives a buyer a wrong answer"},
+		"oversell/answer",
+		sarifText{"A schedule gives a buyer a wrong answer"},
 		sarifText{"In one order of the buyers' commands, a buyer gets an error or no answer, although every server is healthy."},
 		sarifText{"Replay the witness with the command in the message. A deadlock or a timeout usually needs one order of locks, or a retry."},
 	},

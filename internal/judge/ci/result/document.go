@@ -83,8 +83,12 @@ func (r Result) Headline() string {
 		n    int
 		what string
 	}{
-		{fails, "broken"}, {len(r.With(Error)), "could not run"}, {len(r.With(Inconclusive)), "inconclusive"},
-		{known, "broken before"}, {promised, "broken as promised"}, {len(r.With(Holds)) - promised, "holds"},
+		{fails, "broken"},
+		{len(r.With(Error)), "could not run"},
+		{len(r.With(Inconclusive)), "inconclusive"},
+		{known, "broken before"},
+		{promised, "broken as promised"},
+		{len(r.With(Holds)) - promised, "holds"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))

@@ -243,7 +243,9 @@ func TestNoComment(t *testing.T) {
 	f = newForge(t, 0)
 	with := f.publication(t, "text").Env
 	for _, c := range []struct{ name, value string }{
-		{"GITHUB_TOKEN", ""}, {"GITHUB_EVENT_PATH", ""}, {"GITHUB_REPOSITORY", ""},
+		{"GITHUB_TOKEN", ""},
+		{"GITHUB_EVENT_PATH", ""},
+		{"GITHUB_REPOSITORY", ""},
 		{"GITHUB_EVENT_PATH", write(t, "push.json", `{"ref": "refs/heads/main"}`)},
 	} {
 		p := Publication{Env: func(name string) string {

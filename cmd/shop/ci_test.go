@@ -37,7 +37,7 @@ func newRepository(t *testing.T, mode string) ciRepository {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The stack trace of each sale is what a real shop logs of an error.
+		// For each sale, print a stack trace, as a real shop does for an error.
 		r.write(t, to, strings.Replace(string(text), "    return True\n", "    __import__('traceback').print_stack(limit=1)\n    return True\n", 1))
 	}
 	r.use(t, mode)

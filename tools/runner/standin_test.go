@@ -29,7 +29,7 @@ var root = sync.OnceValue(func() string {
 	return dir
 })
 
-// result is what a job left behind.
+// A result has the exit code, the output and the files of a job.
 type result struct {
 	code        int
 	log         string

@@ -78,7 +78,7 @@ func (x *Runner) recover(ctx context.Context) error {
 	if len(x.down) == 0 {
 		return nil
 	}
-	for _, i := range x.down { // again, if an earlier recovery has not come to its end
+	for _, i := range x.down { // again, if an earlier recovery has not ended
 		if err := x.fleet.end(ctx, i); err != nil {
 			return err
 		}

@@ -188,7 +188,7 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// publication is what a job at a pull request publishes.
+// publication returns the publication of a job at a pull request.
 func (f *forge) publication(t *testing.T, summary string) Publication {
 	event := write(t, "event.json", `{"action": "opened", "pull_request": {"number": 7}}`)
 	return Publication{

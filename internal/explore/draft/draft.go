@@ -163,7 +163,9 @@ func Below(root fs.FS) (folders []string) {
 		for _, name := range e.manifests {
 			found, _ := fs.Glob(root, "*/"+name) // the pattern is valid
 			for _, file := range found {
-				if folder := path.Dir(file); !pages.MatchString(folder) {
+				folder, _, _ := strings.Cut(file, "/")
+				_, err := fs.Stat(root, file)
+				if err == nil && !pages.MatchString(folder) { // no link to a file that is missing or outside
 					folders = append(folders, folder)
 				}
 			}

@@ -320,6 +320,37 @@ func TestSeveralPrograms(t *testing.T) {
 	}
 }
 
+// TestProgramBelow: the only program of a repository is found in its folder, also if its manifest is further below.
+func TestProgramBelow(t *testing.T) {
+	t.Parallel()
+	d, err := Read(fstest.MapFS{
+		"backend/manage.py":             {},
+		"backend/requirements/base.txt": {Data: []byte("mysqlclient\n")},
+	}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(d.Found, []string{"backend/manage.py", "backend/requirements/base.txt"}) || !strings.HasPrefix(d.Run.Text, "cd backend && python3 manage.py runserver") {
+		t.Errorf("found %q, run %q", d.Found, d.Run.Text)
+	}
+}
+
+// TestBrokenManifest: a folder whose manifest is a link to a missing file has no program.
+func TestBrokenManifest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "api"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("missing", filepath.Join(dir, "api", "go.mod")); err != nil {
+		t.Skip(err)
+	}
+	r, err := Save(dir, "-", false, io.Discard)
+	if err != nil || r.From != nil || r.Below != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestAnyCommand: a command reads back as it was written, whatever YAML means by its characters.
 func TestAnyCommand(t *testing.T) {
 	t.Parallel()

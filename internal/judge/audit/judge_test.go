@@ -16,10 +16,10 @@ func TestJudge(t *testing.T) {
 		change(&e)
 		return e
 	}
-	going := Progress{Usual: 250 * time.Millisecond, Idle: 900 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
-	hasty := Progress{Usual: 4 * time.Millisecond, Idle: 9 * time.Millisecond, Early: 1, Lease: 10 * time.Second, Wait: 5 * time.Second}
-	stuck := Progress{Usual: 4 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
-	crawling := Progress{Usual: 800 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	going := Progress{Usual: 250 * time.Millisecond, Idle: 900 * time.Millisecond, Silence: 900 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	hasty := Progress{Usual: 4 * time.Millisecond, Idle: 9 * time.Millisecond, Silence: 9 * time.Millisecond, Early: 1, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	stuck := Progress{Usual: 4 * time.Millisecond, Idle: 4600 * time.Millisecond, Silence: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	crawling := Progress{Usual: 800 * time.Millisecond, Idle: 4600 * time.Millisecond, Silence: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
 	for _, c := range []struct {
 		name     string
 		evidence Evidence
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 		{"all sold, some gave up while others were served", with(func(e *Evidence) { e.Busy, e.Progress = 10, going }), verdict.Holds},
 		{"all sold, some gave up and nothing went on", with(func(e *Evidence) { e.Busy, e.Progress = 10, stuck }), verdict.Stalled},
 		{"all sold, all served, one of them after a lease", with(func(e *Evidence) {
-			e.Progress = Progress{Usual: 4 * time.Millisecond, Idle: 1900 * time.Millisecond, Lease: 2 * time.Second, Wait: 7 * time.Second}
+			e.Progress = Progress{Usual: 4 * time.Millisecond, Idle: 1900 * time.Millisecond, Silence: 1900 * time.Millisecond, Lease: 2 * time.Second, Wait: 7 * time.Second}
 		}), verdict.Stalled},
 		{"all sold, some gave up, too slow to tell", with(func(e *Evidence) { e.Busy, e.Progress = 10, crawling }), verdict.Inconclusive},
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},

@@ -26,7 +26,7 @@ type Progress struct {
 	// Waiting is how many buyers waited for all of Idle.
 	Waiting int
 	// Silence is the longest time in which buyers waited and none was served, with the part in which
-	// the judge got no processor. It is Idle, unless the machine was busy.
+	// the judge got no processor. It is never below Idle, and equal to it unless the machine was busy.
 	Silence, SilenceStarved time.Duration
 	// Starvation is pulse.Delays.Mostly of the whole burst: "" unless the judge got no processor for
 	// at least half of it.
@@ -74,7 +74,7 @@ func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delay
 		if isServed(a) || a.Outcome == purchase.Busy {
 			from, to := a.idle(served, patience)
 			silent := to.Sub(from)
-			if silent <= p.Idle-p.Starved && silent <= p.Silence { // delays only make it shorter
+			if silent <= p.Idle-p.Starved { // delays only make it shorter, and Silence is not below Idle
 				continue
 			}
 			delayed := starved.Within(from, to)
@@ -217,7 +217,7 @@ func (p Progress) starving() string {
 
 // goesOn reports whether buyers were served all the time. It returns false if that is unknown.
 func (p Progress) goesOn() bool {
-	return p.Usual > 0 && max(p.Idle, p.Silence) < p.pauses() && !p.cannotTell()
+	return p.Usual > 0 && p.Silence < p.pauses() && !p.cannotTell()
 }
 
 // cannotTell reports whether purchases take so long that a kept lock would look the same.
@@ -231,9 +231,9 @@ func (p Progress) slow() string {
 	case p.cannotTell():
 		return fmt.Sprintf("a purchase takes %s here, so slow cannot be told from stuck: a longer --wait shows it", inWords(p.Usual))
 	case p.goesOn():
-		return fmt.Sprintf("other buyers were served meanwhile, with pauses of at most %s: slow, not stuck; a longer --wait shows more", inWords(p.Idle))
+		return fmt.Sprintf("other buyers were served meanwhile, with pauses of at most %s: slow, not stuck; a longer --wait shows more", inWords(p.Silence))
 	}
-	return fmt.Sprintf("no buyer was served for %s and a purchase takes %s, which is too little to tell slow from stuck: a longer --wait shows it", inWords(p.Idle), inWords(p.Usual))
+	return fmt.Sprintf("no buyer was served for %s and a purchase takes %s, which is too little to tell slow from stuck: a longer --wait shows it", inWords(p.Silence), inWords(p.Usual))
 }
 
 // inWords formats a duration for people.

@@ -131,4 +131,15 @@ func TestProgressStarved(t *testing.T) {
 	if p.Stuck() == "" || p.Idle != 1800*time.Millisecond || p.Starved != 0 {
 		t.Errorf("%q, %+v; want stuck for 1.8 s", p.Stuck(), p)
 	}
+	// Buyers gave up during the longest silence. It decides whether the burst progressed, also if most of it
+	// was a busy machine.
+	answers = []Answer{sold(0, 5), sold(0, 12), sold(0, 1212), sold(1212, 1712)}
+	e := Evidence{
+		Report: Report{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4, Busy: 1,
+		Progress: ProgressOf(answers, 2*time.Second, 7*time.Second, pulse.Delays{{From: at(100), To: at(1100)}}),
+	}
+	e.Progress.Usual = 5 * time.Millisecond
+	if got, why := Judge(e); got != verdict.Inconclusive || !strings.Contains(why, "no buyer was served for 1.2 s and a purchase takes 5 ms") {
+		t.Errorf("%s (%s), want inconclusive after 1.2 s", got, why)
+	}
 }

@@ -21,6 +21,9 @@ func TestWithin(t *testing.T) {
 	if got := d.Mostly(at(0), at(1001)); got != "" {
 		t.Errorf("less than half: %q", got)
 	}
+	if got := d.Mostly(at(0), at(0)); got != "" {
+		t.Errorf("no time: %q", got)
+	}
 	if got, want := d.Mostly(at(0), at(1000)), "this process got no processor for 0.5 of 1.0 s"; got != want {
 		t.Errorf("half: %q, want %q", got, want)
 	}

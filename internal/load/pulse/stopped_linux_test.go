@@ -16,7 +16,6 @@ func TestStopped(t *testing.T) {
 	const gap = time.Second
 	p := Start()
 	defer p.Stop()
-	before := time.Now()
 	stop := func(pid int) {
 		t.Helper()
 		script := fmt.Sprintf("kill -STOP %d; sleep %.1f; kill -CONT %[1]d", pid, gap.Seconds())
@@ -36,18 +35,25 @@ func TestStopped(t *testing.T) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	stop(other.Process.Pid)
-	between := time.Now()
-	stop(os.Getpid())
-	after := time.Now()
-
-	d := p.Delays()
-	if got := d.Within(between, after); got < gap*9/10 || got > after.Sub(between) {
+	delays := func(during func()) time.Duration {
+		begin := time.Now()
+		during()
+		return p.Delays().Within(begin, time.Now())
+	}
+	for try := 1; ; try++ { // a busy machine may delay one of the two by chance
+		got, idle := delays(func() { stop(other.Process.Pid) }), delays(func() { time.Sleep(gap) })
+		if got <= idle+gap/2 {
+			break
+		}
+		if try == 3 {
+			t.Errorf("another process was stopped for %s: delays of %s, and %s when none was", gap, got, idle)
+			break
+		}
+	}
+	if got := delays(func() { stop(os.Getpid()) }); got < gap*9/10 {
 		t.Errorf("stopped for %s: delays of %s", gap, got)
 	}
-	if took, got := between.Sub(before), d.Within(before, between); got > took/2 {
-		t.Logf("this machine is busy: delays of %s in %s", got, took)
-	} else if d.Longest() < gap*9/10 {
-		t.Errorf("the longest delay is %s", d.Longest())
+	if got := p.Delays().Longest(); got < gap*9/10 {
+		t.Errorf("the longest delay is %s", got)
 	}
 }

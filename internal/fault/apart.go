@@ -96,8 +96,8 @@ func heldUp(meanwhile, afterwards []buyers.Answer, times Times, starved pulse.De
 	}
 	took := first.End.Sub(first.Start)
 	if delayed := starved.Within(first.Start, first.End); 4*slowest > took-delayed {
-		return "", fmt.Sprintf("a buyer of another product was answered %s after %d ms, and others took %d ms when no holder was in its section: the machine is too slow to tell",
-			first.Outcome, took.Milliseconds(), slowest.Milliseconds())
+		return "", fmt.Sprintf("a buyer of another product was answered %s after %d ms, and others took %d ms when no holder was in its section; %s: the machine is too slow to tell",
+			first.Outcome, took.Milliseconds(), slowest.Milliseconds(), starved.Describe(first.Start, first.End))
 	}
 	return fmt.Sprintf("two products wait for each other: a buyer of another product was answered %s after %d ms while a buyer stood in its section, and others were sold a unit within %d ms when it had gone on",
 		first.Outcome, took.Milliseconds(), slowest.Milliseconds()), ""

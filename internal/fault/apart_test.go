@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestHeldUp(t *testing.T) {
 		{"each buyer is slow", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100), took(sold, wait/2)}, false, "too slow", nil},
 		{"no buyer is served", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(busy, wait)}, false, "also when no holder was in its section", nil},
 		{"an error at once", []buyers.Answer{took(purchase.Failed, wait/1000)}, []buyers.Answer{took(sold, wait/100)}, false, "too slow", nil},
-		{"the machine was busy while it waited", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100)}, false, "too slow", pulse.Delays{{From: start, To: start.Add(wait * 97 / 100)}}},
+		{"the machine was busy while it waited", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100)}, false, fmt.Sprintf("no processor for %.1f of %.1f s: the machine is too slow", (wait * 97 / 100).Seconds(), wait.Seconds()), pulse.Delays{{From: start, To: start.Add(wait * 97 / 100)}}},
 	} {
 		stalled, missed := heldUp(c.meanwhile, c.afterwards, times, c.starved)
 		if (stalled != "") != c.stalled || (missed != "") == c.stalled || !strings.Contains(missed, c.missed) {

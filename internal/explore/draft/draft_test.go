@@ -230,6 +230,20 @@ func TestOwnSecretsInQuery(t *testing.T) {
 	}
 }
 
+// TestWords: the names that each language has for a database give its kind.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]*kind{
+		"mysql2": mysql, "mariadb": mysql, "trilogy": mysql,
+		"pg": postgres, "pgsql": postgres, "postgresql": postgres, "postgis": postgres,
+		"valkey": redis, "sqlite": nil,
+	} {
+		if got := ofWord(word); got != want {
+			t.Errorf("%s is %+v, want %+v", word, got, want)
+		}
+	}
+}
+
 // TestNamesStayInComments: a name of the repository cannot add a line to the file.
 func TestNamesStayInComments(t *testing.T) {
 	t.Parallel()

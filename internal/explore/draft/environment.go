@@ -65,8 +65,7 @@ func (d *Draft) url(k *kind) string {
 	if own := d.urls[k]; own != "" {
 		return own
 	}
-	scheme := map[*kind]string{mysql: "mysql", postgres: "postgresql", redis: "redis"}[k]
-	return k.private(scheme + "://host/database")
+	return k.private(k.schemes[0] + "://host/database")
 }
 
 // ofServer returns the server that a variable concerns; nil if the program does not use that server.

@@ -76,11 +76,7 @@ func readNode(r *repository, d *Draft) {
 	files := r.match("**/*.js", "**/*.ts", "**/*.mjs", "**/*.cjs", "**/*.json")
 	for _, expression := range []*regexp.Regexp{dialect, dbType} {
 		if file, m := r.search(files, expression); m != nil {
-			word := m[1]
-			if word == "pg" {
-				word = "postgres"
-			}
-			d.uses(ofWord(word), strong, "%s has %s", file, m[1])
+			d.uses(ofWord(m[1]), strong, "%s has %s", file, m[1])
 		}
 	}
 	for _, script := range slices.Sorted(maps.Keys(p.Scripts)) {

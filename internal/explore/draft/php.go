@@ -3,6 +3,7 @@ package draft
 import (
 	"encoding/base64"
 	"maps"
+	"path"
 	"slices"
 )
 
@@ -30,11 +31,7 @@ func readPHP(r *repository, d *Draft) {
 		d.asked = append(d.asked, "DATABASE_URL")
 	}
 	if front := r.first("public/index.php", "web/index.php", "index.php"); front != "" {
-		folder := "."
-		if front != "index.php" {
-			folder = front[:len(front)-len("/index.php")]
-		}
-		d.Run.guess("php -q -S 127.0.0.1:8000 -t "+folder, "%s exists", front)
+		d.Run.guess("php -q -S 127.0.0.1:8000 -t "+path.Dir(front), "%s exists", front)
 	}
 	if files := r.match("*.php"); len(files) == 1 {
 		d.Run.guess("php -q -S 127.0.0.1:8000 "+files[0], "%s is the only PHP file at the top", files[0])

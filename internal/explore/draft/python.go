@@ -19,7 +19,7 @@ var (
 	requirement = regexp.MustCompile(`(?m)^\s*([A-Za-z][\w.-]*)`)
 	fastAPI     = regexp.MustCompile(`(?m)^(\w+)\s*(?::\s*\w+\s*)?=\s*FastAPI\(`)
 	flask       = regexp.MustCompile(`(?m)^(\w+)\s*=\s*(?:Flask|create_app)\(|^def (create_app)\(`)
-	djangoDB    = regexp.MustCompile(`django\.db\.backends\.(mysql|postgresql)|django\.contrib\.gis\.db\.backends\.(postgis)`)
+	djangoDB    = regexp.MustCompile(`django\.(?:contrib\.gis\.)?db\.backends\.(mysql|postgresql|postgis)`)
 	djangoURL   = regexp.MustCompile(`\bdj_database_url\.config\(|\benv\.db\(\)`)
 	serves      = regexp.MustCompile(`HTTPServer\(|serve_forever|\.run\(`)
 	identifier  = regexp.MustCompile(`^[A-Za-z][\w-]*$`)
@@ -44,7 +44,7 @@ func readPython(r *repository, d *Draft) {
 		}
 	}
 	if file, m := r.search(r.match("**/*.py"), djangoDB); m != nil {
-		d.uses(ofWord(m[1]+strings.ReplaceAll(m[2], "postgis", "postgresql")), strong, "%s has %s", file, m[0])
+		d.uses(ofWord(m[1]), strong, "%s has %s", file, m[0])
 	}
 	if _, m := r.search(r.match("**/*.py"), djangoURL); m != nil {
 		d.asked = append(d.asked, "DATABASE_URL")
@@ -181,7 +181,7 @@ func readPythonDependencies(r *repository, d *Draft) {
 	if slices.Contains(all, "sqlalchemy") || slices.Contains(all, "flask-sqlalchemy") || slices.Contains(all, "sqlmodel") {
 		for _, one := range sqlAlchemy {
 			if slices.Contains(all, one.client) {
-				d.urls[one.kind] = one.scheme + "://" + one.kind.user + "@" + one.kind.host + ":" + one.kind.port + one.kind.path
+				d.urls[one.kind] = one.kind.private(one.scheme + "://host/database")
 			}
 		}
 	}

@@ -20,11 +20,7 @@ func readRuby(r *repository, d *Draft) {
 	}
 	d.dependsOn("Gemfile", gems)
 	if m := adapter.FindStringSubmatch(r.text("config/database.yml")); m != nil {
-		k := mysql
-		if m[1] == "postgresql" || m[1] == "postgis" {
-			k = postgres
-		}
-		d.uses(k, strong, "config/database.yml has adapter %s", m[1])
+		d.uses(ofWord(m[1]), strong, "config/database.yml has adapter %s", m[1])
 		d.asked = append(d.asked, "DATABASE_URL") // Rails prefers it to the file
 		d.urls[mysql] = m[1] + "://root@127.0.0.1:3306/shop"
 	}

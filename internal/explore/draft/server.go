@@ -15,7 +15,7 @@ type kind struct {
 	key                  string // in oversell.yaml
 	host, port           string
 	user, database, path string   // path is that of a URL
-	schemes              []string // of URLs
+	schemes              []string // of URLs, the usual one first
 	image                *regexp.Regexp
 	clients              []string // names of client libraries, as lower returns them
 	words                *regexp.Regexp
@@ -26,7 +26,7 @@ var (
 		key: "mysql", host: "127.0.0.1", port: "3306", user: "root", database: "shop", path: "/shop",
 		schemes: []string{"mysql", "mysql2", "mariadb", "trilogy", "jdbc:mysql", "jdbc:mariadb"},
 		image:   regexp.MustCompile(`(?:^|/)(?:mysql|mariadb|percona)(?:-server)?(?::|$)`),
-		words:   regexp.MustCompile(`(?i)mysql|maria`),
+		words:   regexp.MustCompile(`(?i)mysql|maria|trilogy`),
 		clients: []string{
 			"mysql", "mysql2", "mariadb", "promise-mysql", "pymysql", "mysqlclient", "aiomysql", "asyncmy", "mysql-connector-python", "trilogy", "ext-pdo-mysql", "ext-mysqli",
 			"github.com/go-sql-driver/mysql", "gorm.io/driver/mysql", "mysql-connector-j", "mysql-connector-java", "mariadb-java-client",
@@ -34,9 +34,9 @@ var (
 	}
 	postgres = &kind{
 		key: "postgres", host: "127.0.0.1", port: "5432", user: "shop", database: "shop", path: "/shop",
-		schemes: []string{"postgres", "postgresql", "pgsql", "jdbc:postgresql"},
+		schemes: []string{"postgresql", "postgres", "pgsql", "jdbc:postgresql"},
 		image:   regexp.MustCompile(`(?:^|/)(?:postgres|postgresql|postgis|timescaledb|pgvector)(?::|$)`),
-		words:   regexp.MustCompile(`(?i)postgres|pgsql|^PG`),
+		words:   regexp.MustCompile(`(?i)postg(?:res|is)|pgsql|^PG`),
 		clients: []string{
 			"pg", "postgres", "pg-promise", "@prisma/adapter-pg", "psycopg", "psycopg2", "psycopg2-binary", "asyncpg", "pg8000", "ext-pdo-pgsql", "ext-pgsql",
 			"github.com/lib/pq", "github.com/jackc/pgx", "gorm.io/driver/postgres", "postgresql",

@@ -105,6 +105,11 @@ func (r *repository) search(files []string, expression *regexp.Regexp) (file str
 	return "", nil
 }
 
+// endsIn reports whether a file's path ends with one of the words in ends.
+func endsIn(file, ends string) bool {
+	return slices.ContainsFunc(strings.Fields(ends), func(end string) bool { return strings.HasSuffix(file, end) })
+}
+
 // json decodes a file into v, and reports whether that worked.
 func (r *repository) json(name string, v any) bool {
 	return json.Unmarshal([]byte(r.text(name)), v) == nil

@@ -67,7 +67,7 @@ func readRoutes(r *repository, d *Draft) {
 	var all []Route
 	for _, file := range r.files {
 		for _, router := range routers {
-			if !slices.ContainsFunc(strings.Fields(router.files), func(end string) bool { return strings.HasSuffix(file, end) }) {
+			if !endsIn(file, router.files) {
 				continue
 			}
 			text := r.text(file)

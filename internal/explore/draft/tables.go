@@ -72,7 +72,7 @@ func readTables(r *repository, d *Draft) {
 	best, bestOrders := len(stockNames), len(orderTables)
 	for _, file := range r.files {
 		for _, s := range schemas {
-			if !slices.ContainsFunc(strings.Fields(s.files), func(end string) bool { return strings.HasSuffix(file, end) }) || path.Base(file) == "down.sql" || strings.HasSuffix(file, ".down.sql") {
+			if !endsIn(file, s.files) || path.Base(file) == "down.sql" || strings.HasSuffix(file, ".down.sql") {
 				continue
 			}
 			text := r.text(file)

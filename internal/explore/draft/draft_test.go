@@ -175,10 +175,10 @@ func TestTables(t *testing.T) {
 			}
 			update, orders := "", ""
 			if d.Stock != nil {
-				update = d.Update()
+				update = rendering{d}.Update()
 			}
 			if d.Orders.Text != "" {
-				orders = d.Delete()
+				orders = rendering{d}.Delete()
 			}
 			if update != c.update || orders != c.orders {
 				t.Errorf("%q, %q; want %q, %q", update, orders, c.update, c.orders)

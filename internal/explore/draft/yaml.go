@@ -27,11 +27,14 @@ var file = template.Must(template.New("oversell.yaml").Funcs(template.FuncMap{
 // app.GuessMark and the reason; values that the repository does not say contain app.Placeholder.
 func (d *Draft) YAML() ([]byte, error) {
 	var b bytes.Buffer
-	if err := file.Execute(&b, d); err != nil {
+	if err := file.Execute(&b, rendering{d}); err != nil {
 		return nil, fmt.Errorf("write the draft: %w", err)
 	}
 	return b.Bytes(), nil
 }
+
+// A rendering adds to a draft what the template derives from it.
+type rendering struct{ *Draft }
 
 // scalar returns a text as a YAML value in one line: without quotes if it then means the same, else in
 // quotes. Double quotes have the escapes of JSON.
@@ -90,7 +93,7 @@ func (s *Server) Address() string { return s.kind.host + ":" + s.kind.port }
 func (s *Server) Key() string { return s.kind.key }
 
 // Base returns the URL of the program.
-func (d *Draft) Base() string { return "http://127.0.0.1:" + d.port() }
+func (d rendering) Base() string { return "http://127.0.0.1:" + d.port() }
 
 // plain matches names that need no quotes in SQL.
 var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
@@ -99,7 +102,7 @@ var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 var reserved = regexp.MustCompile(`^(?:order|user|group|table|key|index|check|column)$`)
 
 // Quote returns a name as SQL of the program's database writes it.
-func (d *Draft) Quote(name string) string {
+func (d rendering) Quote(name string) string {
 	switch {
 	case plain.MatchString(name) && !reserved.MatchString(name):
 		return name
@@ -110,30 +113,30 @@ func (d *Draft) Quote(name string) string {
 }
 
 // Update returns the statement that restores the stock.
-func (d *Draft) Update() string {
+func (d rendering) Update() string {
 	return fmt.Sprintf("UPDATE %s SET %s = 1", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
 // Delete returns the statement that deletes the orders.
-func (d *Draft) Delete() string { return "DELETE FROM " + d.Quote(d.Orders.Text) }
+func (d rendering) Delete() string { return "DELETE FROM " + d.Quote(d.Orders.Text) }
 
 // Negative returns the rule about the stock.
-func (d *Draft) Negative() string {
+func (d rendering) Negative() string {
 	return fmt.Sprintf("SELECT * FROM %s WHERE %s < 0", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
 // TooMany returns the rule that no more orders exist than units.
-func (d *Draft) TooMany() string {
+func (d rendering) TooMany() string {
 	return fmt.Sprintf("SELECT 1 FROM %s HAVING count(*) > 1", d.Quote(d.Orders.Text))
 }
 
 // Told returns the rule that each acknowledged sale has one order.
-func (d *Draft) Told() string {
+func (d rendering) Told() string {
 	return fmt.Sprintf("SELECT 1 FROM %s HAVING count(*) <> :sold", d.Quote(d.Orders.Text))
 }
 
 // WatchQuery returns the query whose first row a witness shows.
-func (d *Draft) WatchQuery() string {
+func (d rendering) WatchQuery() string {
 	stock := d.Quote(d.Stock.Name)
 	if stock != "stock" {
 		stock += " AS stock"
@@ -168,4 +171,4 @@ func (one *Route) Body() (string, error) {
 }
 
 // IsSQL reports whether the file has both tables that its rules need.
-func (d *Draft) IsSQL() bool { return d.Stock != nil && d.Orders.Text != "" }
+func (d rendering) IsSQL() bool { return d.Stock != nil && d.Orders.Text != "" }

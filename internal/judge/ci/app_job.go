@@ -146,7 +146,7 @@ func (j *appJob) show(c *result.Check, w result.Witness) {
 	c.Line = j.app.App.Line(rule)
 	w.File, w.Command = "", j.command()+" --replay "+trial.ShellWord(w.Replay)
 	if w.HasFile() {
-		w.File, w.Command = j.replayName(), j.replay()
+		w.File, w.Command = replayName(j.name()), j.replay()
 	}
 	c.Witness = &w
 }
@@ -154,15 +154,15 @@ func (j *appJob) show(c *result.Check, w result.Witness) {
 // notInFiles matches the characters that the file name of a witness leaves out.
 var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// replayName returns the name of the file with the witness, in the folder of the output.
-func (j *appJob) replayName() string {
-	name := strings.TrimSuffix(j.name(), filepath.Ext(j.name()))
+// replayName returns the name of the file with the witness of a check, in the folder of the output.
+func replayName(check string) string {
+	name := strings.TrimSuffix(check, filepath.Ext(check))
 	return strings.Trim(notInFiles.ReplaceAllString(name, "-"), "-.") + format.WitnessEnding
 }
 
 // replay returns the command that runs the witness again.
 func (j *appJob) replay() string {
-	return j.command() + " --replay " + trial.ShellWord(filepath.Join(j.Out, j.replayName()))
+	return j.command() + " --replay " + trial.ShellWord(filepath.Join(j.Out, replayName(j.name())))
 }
 
 // replayOld runs the baseline's witness, if the baseline broke and this program did not. If the old

@@ -112,7 +112,7 @@ func (j *appJob) content(ctx context.Context) (string, error) {
 	}
 	content := strings.TrimSpace(tree)
 	for entry := range strings.SplitSeq(changed, "\x00") {
-		if len(entry) < 4 || j.written(filepath.Join(top, entry[3:])) {
+		if len(entry) < 4 || j.writes(filepath.Join(top, entry[3:])) {
 			continue
 		}
 		hash, err := hashFile(filepath.Join(top, entry[3:]))
@@ -127,10 +127,10 @@ func (j *appJob) content(ctx context.Context) (string, error) {
 	return content, nil
 }
 
-// written reports whether a path is a file that this command writes.
-func (j *appJob) written(path string) bool {
+// writes reports whether a path is a file that this command writes.
+func (c Config) writes(path string) bool {
 	name := filepath.Base(path)
-	return isIn(j.Out, path) && format.Writes(name) || isIn(j.Cache, path) && entryName.MatchString(name)
+	return isIn(c.Out, path) && format.Writes(name) || isIn(c.Cache, path) && entryName.MatchString(name)
 }
 
 // isIn reports whether a path is directly in a folder.
@@ -163,7 +163,7 @@ func (j *appJob) folder() (string, error) {
 			return err
 		case e.IsDir() && slices.Contains(passed, e.Name()):
 			return fs.SkipDir
-		case !e.Type().IsRegular() || j.written(path):
+		case !e.Type().IsRegular() || j.writes(path):
 			return nil
 		}
 		return hashed(&content, path)

@@ -63,12 +63,12 @@ func (m machine) github(t *testing.T, repository string, env ...string) result {
 	return r
 }
 
-// tree returns a copy of the files that git knows. It stands for the checkout of the action.
 var trees = struct {
 	sync.Once
 	dir string
 }{}
 
+// tree returns a copy of the files that git knows. It stands for the checkout of the action.
 func tree(t *testing.T) string {
 	t.Helper()
 	trees.Do(func() {

@@ -19,6 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -39,6 +40,19 @@ func TestJudge(t *testing.T) {
 	ofTwo := []buyers.Answer{two(sold), two(refused)}
 	sales := map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}}
 	books := audit.Report{Stocked: 1, Records: 1, UnitsSold: 1}
+	// One of four buyers is sold a unit 2 s after the others, with a lease of 2 s.
+	late := fault.Facts{Times: fault.Times{Lease: 2 * time.Second, Wait: 7 * time.Second}}
+	soldLate := map[int64]audit.Sale{}
+	for i, ms := range []time.Duration{5, 9, 12, 2012} {
+		id := int64(i + 1)
+		a := told(fmt.Sprint(id), purchase.Sold, id)
+		a.End = now.Add(ms * time.Millisecond)
+		late.Last, soldLate[id] = append(late.Last, a), audit.Sale{Purchaser: a.Purchaser, Amount: 1}
+	}
+	late.Last = append(late.Last, refused)
+	late.Answers = late.Last
+	starved := late
+	starved.Starved = pulse.Delays{{From: now.Add(100 * time.Millisecond), To: now.Add(1100 * time.Millisecond)}}
 	for _, c := range []struct {
 		name  string
 		facts fault.Facts
@@ -56,6 +70,8 @@ func TestJudge(t *testing.T) {
 		{"nobody got on", fault.Facts{Answers: crowd, Last: crowd, Stalled: "nobody could buy"}, books, sales, verdict.Stalled},
 		{"killed, and its record is there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused, refused}, Last: []buyers.Answer{refused, refused}}, books, sales, verdict.Holds},
 		{"killed, and two records are there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused}, Last: []buyers.Answer{refused, refused}}, audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
+		{"a buyer waited for a lease", late, audit.Report{Stocked: 4, Records: 4, UnitsSold: 4}, soldLate, verdict.Stalled},
+		{"the same on a busy machine", starved, audit.Report{Stocked: 4, Records: 4, UnitsSold: 4}, soldLate, verdict.Inconclusive},
 		{"one record for two receipts", fault.Facts{Answers: []buyers.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
 	} {
 		t.Run(c.name, func(t *testing.T) {

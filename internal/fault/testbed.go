@@ -75,19 +75,10 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 		return Facts{}, err
 	}
 	facts.Times, facts.Kept = t.Times, t.Times.kept(f)
-	injected := time.Now()
+	start := time.Now()
 	facts.Proof, err = f.Inject(ctx, t)
 	err = errors.Join(err, t.repair(ctx))
-	var stalled *stalledError
-	starved := alive.Delays().Mostly(injected, time.Now())
-	switch {
-	case errors.As(err, &stalled) && starved != "":
-		facts.Missed = stalled.what + ", and " + starved
-	case errors.As(err, &stalled):
-		facts.Stalled = stalled.what
-	case errors.Is(err, errNoHolder), errors.Is(err, ErrMissed):
-		facts.Missed = err.Error()
-	case err != nil:
+	if err := facts.injected(err, alive.Delays().Mostly(start, time.Now())); err != nil {
 		return Facts{}, err
 	}
 	if facts.Last, err = finish(ctx, t); err != nil {
@@ -95,6 +86,23 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	}
 	facts.Answers, facts.Orders, facts.Starved = t.buyers.answers(), t.orders, alive.Delays()
 	return facts, nil
+}
+
+// injected records the error of an injection, and returns it if it comes from the harness. starved is
+// pulse.Delays.Mostly of the injection: buyers that stalled then prove nothing.
+func (f *Facts) injected(err error, starved string) error {
+	var stalled *stalledError
+	switch {
+	case errors.As(err, &stalled) && starved != "":
+		f.Missed = stalled.what + ", and " + starved
+	case errors.As(err, &stalled):
+		f.Stalled = stalled.what
+	case errors.Is(err, errNoHolder), errors.Is(err, ErrMissed):
+		f.Missed = err.Error()
+	default:
+		return err
+	}
+	return nil
 }
 
 // open restocks the product and lets a buyer of each shop buy one unit, so that caches and counters

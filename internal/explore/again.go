@@ -3,7 +3,6 @@ package explore
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -183,9 +182,6 @@ func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 		step := t.steps[t.at]
 		c, found := find(p.Choices, step)
 		i := slices.IndexFunc(p.Choices, func(c schedule.Choice) bool { return c.Command() && !c.Background && c.Buyer == step.Buyer })
-		if !found && i >= 0 && sameCommand(p.Choices[i], step) {
-			c, found = p.Choices[i], true
-		}
 		if found {
 			t.at++
 			return c, true
@@ -202,14 +198,6 @@ func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 
 // comesLater reports whether a command is saved for a later turn of its buyer.
 func (t *turns) comesLater(c schedule.Choice) bool {
-	return slices.ContainsFunc(t.steps[t.at:], func(s witness.Choice) bool { return sameCommand(c, s) })
-}
-
-// label matches the label of a value that differs from run to run, such as '<3>'. Another order of the
-// commands gives a value another label.
-var label = regexp.MustCompile(`<\d+>`)
-
-// sameCommand reports whether a choice is the command of a saved step, except for labels.
-func sameCommand(c schedule.Choice, step witness.Choice) bool {
-	return c.Buyer == step.Buyer && label.ReplaceAllString(c.Name, "<>") == label.ReplaceAllString(step.Name, "<>")
+	name := withoutNames(c.Name)
+	return slices.ContainsFunc(t.steps[t.at:], func(s witness.Choice) bool { return c.Buyer == s.Buyer && withoutNames(s.Name) == name })
 }

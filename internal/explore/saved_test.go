@@ -117,7 +117,8 @@ func tokensOf(s *explore.Saved) (all string) {
 // TestResembling: the buyers of a changed program take their turns in the saved order, as long as the
 // locks let them.
 func TestResembling(t *testing.T) {
-	read, one, two := command{"read", "a", "x"}, command{"add", "a", "x"}, command{"add", "b", "x"}
+	read, one, two := command{"read", "a", "x"}, command{"add", "a", "<x.1>"}, command{"add", "b", "x"}
+	renamed := command{"add", "a", "<x.2>"} // its value has another name in this run
 	both := func(commands ...command) [][][]command { return [][][]command{{commands}, {commands}} }
 	s := &explore.Saved{Version: 1, Program: "little", Buyers: 2}
 	taken := map[string]int{}
@@ -135,6 +136,7 @@ func TestResembling(t *testing.T) {
 		{"a lock", both(command{"lock", "a", "m"}, read, one, two, command{"unlock", "a", "m"}), "1*2.2.1*3.2*4", 3},
 		{"another read", both(command{"read", "b", "y"}, one, two), "1.2*3.1*2", 4},
 		{"no read", both(one, two), "2*2.1*2", 4},
+		{"no read, other names of values", both(renamed, two), "2*2.1*2", 4},
 		{"one more at the end", both(read, one, two, read), "1.2*3.1*3.2", 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {

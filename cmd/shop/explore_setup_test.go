@@ -71,6 +71,25 @@ func TestAppSetup(t *testing.T) {
 	}
 }
 
+// TestAppCheckRestarts: each buyer alone leaves a lock behind, so its program is restarted before the
+// reset over HTTP. A rule with :sold makes the check also send the buyers one after the other.
+func TestAppCheckRestarts(t *testing.T) {
+	t.Parallel()
+	soakOnly(t)
+	file := setupShop(t, "reset: { http: POST http://127.0.0.1:8080/reset }\nsold: { status: 200, body: placeOrder }\nhome: own\n")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("8080/buy", "8080/keep", "SELECT 1 FROM orders HAVING count(*) <> :sold", "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2").Replace(string(text))
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := exploreApp(t, file, "--app-check"); code != 0 || strings.Count(stdout, "SELECT GET_LOCK") != 2 {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
 // TestAppCheckJSON: --app-check --json has what the text has.
 func TestAppCheckJSON(t *testing.T) {
 	t.Parallel()

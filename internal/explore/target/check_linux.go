@@ -122,6 +122,9 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 
 // inTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
 func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
+	if err := x.recover(ctx); err != nil {
+		return nil, err
+	}
 	if err := x.reset(ctx); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@
 
 POST /buy answers 200 to a sale and to a refusal, and says in JSON which it was. POST /reset reads the
 stock again. Each instance writes what it has sold to a file in its HOME, and sells nothing if another
-instance has written there.
+instance has written there. POST /keep also sells after a restart, and keeps a named lock.
 """
 import json
 import os
@@ -28,7 +28,7 @@ def mine():
 
 def buy():
     global stock
-    if stock < 1 or not mine():
+    if stock < 1:
         return False
     stock -= 1
     cursor.execute("UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0")
@@ -56,7 +56,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(200, {})
         if self.path == "/broken":
             return self.reply(500, {"error": "no reset"})
-        sold = buy()
+        if self.path == "/keep":
+            cursor.execute("SELECT GET_LOCK('kept', 0)")
+        sold = (self.path == "/keep" or mine()) and buy()
         self.reply(200, {"data": {"placeOrder": {"id": 1}}} if sold else {"errors": [{"message": "sold out"}]})
 
     def reply(self, status, answer):

@@ -264,10 +264,8 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	}
 	// A program that sent other commands still serves, and a start may take long. If the next run
 	// diverges, too, the cause may be in the program's memory.
-	if void.Diverged && !r.x.diverged {
-		stuck = false
-	}
 	r.x.diverged = void.Diverged && !r.x.diverged
+	stuck = stuck && !r.x.diverged
 	after := r.clearing.finish(ctx, stuck)
 	if errors.Is(after, errStuck) && e.Why != "" {
 		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)

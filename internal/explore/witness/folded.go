@@ -28,7 +28,7 @@ func (r Row) Number() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Last returns the last step of the row, whose values are those after the row.
+// last returns the last step of the row, whose values are those after the row.
 func (r Row) last() Step { return r.Steps[len(r.Steps)-1] }
 
 // Buyer returns the buyer of the row; 0 if it is an event without a buyer.

@@ -29,6 +29,17 @@ const (
 	Postgres
 )
 
+// DialectOf returns the dialect of a database's protocol, and false for other servers.
+func DialectOf(protocol string) (_ Dialect, sql bool) {
+	switch protocol {
+	case "mysql":
+		return MySQL, true
+	case "postgres":
+		return Postgres, true
+	}
+	return 0, false
+}
+
 // longest is the length of text that is read, in bytes. A longer statement is bulk data, and Writes.
 const longest = 1 << 20
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -102,15 +101,4 @@ func repeated(steps []witness.Step) (all []witness.Step) {
 		i += n
 	}
 	return all
-}
-
-// dialectOf returns the dialect of a database's protocol, and false for other servers.
-func dialectOf(protocol string) (effect.Dialect, bool) {
-	switch protocol {
-	case "mysql":
-		return effect.MySQL, true
-	case "postgres":
-		return effect.Postgres, true
-	}
-	return 0, false
 }

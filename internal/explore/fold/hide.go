@@ -30,7 +30,7 @@ func (r Run) analyse() (all []step) {
 		one := step{Step: s, touches: map[string]bool{}, writes: map[string]bool{}}
 		one.shown = s.Buyer == 0 || s.Server == "" || strings.HasPrefix(s.Command, "(") || s.Note != "" ||
 			s.Result == "waits for another" || strings.Contains(s.Result, "error")
-		if d, sql := dialectOf(s.Server); sql {
+		if d, sql := effect.DialectOf(s.Server); sql {
 			one.statement(d, r.Tables[s.Server])
 		} else if s.Server != "" {
 			one.redis()
@@ -176,7 +176,7 @@ func (r Run) hide(steps []step) []bool {
 }
 
 func isSQL(protocol string) bool {
-	_, sql := dialectOf(protocol)
+	_, sql := effect.DialectOf(protocol)
 	return sql
 }
 
@@ -199,7 +199,7 @@ func (r Run) ruled() (rule map[string]bool, decided bool) {
 			if len(r.Tables) > 1 && !strings.HasPrefix(f.Query, protocol+":") {
 				continue
 			}
-			d, _ := dialectOf(protocol)
+			d, _ := effect.DialectOf(protocol)
 			m := effect.Mentions(strings.TrimPrefix(f.Query, protocol+":"), d)
 			if m.Undecided {
 				return nil, false

@@ -37,7 +37,7 @@ func newPicker(r Run, hidden []bool) *picker {
 		p.first[strings.ToLower(name)] = true
 	}
 	for i, s := range r.Steps {
-		d, sql := dialectOf(s.Server)
+		d, sql := effect.DialectOf(s.Server)
 		if !sql || hidden[i] {
 			continue
 		}
@@ -53,7 +53,7 @@ func (p *picker) keep(column string) bool { return p.first[column] || p.second[c
 
 // short returns a step with a short command and a short answer.
 func (p *picker) short(s witness.Step) witness.Step {
-	d, sql := dialectOf(s.Server)
+	d, sql := effect.DialectOf(s.Server)
 	if !sql {
 		return s
 	}

@@ -109,23 +109,13 @@ func (x *Runner) judged(o *op) bool {
 	if x.ruled == nil {
 		x.ruled = map[string]bool{}
 		for _, query := range x.app.Never {
-			for _, name := range effect.Relations(query, effect.Postgres) {
-				x.ruled[name] = true
-			}
-			for _, name := range effect.Relations(query, effect.MySQL) {
+			for _, name := range slices.Concat(effect.Relations(query, effect.Postgres), effect.Relations(query, effect.MySQL)) {
 				x.ruled[name] = true
 			}
 		}
 	}
-	return slices.ContainsFunc(effect.Relations(o.Text, dialectOf(o.Conn().Protocol)), func(name string) bool { return x.ruled[name] })
-}
-
-// dialectOf returns how a server reads a statement.
-func dialectOf(protocol string) effect.Dialect {
-	if protocol == "postgres" {
-		return effect.Postgres
-	}
-	return effect.MySQL
+	dialect, sql := effect.DialectOf(o.Conn().Protocol)
+	return sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return x.ruled[name] })
 }
 
 // expired returns how many keys of Redis the clock has removed so far.

@@ -134,8 +134,8 @@ func ratioTable(all []prediction, columns []ratioColumn) string {
 func ratioExample(all []prediction) string {
 	_, row, _ := strings.Cut(ratioTable(all, ratioColumns()), "| `for-update` |")
 	cells := strings.Split(row, " | ")
-	delayed, _ := strconv.ParseFloat(cells[3], 64)
-	return fmt.Sprintf("Example: `for-update` sells %s times as much with 100 products as with one, and 5 ms of delay leave %.0f %% of its sales.", cells[2], 100*delayed)
+	delayed, _ := strconv.ParseFloat(cells[2], 64)
+	return fmt.Sprintf("Example: `for-update` sells %s times as much with 100 products as with one, and 5 ms of delay leave %.0f %% of its sales.", cells[1], 100*delayed)
 }
 
 // predictionsTable counts for each kind of setting the predictions that were met, and shows their errors.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/sweep"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -65,8 +64,13 @@ func (o *benchOptions) run(c *cobra.Command) error {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
+	var database string
+	strategies := func(e *engine.Engine) []string {
+		database = e.Database
+		return o.strategiesOn(e)
+	}
 	result, err := sweep.Config{
-		Strategies: o.strategiesOn, Clients: o.clients, Processes: o.processes, Shops: o.shops.Config, Rounds: o.rounds, Round: o.round, Progress: progress.show,
+		Strategies: strategies, Clients: o.clients, Processes: o.processes, Shops: o.shops.Config, Rounds: o.rounds, Round: o.round, Progress: progress.show,
 	}.Run(c.Context(), config)
 	progress.clear()
 	if err != nil {
@@ -74,7 +78,7 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	}
 	for _, e := range lockstrategy.All() {
 		measured := slices.ContainsFunc(result.Points, func(p sweep.Point) bool { return p.Strategy == e.Name })
-		if measured && len(e.Breaks(dialect.MySQL)) > 0 {
+		if measured && len(e.Breaks(database)) > 0 {
 			result.Unsafe = append(result.Unsafe, e.Name)
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/sweep"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestBench: each strategy has sold and has a point for each number of clients.
@@ -28,6 +30,22 @@ func TestBench(t *testing.T) {
 	for i, p := range r.Points {
 		if p.Strategy != []string{"mutex", "conditional"}[i/2] || p.Clients != []int{1, 4}[i%2] || len(p.Rounds) != 2 || p.PerSecond <= 0 || p.P99MS < p.P50MS || p.P50MS <= 0 || p.Refused > 0 {
 			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestBenchMarks: a mark depends on the database. Repeatable read of PostgreSQL refuses the lost update.
+func TestBenchMarks(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
+	for database, want := range map[string]int{dialect.Postgres: 1, dialect.PostgresRepeatableRead: 0} {
+		code, stdout, stderr := exitCode(t, "bench", "--engine", "local", "--local-db", database, "--strategy", "transaction", "--clients", "1", "--rounds", "1", "--round", "300ms", "--json")
+		var r sweep.Result
+		if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
+			t.Fatalf("exit %d, %v: %s", code, err, stderr)
+		}
+		if len(r.Unsafe) != want {
+			t.Errorf("%s: unsafe are %q", database, r.Unsafe)
 		}
 	}
 }

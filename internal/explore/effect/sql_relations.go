@@ -14,7 +14,7 @@ func Relations(sql string, d Dialect) (names []string) {
 	}
 	t, _ := tokens(sql, d, d == MySQL)
 	for i := 0; i < len(t); i++ {
-		if !slices.ContainsFunc(beforeRelation, t[i].is) {
+		if !slices.ContainsFunc(beforeRelation, t[i].is) || t[i].is("UPDATE") && i > 0 && slices.ContainsFunc(noUpdate, t[i-1].is) {
 			continue
 		}
 		for next := true; next; i++ { // FROM a, b
@@ -43,9 +43,11 @@ func Relations(sql string, d Dialect) (names []string) {
 	return names
 }
 
-// beforeRelation are the words before a table; afterRelation are those that are no alias of it.
+// beforeRelation are the words before a table; noUpdate are those before an UPDATE that is no statement;
+// afterRelation are those that are no alias of it.
 var (
 	beforeRelation = []string{"FROM", "JOIN", "INTO", "UPDATE", "USING", "TABLE"}
+	noUpdate       = []string{"FOR", "KEY", "DO", "ON"} // FOR UPDATE, NO KEY UPDATE, DUPLICATE KEY UPDATE, DO UPDATE
 	afterRelation  = []string{
 		"WHERE", "SET", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ON", "USING", "VALUES", "SELECT", "GROUP", "HAVING", "ORDER",
 		"LIMIT", "OFFSET", "FETCH", "FOR", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "DEFAULT", "RETURNING", "LOCK", "PARTITION", "USE", "FORCE", "IGNORE",

@@ -20,6 +20,10 @@ func TestRelations(t *testing.T) {
 		{`INSERT INTO public.orders (id) VALUES (1) -- FROM nothing`, effect.Postgres, []string{"orders"}},
 		{`DELETE FROM a USING b WHERE a.id = b.id`, effect.Postgres, []string{"a", "b"}},
 		{`SELECT * FROM (SELECT 1) AS x`, effect.Postgres, nil},
+		{`SELECT id FROM jobs FOR UPDATE SKIP LOCKED`, effect.Postgres, []string{"jobs"}},
+		{`SELECT id FROM jobs FOR NO KEY UPDATE OF jobs`, effect.Postgres, []string{"jobs"}},
+		{`INSERT INTO a VALUES (1) ON CONFLICT (id) DO UPDATE SET n = 2`, effect.Postgres, []string{"a"}},
+		{`INSERT INTO a VALUES (1) ON DUPLICATE KEY UPDATE n = 2`, effect.MySQL, []string{"a"}},
 		{`COMMIT`, effect.Postgres, nil},
 	} {
 		if got := effect.Relations(c.sql, c.d); !slices.Equal(got, c.want) {

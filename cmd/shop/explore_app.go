@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -131,6 +132,9 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
+	if o.app.check {
+		opened.Runner.Watch(pollerWatch)
+	}
 	seen, err := opened.Runner.Check(ctx)
 	if err != nil {
 		return err
@@ -158,6 +162,9 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	}
 	return o.searchApp(c, x, config, progress)
 }
+
+// pollerWatch is how long --app-check watches the program without a buyer.
+const pollerWatch = 3 * time.Second
 
 // printCheck prints what each buyer alone did.
 func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, p *app.App) error {
@@ -227,7 +234,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	}
 	config = explore.Config{
 		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
-		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil, Atomic: p.Atomic, ShortPauses: p.Pauses,
+		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
 		Tries: o.app.tries, Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	return config, nil

@@ -61,6 +61,8 @@ type Config struct {
 	// another buyer could continue. One more is left out, since each number of retries would be a
 	// schedule.
 	Tries int
+	// Ignore lists the commands of the program's own work that are no steps, as the file has them.
+	Ignore []string
 	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
 	Atomic bool
 	// ShortPauses reports that the owner vouches for pauses that are too short to explore, see

@@ -65,6 +65,10 @@ type Report struct {
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between.
 	Divided []string `json:"divided,omitempty"`
+	// Ignored lists commands that were no steps, since the file ignores them, although they have something
+	// to do with a step or a rule: each with the reason. Then the search is not complete.
+	Ignored []string `json:"ignored,omitempty"`
+	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in the file
 	// Pauses lists commands after which every pause of the program was too short for another buyer's
 	// move. No such move was explored.
 	Pauses        []string `json:"pauses,omitempty"`
@@ -103,10 +107,10 @@ func NewReport(c Config, r Result) Report {
 func newReport(c Config, r Result) Report {
 	report := Report{
 		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
-		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
+		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete && len(r.Ignored) == 0, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if c.Units.Mixed() {
@@ -130,7 +134,7 @@ func newReport(c Config, r Result) Report {
 	if r.Within >= 0 {
 		report.Within = &r.Within
 	}
-	if r.Complete && !c.Overlap {
+	if report.Complete && !c.Overlap {
 		report.Total = &report.Explored
 	}
 	if r.Seconds > 0 {
@@ -208,6 +212,12 @@ func (r Report) Notes() (all []string) {
 	}
 	if len(r.Divided) > 0 {
 		all = append(all, "a statement that reads and writes is one step, so no other write inside it was explored: "+named(r.Divided))
+	}
+	if len(r.Ignore) > 0 {
+		all = append(all, "no steps, since the file ignores them: "+named(r.Ignore))
+	}
+	if len(r.Ignored) > 0 {
+		all = append(all, "ignored although it matters: "+strings.Join(r.Ignored[:min(len(r.Ignored), mostNamed)], "; "))
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", Count(r.Early, "schedule")))

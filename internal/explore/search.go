@@ -55,6 +55,7 @@ type Result struct {
 	Compound []string // commands of several statements, the first maxNamed that were seen
 	Pauses   []string // see Report.Pauses; at most maxNamed
 	Divided  []string // see Report.Divided; at most maxNamed
+	Ignored  []string // see Report.Ignored; at most maxNamed
 
 	// Answers is Report.Answers.
 	Answers answers
@@ -247,6 +248,7 @@ func withNew(all, seen []string) []string {
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	r.Compound, r.Divided = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided)
+	r.Ignored = withNew(r.Ignored, e.Ignored)
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
 	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++

@@ -43,6 +43,8 @@ type App struct {
 	Atomic bool             // the owner vouches for statements that read and write
 	Never  []string         // queries that must return no row
 	Random []*regexp.Regexp // values that differ between runs
+	Ignore Ignore           // commands of the program's own work
+	Quiet  time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
 	Watch  string           // a query whose first row is shown after each step; "" if none
 
 	Guesses []string // keys whose drafted values are not confirmed, each with its line: "run (line 3)"
@@ -104,6 +106,8 @@ type file struct {
 	Never       []string          `yaml:"never"`
 	Watch       string            `yaml:"watch"`
 	Random      []string          `yaml:"random"`
+	Ignore      []string          `yaml:"ignore"`
+	Quiet       string            `yaml:"quiet"`
 }
 
 type attach struct {
@@ -162,7 +166,7 @@ func parse(text []byte, dir string) (*App, error) {
 	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries, (*App).random,
+		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries, (*App).random, (*App).background,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)

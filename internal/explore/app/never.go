@@ -88,6 +88,16 @@ func (a *App) queries(*file) error {
 	return nil
 }
 
+// RulesOn returns the rules of `never` that a database is asked, without its name before them.
+func (a *App) RulesOn(protocol string) (all []string) {
+	for _, query := range a.Never {
+		if on, rest, err := a.addressed(query); err == nil && on == protocol {
+			all = append(all, rest)
+		}
+	}
+	return all
+}
+
 // addressed returns the protocol of the database that a query addresses, and the query without it.
 func (a *App) addressed(query string) (protocol, rest string, _ error) {
 	for _, name := range []string{"mysql", "postgres"} {

@@ -82,6 +82,9 @@ type Ended struct {
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between. They are without the run's own values.
 	Divided []string
+	// Ignored lists commands that ran without being steps, since the file of the program ignores them,
+	// although they have something to do with a step or a rule: each with the reason.
+	Ignored []string
 
 	Foreign    bool // a buyer has released another holder's lock
 	Early      bool // a buyer was answered sold out, and a later one could buy

@@ -32,6 +32,18 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if err := x.rehearsal.warm(ctx, x.fleet.all...); err != nil {
 		return c, err
 	}
+	if x.ignored.on() {
+		x.ignored.begin(ctx)
+	}
+	if err := x.lookout.look(ctx); err != nil {
+		return c, err
+	}
+	defer func() {
+		c.Pollers = x.lookout.pollers()
+		if len(c.Pollers) > 0 {
+			c.Ignore = x.lookout.entries(c.Pollers, c.commands())
+		}
+	}()
 	steps := 0
 	for n := range x.app.Buyers {
 		alone, err := x.alone(ctx, n+1)
@@ -161,8 +173,18 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
 	a.answers = r.answers
+	for _, h := range x.ignored.hidden(r.steps) {
+		a.Hidden = append(a.Hidden, h.text)
+		if h.ruled {
+			a.Hides = h.text
+		}
+	}
 	x.floor.mu.Lock()
 	a.Passed = slices.Clone(x.floor.noted)
+	for c := range x.floor.ignoring.passed {
+		a.Ignored = append(a.Ignored, c.text)
+	}
+	slices.Sort(a.Ignored)
 	x.floor.mu.Unlock()
 	_, void := schedule.AsVoid(err)
 	if !void {

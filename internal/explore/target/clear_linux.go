@@ -19,6 +19,9 @@ func (r clearing) early(ctx context.Context) error {
 	var late []string
 	for _, o := range slices.Concat(f.fresh, f.held, f.flying, f.answered) {
 		late = append(late, o.of())
+		if !o.Push {
+			r.x.lookout.seen.saw(o.Conn().Protocol, o.Text, o.buyer, time.Now())
+		}
 	}
 	f.mu.Unlock()
 	if len(late) == 0 {
@@ -28,7 +31,7 @@ func (r clearing) early(ctx context.Context) error {
 	if err := r.drain(ctx); err != nil {
 		return err
 	}
-	return voided("the program sends by itself when no buyer is there", "%s", strings.Join(late, ", "))
+	return voided("the program sends by itself when no buyer is there", "%s%s", strings.Join(late, ", "), r.x.lookout.advice(r.x.lookout.pollers()))
 }
 
 // finish ends the run. It opens the gates, so the programs can finish their work. It ends a program that
@@ -119,9 +122,9 @@ var errJam = errors.New("the buyers block each other inside the program")
 // for the lock of an idle connection.
 func (r clearing) served(ctx context.Context) error {
 	f := r.x.floor
-	moved, seq := time.Now(), f.seq.Load()
+	moved, seq := time.Now(), f.moves()
 	for deadline := moved.Add(r.x.patience); ; time.Sleep(time.Millisecond) {
-		if now := f.seq.Load(); now != seq {
+		if now := f.moves(); now != seq {
 			moved, seq = time.Now(), now
 		}
 		if time.Since(moved) > blindWait && r.asleep() {

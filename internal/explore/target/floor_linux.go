@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -43,6 +45,9 @@ type floor struct {
 	broken   *hangUp      // why the run is void
 	refused  error        // the program cannot be explored, for this reason
 	noted    []string     // commands that have passed since close
+	ignoring ignoring     // see app.Ignore
+	sent     sent         // the last command of a program, except those that are ignored
+	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
 
 	rush overlap // while the gates are open
 }
@@ -52,6 +57,16 @@ type traffic struct {
 	busy  atomic.Int64
 	seq   atomic.Int64 // rises with everything that happens
 	timed atomic.Bool  // see wire.Gate
+	own   atomic.Int64 // the part of seq that belongs to ignored commands
+}
+
+// moves returns a number that rises with everything that happens, except ignored commands.
+func (t *traffic) moves() int64 { return t.seq.Load() - t.own.Load() }
+
+// A sent is what a program has sent, and when.
+type sent struct {
+	server, text string
+	at           time.Time
 }
 
 // Busy implements wire.Gate.
@@ -74,10 +89,11 @@ type hangUp struct {
 	err error
 }
 
-func newFloor() *floor {
+func newFloor(ignore app.Ignore) *floor {
 	return &floor{
-		conns: connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
-		byCmd: map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
+		ignoring: newIgnoring(ignore),
+		conns:    connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
+		byCmd:    map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
 	}
 }
 
@@ -112,6 +128,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.conns.leave(c)
+	f.ignoring.left(c)
 	f.rush.cut(c)
 	if refused, ok := asRefused(err); ok && f.refused == nil {
 		f.refused = refused
@@ -135,9 +152,15 @@ func (f *floor) Arrived(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
+	if f.ignoring.passes(c) {
+		f.own.Add(1)
+		return
+	}
 	f.handed = nil
 	if c.Gated {
 		f.conns.touched[c.Conn()] = true
+		f.sent = sent{c.Conn().Protocol, c.Text, time.Now()}
+		f.lone.saw(c.Conn().Protocol, c.Text, c.Conn().Buyer, f.sent.at)
 	}
 	if !f.shut {
 		return
@@ -169,8 +192,12 @@ func (f *floor) Passed(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
-	f.handed = c.Conn().Program()
 	f.rush.leave(c)
+	if f.ignoring.answered(c) {
+		f.own.Add(1)
+		return
+	}
+	f.handed = c.Conn().Program()
 }
 
 // Answered implements wire.Gate.
@@ -180,6 +207,9 @@ func (f *floor) Answered(c *wire.Command) {
 	still := f.still
 	f.happened()
 	f.still = still // the answer was not passed on
+	if c.Push {
+		f.sent = sent{c.Conn().Protocol, c.Text, time.Now()}
+	}
 	o := f.byCmd[c]
 	switch {
 	case o == nil && (!c.Push || !f.shut): // the command belongs to an earlier run
@@ -232,6 +262,7 @@ func (f *floor) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shut, f.broken, f.still, f.noted, f.dead = true, nil, false, nil, map[int]bool{}
+	clear(f.ignoring.passed)
 	f.happened()
 }
 

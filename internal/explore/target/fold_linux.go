@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/fold"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
@@ -16,9 +17,15 @@ func (w *recorder) folded(ctx context.Context, e *schedule.Ended) *witness.Folde
 	if !w.Observe {
 		return nil
 	}
+	tables := readTables(ctx, w.r.x.servers)
+	return fold.Fold(fold.Run{Steps: e.Steps, Verdict: e.Verdict, Findings: e.Findings, Watch: e.Watch, Tables: tables, Shared: w.r.x.shared})
+}
+
+// readTables returns the tables of each database by its protocol, except those that cannot be read.
+func readTables(ctx context.Context, servers *app.Servers) map[string]serverstate.Tables {
 	tables := map[string]serverstate.Tables{}
 	for _, protocol := range []string{"mysql", "postgres"} {
-		if db := w.r.x.servers.SQL(protocol); db != nil {
+		if db := servers.SQL(protocol); db != nil {
 			bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 			if found, err := serverstate.ReadTables(bounded, db, protocol); err == nil {
 				tables[protocol] = found
@@ -26,7 +33,7 @@ func (w *recorder) folded(ctx context.Context, e *schedule.Ended) *witness.Folde
 			cancel()
 		}
 	}
-	return fold.Fold(fold.Run{Steps: e.Steps, Verdict: e.Verdict, Findings: e.Findings, Watch: e.Watch, Tables: tables, Shared: w.r.x.shared})
+	return tables
 }
 
 // tablesTimeout bounds the queries for the tables, since a program may have left a lock on the catalog.

@@ -18,6 +18,12 @@ func (c Check) Print(out io.Writer, program string) {
 		if len(a.Passed) > 0 {
 			fmt.Fprintf(out, "      passed without a stop: %s\n", strings.Join(a.Passed, "; "))
 		}
+		if len(a.Ignored) > 0 {
+			fmt.Fprintf(out, "      ignored: %s\n", strings.Join(a.Ignored, "; "))
+		}
+		for _, text := range a.Hidden {
+			fmt.Fprintf(out, "      ignored although it matters: %s\n", text)
+		}
 		for _, text := range a.Varies {
 			fmt.Fprintf(out, "      values in it differ between two runs: %s\n", text)
 		}
@@ -33,4 +39,12 @@ func (c Check) Print(out io.Writer, program string) {
 			fmt.Fprintf(out, "      told as %s; %s\n", what, rules)
 		}
 	}
+	if len(c.Pollers) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\npollers: sent while no buyer was there")
+	for _, p := range c.Pollers {
+		fmt.Fprintf(out, "      %-8s  %s (%s)\n", p.Server, short(p.Text), p.every())
+	}
+	fmt.Fprintf(out, "      to let them pass, write in the file\n%s\n", ignoreLine(c.Ignore))
 }

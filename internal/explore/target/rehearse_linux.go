@@ -25,6 +25,9 @@ var errLeaves = errors.New("a lock is left behind")
 // warm rehearses the buyers of programs that are ready. If a lock is left behind, it restarts the
 // programs and rehearses fewer buyers: the search will find that lock, too.
 func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
+	if err := x.lookout.staysQuiet(ctx, time.Now()); err != nil {
+		return err
+	}
 	if err := x.holdings.remember(ctx); err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s", i.label(), x.patience, i.said())
+			return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s%s", i.label(), x.patience, x.lookout.sends(ctx), i.said())
 		}
 	}
 	for _, i := range programs {
@@ -203,6 +206,8 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 			return err
 		}
 	}
+	x.lookout.begin()
+	defer x.lookout.end()
 	for range idleLooks {
 		for _, i := range programs {
 			i.program.Baseline()

@@ -2,12 +2,14 @@ package target
 
 // A CheckReport is a Check as `--app-check --json` prints it.
 type CheckReport struct {
-	Program string        `json:"program"`
-	Servers string        `json:"servers"`
-	OK      bool          `json:"ok"`                // a search can begin
-	Why     string        `json:"why,omitempty"`     // why not
-	Guesses []string      `json:"guesses,omitempty"` // keys of the file that are still marked as guesses
-	Buyers  []AloneReport `json:"buyers"`
+	Program string         `json:"program"`
+	Servers string         `json:"servers"`
+	OK      bool           `json:"ok"`                // a search can begin
+	Why     string         `json:"why,omitempty"`     // why not
+	Guesses []string       `json:"guesses,omitempty"` // keys of the file that are still marked as guesses
+	Buyers  []AloneReport  `json:"buyers"`
+	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
+	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` that let the pollers pass, with those of the file
 }
 
 // An AloneReport is the run of one buyer alone.
@@ -18,9 +20,19 @@ type AloneReport struct {
 	Sold     bool         `json:"sold"`
 	TookMS   float64      `json:"took_ms"`
 	Commands []SeenReport `json:"commands"`
-	Passed   []string     `json:"passed"`           // commands that no gate holds
-	Varies   []string     `json:"varies,omitempty"` // commands with values that differ between two runs
+	Passed   []string     `json:"passed"`            // commands that no gate holds
+	Ignored  []string     `json:"ignored,omitempty"` // commands that the file ignores
+	Hidden   []string     `json:"hidden,omitempty"`  // those that matter, each with the reason
+	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs
 	Why      string       `json:"why,omitempty"`
+}
+
+// A PollerReport is a command that the program sent by itself.
+type PollerReport struct {
+	Server  string  `json:"server"`
+	Text    string  `json:"text"`
+	Times   int     `json:"times"`
+	EveryMS float64 `json:"every_ms"` // 0: it was sent once
 }
 
 // A SeenReport is a command that waited at a gate.
@@ -37,11 +49,15 @@ func (c Check) Report(program string) CheckReport {
 		r.OK, r.Why = false, err.Error()
 	}
 	for _, a := range c.Buyers {
-		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Varies: a.Varies, Why: a.Why}
+		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Ignored: a.Ignored, Hidden: a.Hidden, Varies: a.Varies, Why: a.Why}
 		for _, s := range a.Commands {
 			one.Commands = append(one.Commands, SeenReport(s))
 		}
 		r.Buyers = append(r.Buyers, one)
 	}
+	for _, p := range c.Pollers {
+		r.Pollers = append(r.Pollers, PollerReport{p.Server, p.Text, p.Times, float64(p.Every.Microseconds()) / 1000})
+	}
+	r.Ignore = c.Ignore
 	return r
 }

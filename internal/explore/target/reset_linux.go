@@ -28,6 +28,9 @@ func (x *Runner) reset(ctx context.Context) error {
 	if !shut {
 		return nil
 	}
+	if err := x.lookout.staysQuiet(ctx, time.Time{}); err != nil {
+		return err
+	}
 	r := x.newRun(false).rest
 	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(look) {
 		switch {

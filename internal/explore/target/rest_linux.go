@@ -35,6 +35,10 @@ func (r rest) quiet() bool {
 	// An acknowledgement may take 40 ms, so only the one for the last write is waited for, and only
 	// while nothing has come since.
 	acknowledged := f.handed == nil || f.handed.Unacknowledged() == 0 || r.received(f.handed)
+	if last := f.ignoring.last; last != nil { // its answer may still be on the way
+		n, err := r.x.fleet.of(max(last.Buyer, 1)).space.Received(last.Program().TCP())
+		acknowledged = acknowledged && (last.Program().Unacknowledged() == 0 || err == nil && n >= last.Program().Written())
+	}
 	if !f.conns.settled(r.sent) || !acknowledged || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
 		return false
 	}

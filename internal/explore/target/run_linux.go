@@ -27,16 +27,17 @@ type run struct {
 	record   *recorder
 	leftover *leftover
 	pause    pause
-	current  int        // the buyer that was released or answered last; 0: none in particular
-	handed   int        // number of deliveries to buyers
-	coming   []*buyer   // buyers without a request yet: a request is a step of a shared instance
-	expired  int        // number of Redis keys that the clock had removed before
-	several  []string   // commands that were several statements
-	divided  []string   // commands that read and write although another buyer's write could come between
-	runsOut  []*op      // commands whose waits run out by a choice of this point
-	struck   bool       // an event has happened
-	answers  []exchange // only in an observed run
-	held     bool       // a command that only tries again is not among the last moves
+	current  int              // the buyer that was released or answered last; 0: none in particular
+	handed   int              // number of deliveries to buyers
+	coming   []*buyer         // buyers without a request yet: a request is a step of a shared instance
+	expired  int              // number of Redis keys that the clock had removed before
+	several  []string         // commands that were several statements
+	steps    map[ignored]bool // its commands, if the file ignores others
+	divided  []string         // commands that read and write although another buyer's write could come between
+	runsOut  []*op            // commands whose waits run out by a choice of this point
+	struck   bool             // an event has happened
+	answers  []exchange       // only in an observed run
+	held     bool             // a command that only tries again is not among the last moves
 }
 
 // A buyer is one request.
@@ -60,7 +61,7 @@ type buyer struct {
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, names: newNames(&x.varying, x.coarse), polling: polling{x.tries, map[string]int{}}}
+	r := &run{x: x, steps: map[ignored]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{x.tries, map[string]int{}}}
 	r.rest = rest{r}
 	r.settling = settling{r.rest}
 	r.clearing = clearing{r.settling}
@@ -246,7 +247,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		return errors.Join(err, context.Cause(ctx), r.clearing.finish(ctx, true))
 	}
 	if v, void := schedule.AsVoid(err); void {
-		err = judgement{r}.withRefusals(v)
+		err = r.x.lookout.hint(judgement{r}.withRefusals(v))
 	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	if whole {
@@ -256,6 +257,11 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	}
 	if _, void := schedule.AsVoid(err); !void {
 		r.x.habits.learn(r.whose.lessons)
+	}
+	if err == nil {
+		for _, h := range r.x.ignored.hidden(r.steps) {
+			e.Ignored = append(e.Ignored, h.text)
+		}
 	}
 	void, _ := schedule.AsVoid(err)
 	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence) && !void.Missed

@@ -39,6 +39,8 @@ type Runner struct {
 	watched   []string        // the columns of the user's watch query
 	ruled     map[string]bool // the tables that `never` names; nil: not known yet
 	habits    habits          // for buyers that share one instance
+	ignored   overlooking     // see app.Ignore
+	lookout   lookout
 	ctx       context.Context // the context of the current schedule
 }
 
@@ -46,7 +48,7 @@ type Runner struct {
 // first Run, and Close at the end. The error is one line that says what to do.
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
-		app: s.App, servers: s.Servers, wanted: s.Events, floor: newFloor(), backends: map[string]backend{},
+		app: s.App, servers: s.Servers, wanted: s.Events, floor: newFloor(s.App.Ignore), backends: map[string]backend{},
 		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
@@ -62,6 +64,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x.holdings = holdings{floor: x.floor, backends: x.backends}
 	x.door = door{x.fleet, x.patience}
 	x.rehearsal = &rehearsal{Runner: x}
+	x.ignored, x.lookout = overlooking{x: x}, lookout{x: x}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
@@ -92,6 +95,9 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	}
 	x.floor.forget()
 	if err := r.clearing.early(ctx); err != nil {
+		return e, err
+	}
+	if err := x.ignored.stretch(ctx); err != nil {
 		return e, err
 	}
 	if r.expired, err = x.expired(ctx); err != nil {

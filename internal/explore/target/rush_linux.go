@@ -49,6 +49,9 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	if err := x.reset(ctx); err != nil {
 		return c, false, err
 	}
+	if err := x.lookout.staysQuiet(ctx, time.Time{}); err != nil {
+		return c, false, err
+	}
 	x.floor.rush.gather()
 	all, undone, err := x.door.askAll(ctx, buyers)
 	if err != nil {

@@ -51,6 +51,9 @@ func (r settling) settle(ctx context.Context) error {
 		if seq := f.seq.Load(); seq != lastSeq {
 			lastSeq, lastEvent = seq, now
 		}
+		if err := r.x.ignored.look(ctx); err != nil {
+			return err
+		}
 		if f.busy.Load() != 0 || !r.quiet() {
 			continue
 		}
@@ -187,6 +190,9 @@ func (r settling) attribute() error {
 		}
 		o.name, o.shown = r.names.of(o.Text), r.names.shown(o.Text)
 		r.buyer(o.buyer).begun = true
+		if r.x.ignored.on() {
+			r.steps[stepOf(o.Command)] = true
+		}
 		f.held = append(f.held, o)
 	}
 	f.fresh = nil
@@ -279,7 +285,7 @@ func (r settling) wakes(ctx context.Context) error {
 		if !asleep {
 			return nil
 		}
-		for since, seq := time.Now(), f.seq.Load(); f.seq.Load() == seq; time.Sleep(time.Millisecond) {
+		for since, moves := time.Now(), f.moves(); f.moves() == moves; time.Sleep(time.Millisecond) {
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)

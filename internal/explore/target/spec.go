@@ -31,6 +31,8 @@ const (
 type Check struct {
 	Servers string
 	Buyers  []Alone
+	Pollers []Poller // commands that the program sent while no buyer was there
+	Ignore  []string // entries of `ignore` that let them pass, with those of the file; nil if there are none
 }
 
 // Alone describes the run of one buyer.
@@ -42,6 +44,9 @@ type Alone struct {
 	Took     time.Duration
 	Commands []Seen
 	Passed   []string // commands that no gate holds
+	Ignored  []string // commands that the file ignores, without their values
+	Hidden   []string // those that have something to do with a step or a rule, each with the reason
+	Hides    string   // one of Hidden that writes what a rule reads; "": none
 	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
 	Why      string   // problem; "" if there is none
 
@@ -56,6 +61,8 @@ type Seen struct{ Server, Text, Result string }
 func (c Check) Err() error {
 	for _, a := range c.Buyers {
 		switch {
+		case a.Hides != "":
+			return fmt.Errorf("ignore: with buyer %d alone, %s, so it must be a step; write a narrower entry in `ignore`", a.Buyer, a.Hides)
 		case a.Why != "":
 			return fmt.Errorf("buyer %d alone: %s", a.Buyer, a.Why)
 		case len(a.Commands) == 0:
@@ -66,6 +73,14 @@ func (c Check) Err() error {
 		return fmt.Errorf("no buyer alone is told of a sale, so nothing can be sold twice: %s; if one of these answers is a sale, name it in `sold:` of the file; else give the item stock in `reset:`, or have `buyer:` ask for another one", c.answers())
 	}
 	return nil
+}
+
+// commands returns the commands of all buyers.
+func (c Check) commands() (all []Seen) {
+	for _, a := range c.Buyers {
+		all = append(all, a.Commands...)
+	}
+	return all
 }
 
 // answers lists the answer of each buyer alone. Buyers with the same answer are named together.

@@ -4,6 +4,7 @@ package target
 
 import (
 	"context"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -20,5 +21,6 @@ func New(context.Context, Spec) (*Runner, error) {
 
 func (*Runner) Check(context.Context) (Check, error)                         { return Check{}, nil }
 func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) { return nil, nil }
+func (*Runner) Watch(time.Duration)                                          {}
 func (*Runner) Printed() string                                              { return "" }
 func (*Runner) Close() error                                                 { return nil }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore/target"
+)
+
+// backgroundShop writes a file for testdata/background/shop.py.
+func backgroundShop(t *testing.T, mode, more string) string {
+	t.Helper()
+	appCase{needs: []string{"python3"}}.need(t)
+	dir, err := filepath.Abs("testdata/background")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	text := fmt.Sprintf(`name: background
+run: python3 %[1]s/shop.py %[2]s
+ready: http://127.0.0.1:8080/
+postgres: 127.0.0.1:5432
+local: true
+schema: %[1]s/schema.sql
+buyer: POST http://127.0.0.1:8080/buy
+reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ] }
+sold: 200
+never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE stock < 0 ]
+`, dir, mode) + more
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestAppIgnore: --app-check names what a program sends by itself, and the entries of `ignore` that let
+// it pass. With them the search is complete, and no run is discarded.
+func TestAppIgnore(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := exploreApp(t, backgroundShop(t, "jobs", ""), "--app-check", "--json")
+	var check target.CheckReport
+	if err := json.Unmarshal([]byte(stdout), &check); err != nil {
+		t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)
+	}
+	polls := func(p target.PollerReport) bool {
+		return strings.HasPrefix(p.Text, "SELECT id FROM jobs") && p.EveryMS >= 100 && p.EveryMS < 2000
+	}
+	if len(check.Pollers) != 2 || !slices.ContainsFunc(check.Pollers, polls) || strings.Join(check.Ignore, " ") != "jobs beats" {
+		t.Fatalf("exit %d: %+v, ignore %q: %s", code, check.Pollers, check.Ignore, stderr)
+	}
+	more := "ignore: [ " + strings.Join(check.Ignore, ", ") + " ]\n"
+	code, r, stderr := searchFile(t, backgroundShop(t, "jobs", more))
+	if code != 0 || !r.Complete || r.Void > 0 || r.Explored < 6 || len(r.Ignored) > 0 || !slices.Equal(r.Ignore, check.Ignore) {
+		t.Errorf("exit %d, %d explored, complete %v, %v, %q: %s", code, r.Explored, r.Complete, r.Voided, r.Ignored, stderr)
+	}
+}
+
+// TestAppIgnoreHides: an ignored command that writes what a rule reads makes no search complete, and one
+// that waits for a buyer ends it.
+func TestAppIgnoreHides(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := searchFile(t, backgroundShop(t, "touch", "ignore: [ jobs, beats, 'SET item_id = item_id' ]\n"), "--full")
+	const says = `"UPDATE orders SET item_id = item_id WHERE id = ?" writes postgres orders, which a rule of never reads`
+	if !strings.Contains(stderr, says) || code == exitHarness && strings.Count(stderr, "\n") != 1 || code != exitHarness && (code != exitInconclusive || r.Complete) {
+		t.Errorf("exit %d, complete %v: %s", code, r.Complete, stderr)
+	}
+	code, _, stderr = searchFile(t, backgroundShop(t, "lock", "ignore: [ beats ]\n"))
+	if code != exitHarness || !strings.Contains(stderr, `ignore: "UPDATE beats SET at = now()" waits for a buyer's lock, so it must be a step`) || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// TestAppQuiet: the first buyer comes when the program has sent nothing for some time.
+func TestAppQuiet(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := searchFile(t, backgroundShop(t, "flush", "quiet: 200ms\n"), "--max-schedules", "4")
+	if code != exitInconclusive || r.Void > 0 || r.Explored < 3 {
+		t.Errorf("exit %d, %d explored, %v: %s", code, r.Explored, r.Voided, stderr)
+	}
+}

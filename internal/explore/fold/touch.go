@@ -1,0 +1,21 @@
+package fold
+
+import (
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// A Touch says what a command may touch. An object is a table or a key, written as "postgres items".
+type Touch struct {
+	Touches, Writes map[string]bool // objects; Touches includes Writes
+	// Undecided reports that the command may touch other objects of its server, too; Wild, that it may
+	// write them.
+	Undecided, Wild bool
+}
+
+// TouchOf analyses a command in full length. server is "mysql", "postgres" or "redis". tables are those
+// of the server; nil if they are not known.
+func TouchOf(server, command string, tables serverstate.Tables) Touch {
+	s := Run{Steps: []witness.Step{{Buyer: 1, Server: server, Command: command}}, Tables: map[string]serverstate.Tables{server: tables}}.analyse()[0]
+	return Touch{s.touches, s.writes, s.undecided, s.wild}
+}

@@ -1,0 +1,101 @@
+package target
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+)
+
+// pollers collects the commands of programs while no buyer is there. A nil *pollers collects nothing.
+type pollers struct{ all []*polled }
+
+// A polled is one of them.
+type polled struct {
+	server, text, skeleton string
+	times                  int
+	last                   map[int]time.Time // by buyer, whose instance has sent it
+	gaps                   []time.Duration   // between two of one instance
+}
+
+// mostPollers is the maximum number of different commands, and mostGaps that of times between two.
+const mostPollers, mostGaps = 50, 1000
+
+// saw records a command.
+func (p *pollers) saw(server, text string, buyer int, at time.Time) {
+	if p == nil {
+		return
+	}
+	bare := skeleton(text)
+	for _, one := range p.all {
+		if one.server == server && one.skeleton == bare {
+			if last, before := one.last[buyer]; before && len(one.gaps) < mostGaps {
+				one.gaps = append(one.gaps, at.Sub(last))
+			}
+			one.times++
+			one.last[buyer] = at
+			return
+		}
+	}
+	if d, sql := effect.DialectOf(server); sql && effect.Mentions(text, d).Controls {
+		return // it belongs to the transaction of other commands
+	}
+	if len(p.all) < mostPollers {
+		p.all = append(p.all, &polled{server: server, text: text, skeleton: bare, times: 1, last: map[int]time.Time{buyer: at}})
+	}
+}
+
+// list returns them, the most frequent first.
+func (p *pollers) list() (all []Poller) {
+	for _, one := range p.all {
+		poller := Poller{Server: one.server, Text: one.text, Times: one.times}
+		if gaps := slices.Sorted(slices.Values(one.gaps)); len(gaps) > 0 {
+			poller.Every = gaps[len(gaps)/2]
+		}
+		all = append(all, poller)
+	}
+	slices.SortStableFunc(all, func(a, b Poller) int { return b.Times - a.Times })
+	return all
+}
+
+// entryFor returns the entry of `ignore` that lets a command pass: the tables of a statement if taken
+// reports that no rule and no buyer uses them, else a pattern.
+func entryFor(server, text string, taken func(table string) bool) (entries []string) {
+	if d, sql := effect.DialectOf(server); sql {
+		tables := effect.Relations(text, d)
+		if m := effect.Mentions(text, d); len(tables) > 0 && !m.Undecided && !slices.ContainsFunc(tables, taken) && !slices.ContainsFunc(tables, reserved) {
+			return tables
+		}
+	}
+	return []string{patternFor(text)}
+}
+
+// reserved reports whether a name is that of a catalog, which other statements read, too.
+func reserved(table string) bool {
+	return strings.HasPrefix(table, "pg_") || !plainName.MatchString(table)
+}
+
+// longestPattern is in characters of the command.
+const longestPattern = 80
+
+// patternFor returns a regular expression that matches the command with any other values.
+func patternFor(text string) string {
+	if all := []rune(text); len(all) > longestPattern {
+		text = string(all[:longestPattern])
+		text = text[:max(strings.LastIndexByte(text, ' '), 0)]
+	}
+	var pattern strings.Builder
+	pattern.WriteByte('^')
+	from := 0
+	for _, at := range notSkeleton.FindAllStringIndex(text, -1) {
+		pattern.WriteString(regexp.QuoteMeta(text[from:at[0]]) + ".*")
+		from = at[1]
+	}
+	rest := text[from:]
+	if quote := strings.IndexByte(rest, '\''); quote >= 0 { // a value that was cut
+		rest = rest[:quote]
+	}
+	return pattern.String() + regexp.QuoteMeta(rest)
+}

@@ -106,7 +106,7 @@ func (r clearing) drain(ctx context.Context) error {
 	if err := r.served(ctx); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(r.x.patience); !r.restful(); time.Sleep(look) {
+	for deadline := time.Now().Add(r.x.patience); !r.restful(); f.bell.wait(look) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return errors.New("the program does not become idle")
 		}
@@ -123,7 +123,7 @@ var errJam = errors.New("the buyers block each other inside the program")
 func (r clearing) served(ctx context.Context) error {
 	f := r.x.floor
 	moved, seq := time.Now(), f.moves()
-	for deadline := moved.Add(r.x.patience); ; time.Sleep(time.Millisecond) {
+	for deadline := moved.Add(r.x.patience); ; f.bell.wait(time.Millisecond) {
 		if now := f.moves(); now != seq {
 			moved, seq = time.Now(), now
 		}

@@ -58,6 +58,7 @@ type traffic struct {
 	seq   atomic.Int64 // rises with everything that happens
 	timed atomic.Bool  // see wire.Gate
 	own   atomic.Int64 // the part of seq that belongs to ignored commands
+	bell  *bell        // rings with everything that happens, and when busy falls to 0
 }
 
 // moves returns a number that rises with everything that happens, except ignored commands.
@@ -70,7 +71,11 @@ type sent struct {
 }
 
 // Busy implements wire.Gate.
-func (t *traffic) Busy(n int64) { t.busy.Add(n) }
+func (t *traffic) Busy(n int64) {
+	if t.busy.Add(n) == 0 {
+		t.bell.ring()
+	}
+}
 
 // Timed implements wire.Gate: in a burst no gate ends a wait.
 func (t *traffic) Timed() bool { return t.timed.Load() }
@@ -89,18 +94,24 @@ type hangUp struct {
 	err error
 }
 
-func newFloor(ignore app.Ignore) *floor {
+func newFloor(ignore app.Ignore) (*floor, error) {
+	bell, err := newBell()
+	if err != nil {
+		return nil, err
+	}
 	return &floor{
+		traffic:  traffic{bell: bell},
 		ignoring: newIgnoring(ignore),
 		conns:    connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
 		byCmd:    map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
-	}
+	}, nil
 }
 
 // happened is called with mu held.
 func (f *floor) happened() {
 	f.seq.Add(1)
 	f.still = false
+	f.bell.ring()
 }
 
 // Entered implements wire.Gate.
@@ -227,7 +238,9 @@ func (f *floor) letGo(o *op) {
 	f.mu.Lock()
 	f.held = slices.DeleteFunc(f.held, func(other *op) bool { return other == o })
 	f.flying = append(f.flying, o)
+	still := f.still
 	f.happened()
+	f.still = still // no program has received anything
 	f.mu.Unlock()
 	o.Let()
 }

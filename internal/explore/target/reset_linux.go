@@ -32,7 +32,7 @@ func (x *Runner) reset(ctx context.Context) error {
 		return err
 	}
 	r := x.newRun(false).rest
-	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(look) {
+	for deadline := time.Now().Add(x.patience); !r.restful(); f.bell.wait(look) {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

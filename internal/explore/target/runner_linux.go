@@ -47,8 +47,12 @@ type Runner struct {
 // New starts the instances of the program and waits until all are ready. Check must follow before the
 // first Run, and Close at the end. The error is one line that says what to do.
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
+	floor, err := newFloor(s.App.Ignore)
+	if err != nil {
+		return nil, err
+	}
 	x := &Runner{
-		app: s.App, servers: s.Servers, wanted: s.Events, floor: newFloor(s.App.Ignore), backends: map[string]backend{},
+		app: s.App, servers: s.Servers, wanted: s.Events, floor: floor, backends: map[string]backend{},
 		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
@@ -150,5 +154,5 @@ func (x *Runner) Close() (err error) {
 	for _, i := range x.fleet.all {
 		err = errors.Join(err, i.stop())
 	}
-	return err
+	return errors.Join(err, x.floor.bell.close())
 }

@@ -11,7 +11,10 @@ import (
 // TestOverlap: commands are counted while they are at their servers. A command whose connection
 // ends is no longer counted.
 func TestOverlap(t *testing.T) {
-	f := newFloor(app.Ignore{})
+	f, err := newFloor(app.Ignore{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	one, two, three := &wire.Command{Gated: true}, &wire.Command{Gated: true}, &wire.Command{Gated: true}
 	f.First(one)
 	f.First(&wire.Command{}) // passes every gate

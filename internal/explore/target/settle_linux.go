@@ -12,7 +12,9 @@ import (
 
 // Times for finding a standstill. None of them decides a step.
 const (
-	look = 20 * time.Microsecond // between two cheap looks
+	// Between two looks at a program that runs: look at first, later an eighth of the time since the last
+	// event, at most longLook. That keeps the looks from taking the processor from the program.
+	look, longLook = 20 * time.Microsecond, time.Millisecond
 	// The run is void if a program only sleeps for longer than this.
 	longestNap = 10 * time.Second
 	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
@@ -40,7 +42,7 @@ func (r settling) settle(ctx context.Context) error {
 	begun := time.Now()
 	napping := time.Time{}
 	lastSeq, lastEvent := f.seq.Load(), begun
-	for ; ; time.Sleep(look) {
+	for wait := time.Duration(0); ; f.bell.wait(wait) {
 		now := time.Now()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -54,11 +56,18 @@ func (r settling) settle(ctx context.Context) error {
 		if err := r.x.ignored.look(ctx); err != nil {
 			return err
 		}
-		if f.busy.Load() != 0 || !r.quiet() {
+		if f.busy.Load() != 0 {
+			wait = longLook
 			continue
 		}
+		if !r.quiet() {
+			wait = r.between(now.Sub(lastEvent))
+			continue
+		}
+		wait = 0 // an answer that is delivered makes the floor busy
 		moves, err := r.handOver()
 		if err == nil && !moves {
+			wait = look
 			moves, err = r.ending(ctx)
 		}
 		if err != nil {
@@ -72,6 +81,7 @@ func (r settling) settle(ctx context.Context) error {
 			return err
 		}
 		if !waiting || f.seq.Load() != lastSeq {
+			wait = max(slowAnswer-now.Sub(lastEvent), r.between(now.Sub(lastEvent)))
 			continue
 		}
 		naps := r.napping()
@@ -80,6 +90,7 @@ func (r settling) settle(ctx context.Context) error {
 			return err
 		}
 		if made {
+			wait = 0
 			continue
 		}
 		switch {
@@ -91,8 +102,13 @@ func (r settling) settle(ctx context.Context) error {
 			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", r.where())
 		}
 		f.wake()
-		time.Sleep(look * 10)
+		wait = look * 10
 	}
+}
+
+// between returns the time between two looks at something that has run for so long.
+func (settling) between(since time.Duration) time.Duration {
+	return min(max(look, since/8), longLook)
 }
 
 // wake reports whether a program may continue by itself.

@@ -50,7 +50,7 @@ func Keep() {
 		case "address":
 			err = addAddress(m.Line)
 		case "socket":
-			answer.files, err = socket(m.IPv6)
+			answer.files, err = sockets(m.IPv6, m.Count)
 		case "diag":
 			var f *os.File
 			if f, err = diagSocket(); err == nil {
@@ -94,17 +94,21 @@ func bringUp() error {
 	return nil
 }
 
-// socket opens a socket of this network, which can then be used anywhere.
-func socket(ipv6 bool) ([]*os.File, error) {
+// sockets opens sockets of this network, which can then be used anywhere.
+func sockets(ipv6 bool, count int) (all []*os.File, err error) {
 	family := unix.AF_INET
 	if ipv6 {
 		family = unix.AF_INET6
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
+	for range count {
+		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			closeAll(all)
+			return nil, fmt.Errorf("socket: %w", err)
+		}
+		all = append(all, os.NewFile(uintptr(fd), "socket"))
 	}
-	return []*os.File{os.NewFile(uintptr(fd), "socket")}, nil
+	return all, nil
 }
 
 // spawn starts the keeper of a program. files are its connection and its log.

@@ -21,6 +21,7 @@ type message struct {
 	Dir   string   `json:",omitempty"`
 	Env   []string `json:",omitempty"`
 	IPv6  bool     `json:",omitempty"` // for "socket"
+	Count int      `json:",omitempty"` // for "socket"
 
 	files []*os.File
 	pid   int // sender's process id, as the receiver sees it

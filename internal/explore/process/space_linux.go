@@ -21,7 +21,8 @@ import (
 type Space struct {
 	mu     sync.Mutex // one request at a time
 	keeper *keeper
-	diag   *os.File // reports listeners; nil if the kernel does not support it
+	diag   *os.File            // reports listeners; nil if the kernel does not support it
+	spare  map[bool][]*os.File // sockets without a use yet; true: IPv6
 	close  sync.Once
 }
 
@@ -51,7 +52,7 @@ func newSpace(flags uintptr) (*Space, error) {
 		k.end(true)
 		return nil, err
 	}
-	s := &Space{keeper: k}
+	s := &Space{keeper: k, spare: map[bool][]*os.File{}}
 	if answer, err := k.ask(message{Do: "diag"}); err == nil && len(answer.files) == 1 {
 		s.diag = answer.files[0]
 	}
@@ -75,6 +76,10 @@ func (s *Space) Close() error {
 				_ = s.diag.Close()
 				s.diag = nil
 			}
+			for _, all := range s.spare {
+				closeAll(all)
+			}
+			s.spare = nil
 		})
 	}
 	return nil
@@ -229,16 +234,27 @@ func connected(f *os.File) error {
 	return cmp.Or(err, result)
 }
 
+// socketsAtOnce is the number of sockets for which the keeper is asked, since a buyer needs a new one in
+// each run. A message of the keeper carries it.
+const socketsAtOnce = 16
+
 func (s *Space) socket(ipv6 bool) (*os.File, error) {
-	answer, err := s.ask(message{Do: "socket", IPv6: ipv6})
-	if err != nil {
-		return nil, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.spare[ipv6]) == 0 {
+		answer, err := s.keeper.ask(message{Do: "socket", IPv6: ipv6, Count: socketsAtOnce})
+		switch {
+		case err != nil:
+			return nil, err
+		case len(answer.files) == 0 || s.spare == nil: // s is closed
+			closeAll(answer.files)
+			return nil, errors.New("the keeper has sent no socket")
+		}
+		s.spare[ipv6] = answer.files
 	}
-	if len(answer.files) != 1 {
-		closeAll(answer.files)
-		return nil, errors.New("the keeper has sent no socket")
-	}
-	return answer.files[0], nil
+	f := s.spare[ipv6][0]
+	s.spare[ipv6] = s.spare[ipv6][1:]
+	return f, nil
 }
 
 // resolve looks up the name in address on the host. No host means every address.

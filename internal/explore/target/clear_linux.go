@@ -56,7 +56,7 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 			}
 		}
 	}
-	dirty, err := x.holdings.dirty(ctx)
+	dirty, err := r.leftover.dirty(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,6 +98,9 @@ func (x *Runner) recover(ctx context.Context) error {
 // gates.
 func (r clearing) drain(ctx context.Context) error {
 	f := r.x.floor
+	if r.done() {
+		return nil
+	}
 	for _, o := range f.open() {
 		if err := r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID); err != nil {
 			return err
@@ -113,6 +116,20 @@ func (r clearing) drain(ctx context.Context) error {
 	}
 	f.close()
 	return nil
+}
+
+// done reports whether the run has just ended in a standstill with nothing at the gates, so there is
+// nothing to wait for.
+func (r clearing) done() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range r.buyers {
+		if b.alive && !b.crashed {
+			return false
+		}
+	}
+	return f.shut && f.still && len(f.fresh)+len(f.held)+len(f.flying)+len(f.answered) == 0
 }
 
 var errJam = errors.New("the buyers block each other inside the program")

@@ -65,12 +65,24 @@ func (x *holdings) left(ctx context.Context) ([]hold, error) {
 }
 
 // dirty returns the connections with such holds.
-func (x *holdings) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
+func (x *holdings) dirty(ctx context.Context) ([]*wire.Conn, error) {
 	all, err := x.left(ctx)
+	return connsOf(all), err
+}
+
+func connsOf(all []hold) (conns []*wire.Conn) {
 	for _, h := range all {
 		conns = append(conns, h.conn)
 	}
-	return conns, err
+	return conns
+}
+
+// dirty is holdings.dirty. It does not ask the servers again if nothing has happened since why.
+func (l *leftover) dirty(ctx context.Context) ([]*wire.Conn, error) {
+	if l.at == l.x.floor.seq.Load() {
+		return connsOf(l.last), nil
+	}
+	return l.x.holdings.dirty(ctx)
 }
 
 // A use is the last answered command of a connection.
@@ -86,6 +98,8 @@ type leftover struct {
 	*run
 	used map[*wire.Conn]use
 	took map[hold]use // the command that took each current hold; only in an observed run
+	last []hold       // the result of the last holdings.left
+	at   int64        // floor.seq before that
 }
 
 // answered records an answered command of the run.
@@ -117,10 +131,12 @@ func (l *leftover) look(ctx context.Context) error {
 // "" if there are none. It also marks the steps of those commands. A connection counts only once its
 // buyer is answered.
 func (l *leftover) why(ctx context.Context) (string, error) {
+	at := l.x.floor.seq.Load()
 	all, err := l.x.holdings.left(ctx)
 	if err != nil {
 		return "", err
 	}
+	l.last, l.at = all, at
 	var owners []int
 	theirs := map[int][]string{}
 	for _, h := range all {

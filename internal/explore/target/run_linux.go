@@ -69,7 +69,7 @@ func (x *Runner) newRun(observe bool) *run {
 	for i, b := range x.app.Buyers {
 		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
-	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}}
+	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}, at: -1}
 	r.pause = pause{r: r, roles: map[*wire.Conn]string{}}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r

@@ -166,6 +166,7 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	x.floor.close()
 	r := x.newRun(true)
+	r.polling.alone = true
 	begun := time.Now()
 	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps, Endless: r.repeated.endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)

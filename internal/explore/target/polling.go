@@ -9,7 +9,33 @@ package target
 // A polling knows which buyers poll.
 type polling struct {
 	often   int            // number of equal retries after which a buyer counts as polling
+	routine routine        // commands that buyers repeat alone, and need more retries
+	alone   bool           // one buyer runs alone, and routine learns from it
 	changes map[string]int // by server, by all buyers
+}
+
+// A routine has the commands that a buyer repeats even alone, so it does not wait for another buyer there:
+// many object-relational mappers read a row again and again. By the command's skeleton, it has the number
+// of equal retries.
+type routine map[string]int
+
+// mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
+// waits for something within its program.
+const mostRoutine = 16
+
+// learn records a command that repeats the last tries at least often times.
+func (r routine) learn(tries []try, name string, often int) {
+	n := often - 1
+	same := func(string) int { return tries[len(tries)-1].others }
+	for n <= mostRoutine && polls(tries, name, n+1, same) {
+		n++
+	}
+	switch key := skeleton(name); {
+	case n > mostRoutine:
+		delete(r, key)
+	case n >= often:
+		r[key] = max(r[key], n)
+	}
 }
 
 // A pollster records the recent commands of one buyer.
@@ -33,15 +59,19 @@ func (p polling) tried(b *pollster, t try) {
 		p.changedBy(b, t.server)
 	}
 	t.others = p.changes[t.server] - b.own[t.server]
+	if p.alone {
+		p.routine.learn(b.tries, t.name, p.often)
+	}
 	b.tries = append(b.tries, t)
-	if most := longestCycle * p.often; len(b.tries) > most {
+	if most := longestCycle * (p.often + mostRoutine); len(b.tries) > most {
 		b.tries = b.tries[len(b.tries)-most:]
 	}
 }
 
 // polls reports whether the buyer has sent that command repeatedly without any change.
 func (p polling) polls(b *pollster, name string) bool {
-	return polls(b.tries, name, p.often, func(server string) int { return p.changes[server] - b.own[server] })
+	often := p.often + p.routine[skeleton(name)]
+	return polls(b.tries, name, often, func(server string) int { return p.changes[server] - b.own[server] })
 }
 
 // A try is a command and its answer.

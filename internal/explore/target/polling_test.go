@@ -42,3 +42,33 @@ func TestPolls(t *testing.T) {
 		}
 	}
 }
+
+// TestRoutine: what a buyer repeats alone is no retry of a search, up to a limit.
+func TestRoutine(t *testing.T) {
+	const command = "SELECT write_date FROM shipments WHERE id = 7"
+	for _, c := range []struct {
+		name            string
+		alone, searched int // equal commands before
+		polls           bool
+	}{
+		{"as often as alone", 5, 5, false},
+		{"a few times more than alone", 5, 7, false},
+		{"more often than alone by the limit", 5, 8, true},
+		{"alone fewer times than the limit", 4, 4, true},
+		{"alone endlessly", 100, 4, true},
+	} {
+		p := polling{often: 4, routine: routine{}, alone: true, changes: map[string]int{}}
+		again := func(n int) *pollster {
+			b := &pollster{own: map[string]int{}}
+			for range n {
+				p.tried(b, try{name: command, answer: "1", server: "postgres"})
+			}
+			return b
+		}
+		again(c.alone)
+		p.alone = false
+		if got := p.polls(again(c.searched), command); got != c.polls {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

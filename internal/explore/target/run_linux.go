@@ -61,7 +61,7 @@ type buyer struct {
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, steps: map[ignored]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{x.tries, map[string]int{}}}
+	r := &run{x: x, steps: map[ignored]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{often: x.tries, routine: x.routine, changes: map[string]int{}}}
 	r.rest = rest{r}
 	r.settling = settling{r.rest}
 	r.clearing = clearing{r.settling}

@@ -41,6 +41,7 @@ type Runner struct {
 	habits    habits          // for buyers that share one instance
 	ignored   overlooking     // see app.Ignore
 	lookout   lookout
+	routine   routine         // see polling
 	ctx       context.Context // the context of the current schedule
 }
 
@@ -53,7 +54,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	}
 	x := &Runner{
 		app: s.App, servers: s.Servers, wanted: s.Events, floor: floor, backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, routine: routine{}, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
 		return nil, errors.New("--events crash: all buyers share one instance, so one of them cannot crash alone; give `run:`, which starts one for each")

@@ -28,7 +28,7 @@ postgres: 127.0.0.1:5432
 local: true
 schema: %[1]s/schema.sql
 buyer: POST http://127.0.0.1:8080/buy
-reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ] }
+reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "UPDATE news SET n = n + 1" ] }
 sold: 200
 never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE stock < 0 ]
 `, dir, mode) + more
@@ -81,5 +81,32 @@ func TestAppQuiet(t *testing.T) {
 	code, r, stderr := searchFile(t, backgroundShop(t, "flush", "quiet: 200ms\n"), "--max-schedules", "4")
 	if code != exitInconclusive || r.Void > 0 || r.Explored < 3 {
 		t.Errorf("exit %d, %d explored, %v: %s", code, r.Explored, r.Voided, stderr)
+	}
+}
+
+// TestAppRecovery: after a discarded run the programs get new connections. They are restarted only if the
+// next run is discarded, too.
+func TestAppRecovery(t *testing.T) {
+	t.Parallel()
+	for mode, again := range map[string]bool{"hup": false, "hups": true} {
+		starts := filepath.Join(t.TempDir(), "starts")
+		_, r, stderr := searchFile(t, backgroundShop(t, mode+" "+starts, ""), "--full", "--max-schedules", "8")
+		text, err := os.ReadFile(starts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := strings.Count(string(text), "\n")
+		if r.Void == 0 || r.Voids["a program, or a server, hung up on a command"] != r.Void || again != (n > 2) || again != (r.Void > 1) {
+			t.Errorf("%s: %d starts, %v: %s", mode, n, r.Voided, stderr)
+		}
+	}
+}
+
+// TestAppNotify: what a process of the program does because of a NOTIFY in `reset` is no step.
+func TestAppNotify(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := searchFile(t, backgroundShop(t, "news", ""))
+	if code != 0 || !r.Complete || r.Void > 0 || r.Explored < 6 {
+		t.Errorf("exit %d, %d explored, complete %v, %v: %s", code, r.Explored, r.Complete, r.Voided, stderr)
 	}
 }

@@ -36,6 +36,7 @@ type Servers struct {
 	redis     *redis.Client
 	versions  []string
 	private   *localserver.Group
+	notified  []Notification // see Notified
 }
 
 // Open connects to the servers, or starts private ones. Close must follow. The error is one
@@ -149,7 +150,11 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 	if err := unpooledPostgres(ctx, c); err != nil {
 		return err
 	}
-	db := stdlib.OpenDB(*c)
+	listener := c.Copy()
+	listener.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+		s.notified = append(s.notified, Notification{n.Channel, n.Payload})
+	}
+	db := stdlib.OpenDB(*listener)
 	c.RuntimeParams["lock_timeout"] = "100ms"
 	s.watchers["postgres"] = stdlib.OpenDB(*c)
 	return s.keep(ctx, "postgres", db, "SHOW server_version", func(version string) string {

@@ -60,6 +60,7 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 	if err != nil {
 		return err
 	}
+	stuck = stuck || x.recovery.renewal == due && len(dirty) > 0
 	if attached && len(dirty) > 0 && !stuck {
 		return x.rehearsal.reconnect(ctx, dirty)
 	}
@@ -75,11 +76,19 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 	return nil
 }
 
-// recover restarts the programs that the previous run has ended. All of them have ended by now, so none
-// has a connection open.
+// recover restarts the programs that the previous run has ended, or renews the connections that it has
+// cut. If it restarts a program, all that were to end have ended by now, so none has a connection open.
 func (x *Runner) recover(ctx context.Context) error {
-	if len(x.down) == 0 {
+	if len(x.down) == 0 && x.recovery.renewal != due {
 		return nil
+	}
+	if len(x.down) == 0 {
+		x.recovery.renewal = done
+		err := x.rehearsal.renew(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		x.down = x.fleet.all
 	}
 	for _, i := range x.down { // again, if an earlier recovery has not ended
 		if err := x.fleet.end(ctx, i); err != nil {
@@ -89,7 +98,7 @@ func (x *Runner) recover(ctx context.Context) error {
 	if err := x.rehearsal.restart(ctx, x.down...); err != nil {
 		return err
 	}
-	x.down = nil
+	x.down, x.recovery.renewal = nil, unneeded
 	x.floor.close()
 	return nil
 }

@@ -47,6 +47,7 @@ type floor struct {
 	noted    []string     // commands that have passed since close
 	ignoring ignoring     // see app.Ignore
 	sent     sent         // the last command of a program, except those that are ignored
+	notices  *notices     // nil in a test
 	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
 
 	rush overlap // while the gates are open
@@ -140,6 +141,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	f.happened()
 	f.conns.leave(c)
 	f.ignoring.left(c)
+	f.notices.left(c)
 	f.rush.cut(c)
 	if refused, ok := asRefused(err); ok && f.refused == nil {
 		f.refused = refused
@@ -163,6 +165,7 @@ func (f *floor) Arrived(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
+	f.notices.arrived(c)
 	if f.ignoring.passes(c) {
 		f.own.Add(1)
 		return
@@ -219,6 +222,7 @@ func (f *floor) Answered(c *wire.Command) {
 	f.happened()
 	f.still = still // the answer was not passed on
 	if c.Push {
+		f.notices.pushed(c)
 		f.sent = sent{c.Conn().Protocol, c.Text, time.Now()}
 	}
 	o := f.byCmd[c]

@@ -238,28 +238,10 @@ func (x *rehearsal) restart(ctx context.Context, programs ...*instance) error {
 	return x.warm(ctx, programs...)
 }
 
-// settled makes an attached program replace the connections that it opened before the gates. A pool
-// notices a broken connection at its next request, which fails.
+// settled makes an attached program replace the connections that it opened before the gates.
 func (x *rehearsal) settled(ctx context.Context) error {
-	for range staleConnections {
-		failed := false
-		for n := range x.app.Buyers {
-			if err := x.reset(ctx); err != nil {
-				return err
-			}
-			x.floor.open()
-			ask, err := x.door.asking(ctx, n+1)
-			if err != nil {
-				return err
-			}
-			answer := ask(ctx)
-			failed = failed || answer.err != nil || answer.reply.failed()
-		}
-		if !failed {
-			break
-		}
-	}
-	return nil
+	_, err := x.reopened(ctx)
+	return err
 }
 
 // staleConnections is the maximum number of such connections.

@@ -186,6 +186,11 @@ func (r *run) take(o *op) error {
 		if err := back.after(ctx); err != nil {
 			return err
 		}
+		if protocol == "postgres" {
+			if err := r.x.notices.hear(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	for _, value := range o.Answer.Made {
 		r.names.made(o.Text, value)
@@ -268,10 +273,9 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	if err == nil && whole {
 		stuck = len(r.deadEnd()) > 0
 	}
-	// A program that sent other commands still serves, and a start may take long. If the next run
-	// diverges, too, the cause may be in the program's memory.
-	r.x.diverged = void.Diverged && !r.x.diverged
-	stuck = stuck && !r.x.diverged
+	serves, cuts := r.x.recovery.after(err)
+	stuck = stuck && !serves && !(cuts && r.clearing.cut(ctx))
+	r.x.recovery.restarted = stuck && void.Diverged
 	after := r.clearing.finish(ctx, stuck)
 	if errors.Is(after, errStuck) && e.Why != "" {
 		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)

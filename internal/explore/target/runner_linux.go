@@ -32,8 +32,8 @@ type Runner struct {
 	solo      int  // maximum number of commands that a buyer alone has at the servers at once
 	patience  time.Duration
 	holdings  holdings
-	diverged  bool        // the previous run diverged, and no program was restarted
 	down      []*instance // ended after the previous run; recover restarts them
+	recovery  recovery
 	door      door
 	varying   varying         // see names
 	watched   []string        // the columns of the user's watch query
@@ -41,6 +41,7 @@ type Runner struct {
 	habits    habits          // for buyers that share one instance
 	ignored   overlooking     // see app.Ignore
 	lookout   lookout
+	notices   *notices
 	routine   routine         // see polling
 	ctx       context.Context // the context of the current schedule
 }
@@ -70,6 +71,8 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x.door = door{x.fleet, x.patience}
 	x.rehearsal = &rehearsal{Runner: x}
 	x.ignored, x.lookout = overlooking{x: x}, lookout{x: x}
+	x.notices = newNotices(x)
+	x.floor.notices = x.notices
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())

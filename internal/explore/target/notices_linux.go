@@ -1,0 +1,143 @@
+package target
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A notices knows which notifications PostgreSQL owes the programs. The server sends them to each
+// listener in its own time, so a program may look idle although a notification will wake it. The
+// explorer's own connection listens to the same channels. It knows at once what was sent.
+type notices struct {
+	x   *Runner
+	own map[string]bool // the channels of the explorer's connection
+
+	// Guarded by floor.mu.
+	channels map[*wire.Conn][]string
+	owed     map[*wire.Conn]map[string]int // as pushes show them
+	got      map[*wire.Conn]map[string]int
+	since    time.Time // of the last one that is owed
+}
+
+func newNotices(x *Runner) *notices {
+	n := &notices{x: x, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
+	n.clear()
+	return n
+}
+
+// listening matches a LISTEN.
+var listening = regexp.MustCompile(`(?i)(?:^|;)\s*LISTEN\s+("(?:[^"]|"")+"|\w+)`)
+
+// longestNotice is the time after which a notification is no longer expected: its program may have ended
+// its LISTEN, or rolled it back.
+const longestNotice = 2 * time.Second
+
+// arrived records the channels of a LISTEN. It is called with floor.mu held.
+func (n *notices) arrived(c *wire.Command) {
+	if c.Conn().Protocol != "postgres" {
+		return
+	}
+	for _, m := range listening.FindAllStringSubmatch(c.Text, -1) {
+		channel := strings.ToLower(m[1])
+		if m[1][0] == '"' {
+			channel = strings.ReplaceAll(m[1][1:len(m[1])-1], `""`, `"`)
+		}
+		if all := n.channels[c.Conn()]; !slices.Contains(all, channel) {
+			n.channels[c.Conn()] = append(all, channel)
+		}
+	}
+}
+
+// pushed records a message that has come. It is called with floor.mu held.
+func (n *notices) pushed(c *wire.Command) {
+	if len(n.channels[c.Conn()]) > 0 {
+		add(n.got, c.Conn(), c.Text)
+	}
+}
+
+// left forgets a connection. It is called with floor.mu held.
+func (n *notices) left(c *wire.Conn) {
+	delete(n.channels, c)
+	delete(n.owed, c)
+	delete(n.got, c)
+}
+
+func (n *notices) clear() {
+	n.owed, n.got = map[*wire.Conn]map[string]int{}, map[*wire.Conn]map[string]int{}
+}
+
+func add(to map[*wire.Conn]map[string]int, c *wire.Conn, text string) {
+	if to[c] == nil {
+		to[c] = map[string]int{}
+	}
+	to[c][text]++
+}
+
+// begin forgets what was owed before.
+func (n *notices) begin(ctx context.Context) error {
+	err := n.hear(ctx)
+	n.x.floor.mu.Lock()
+	defer n.x.floor.mu.Unlock()
+	n.clear()
+	return err
+}
+
+// hear finds out which notifications were sent since the last call.
+func (n *notices) hear(ctx context.Context) error {
+	f := n.x.floor
+	f.mu.Lock()
+	var missing []string
+	for _, all := range n.channels {
+		for _, channel := range all {
+			if !n.own[channel] {
+				missing = append(missing, channel)
+			}
+		}
+	}
+	none := len(n.channels) == 0
+	f.mu.Unlock()
+	if none {
+		return nil
+	}
+	for _, channel := range missing {
+		if err := n.x.servers.Listen(ctx, channel); err != nil {
+			return err
+		}
+		n.own[channel] = true
+	}
+	sent, err := n.x.servers.Notified(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range sent {
+		for c, all := range n.channels {
+			if slices.Contains(all, one.Channel) {
+				add(n.owed, c, wire.Shorten("NOTIFY "+one.Channel+" "+one.Payload))
+				n.since = time.Now()
+			}
+		}
+	}
+	return err
+}
+
+// missing reports whether a notification is still to come.
+func (n *notices) missing() bool {
+	n.x.floor.mu.Lock()
+	defer n.x.floor.mu.Unlock()
+	for c, texts := range n.owed {
+		for text, times := range texts {
+			if n.got[c][text] < times {
+				if time.Since(n.since) < longestNotice {
+					return true
+				}
+				n.clear()
+				return false
+			}
+		}
+	}
+	return false
+}

@@ -232,7 +232,15 @@ func nodeModule(name string) string {
 	return path
 }
 
+// installNodeModules does nothing if npm has installed the packages since package-lock.json was written.
 var installNodeModules = sync.OnceFunc(func() {
+	wanted, err := os.Stat("package-lock.json")
+	if err != nil {
+		panic(err)
+	}
+	if have, err := os.Stat("node_modules/.package-lock.json"); err == nil && have.ModTime().After(wanted.ModTime()) {
+		return
+	}
 	if out, err := exec.Command("npm", "ci", "--no-audit", "--no-fund").CombinedOutput(); err != nil {
 		panic(string(out))
 	}

@@ -49,6 +49,11 @@ func row(strategy string, events []explore.Event, want verdict.Verdict, config f
 	return exploretest.Expectation{Strategy: strategy, Events: events, Want: want, Config: config, On: on}
 }
 
+// runsOn reports whether a row applies to a database.
+func runsOn(x exploretest.Expectation, database string) bool {
+	return x.On == "" || x.On == database || x.On == "server" && database != dialect.SQLite
+}
+
 // long marks a row of make soak. why says which other test covers the promise.
 func long(why string, x exploretest.Expectation) exploretest.Expectation {
 	x.Soak = why
@@ -171,7 +176,7 @@ func TestStrategies(t *testing.T) {
 			named[want.Name()] = true
 			t.Run(want.Name(), func(t *testing.T) {
 				database := e.DB.Name()
-				if want.On != "" && want.On != database && (want.On != "server" || database == dialect.SQLite) {
+				if !runsOn(want, database) {
 					t.Skipf("the row is of %s, and this is %s", want.On, database)
 				}
 				exploretest.SkipUnlessSoak(t, want.Soak)

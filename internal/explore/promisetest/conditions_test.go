@@ -74,9 +74,8 @@ func explored(entry lockstrategy.Entry, event explore.Event, database string) bo
 	})
 }
 
-// manyCommands reports whether an order of the strategy has more commands than make test can
-// interleave with an event at each of them: its lock is on several nodes, is a queue in Redis, or
-// has a fence in the database. make soak also has the schedules with preemptions.
+// manyCommands reports whether an order of the strategy has too many commands for make test to combine
+// a preemption with an event. make soak has these schedules.
 func manyCommands(entry lockstrategy.Entry) bool {
 	return slices.Contains([]string{"redlock", "multilock", "redis-lua", "fenced"}, entry.Name)
 }

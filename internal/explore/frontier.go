@@ -19,8 +19,8 @@ type branch struct {
 
 // frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with
 // one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals, those go
-// first that preempt a buyer before a change that a rule judges: the buyer may rely on what it has
-// read. Then the youngest goes first, which is depth first.
+// first that preempt a buyer before a change that a rule judges, or after its snapshot: the buyer may rely
+// on what it has read. Then the youngest goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level

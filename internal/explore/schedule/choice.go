@@ -25,7 +25,7 @@ type Choice struct {
 	Buyer   int    // 0: no buyer
 	Effect  Effect
 
-	Judged     bool // it may change rows that a rule of the program reads
+	Judged     bool // it may change rows that a rule of the program reads, or its transaction has just taken its snapshot
 	Background bool // not sent by the buyer's own code: a renewal, or the end of a transaction whose context has ended
 	Pair       bool // two commands are released together
 	Global     bool // it commutes with no other choice

@@ -56,7 +56,7 @@ func (r choices) ready() (all []move, _ error) {
 			if m.Command.behind {
 				continue
 			}
-			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.x.judged(m.Command)
+			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.x.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
 			if r.polling.polls(&b.pollster, m.Command.name) {
 				polling = append(polling, m)
 			} else {

@@ -23,6 +23,7 @@ type run struct {
 	settling settling
 	clearing clearing
 	polling  polling
+	snapshot snapshots
 	repeated repetition
 	record   *recorder
 	leftover *leftover
@@ -61,7 +62,7 @@ type buyer struct {
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, steps: map[ignored]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{often: x.tries, routine: x.routine, changes: map[string]int{}}}
+	r := &run{x: x, snapshot: snapshots{}, steps: map[ignored]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{often: x.tries, routine: x.routine, changes: map[string]int{}}}
 	r.rest = rest{r}
 	r.settling = settling{r.rest}
 	r.clearing = clearing{r.settling}
@@ -205,6 +206,7 @@ func (r *run) take(o *op) error {
 	b := r.buyer(o.buyer)
 	shown := r.answer(o)
 	r.polling.tried(&b.pollster, try{name: o.name, answer: shown, server: protocol, changed: o.Answer.Changed})
+	r.snapshot.answered(o.Conn(), o.Text)
 	r.repeated.add(step{o.buyer, o.name, shown}, o.Answer.Changed)
 	if r.x.shared {
 		r.whose.transaction(o)

@@ -1,0 +1,35 @@
+package target
+
+import (
+	"regexp"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A snapshots knows which transactions have just taken their snapshot: what another buyer commits from now
+// on, they do not see, whatever they read. So the search tries the moment before their next statement
+// early. A transaction counts if its BEGIN names a level above READ COMMITTED.
+type snapshots map[*wire.Conn]stage
+
+// A stage is how far such a transaction is.
+type stage byte
+
+const (
+	outside stage = iota // in no such transaction, or long after its snapshot
+	begun                // before its first statement
+	taken                // after its first statement
+)
+
+var beginsSnapshot = regexp.MustCompile(`(?is)^\s*(?:BEGIN|START)\b.*\b(?:REPEATABLE\s+READ|SERIALIZABLE)\b`)
+
+// answered records a command that a server has answered.
+func (s snapshots) answered(conn *wire.Conn, text string) {
+	switch {
+	case beginsSnapshot.MatchString(text):
+		s[conn] = begun
+	case s[conn] == begun:
+		s[conn] = taken
+	default:
+		delete(s, conn)
+	}
+}

@@ -45,13 +45,8 @@ func (d *mysqlConnections) Blocks() bool { return true }
 // wait is real.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
-	if d.adopted {
-		if err := d.tables.waiting(ctx, waiting); err != nil {
-			return nil, fmt.Errorf("ask which connections wait: %w", err)
-		}
-	}
-	if named {
-		if err := d.waitingByName(ctx, waiting); err != nil {
+	if d.adopted || named {
+		if err := d.waitingByState(ctx, named, waiting); err != nil {
 			return nil, fmt.Errorf("ask which connections wait: %w", err)
 		}
 	}
@@ -120,22 +115,60 @@ func threadOf(transaction string) (id int64) {
 	return id
 }
 
-// waitingByName adds the connections that wait in GET_LOCK. A connection that was granted the lock is
-// among them until its thread runs: see Holder.
-func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]bool) error {
-	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
+// waitingByState adds the connections that wait for a lock on a table and, if named is set, in GET_LOCK.
+// A connection that was granted the named lock is among them until its thread runs: see Holder.
+func (d *mysqlConnections) waitingByState(ctx context.Context, named bool, waiting map[int64]bool) error {
+	states, err := d.states(ctx)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
+	tables := false
+	for id, state := range states {
+		if named && state == "User lock" {
+			waiting[id] = true
 		}
-		waiting[id] = true
+		tables = tables || strings.HasPrefix(state, "Waiting for ") && strings.HasSuffix(state, "metadata lock")
 	}
-	return rows.Err()
+	if !d.adopted || !tables {
+		d.tables.waits = nil
+		return nil
+	}
+	return d.tables.waiting(ctx, waiting)
+}
+
+// states returns what each connection does. SHOW PROCESSLIST takes a third of the time of
+// information_schema.processlist.
+func (d *mysqlConnections) states(ctx context.Context) (map[int64]string, error) {
+	rows, err := d.admin.QueryContext(ctx, "SHOW PROCESSLIST")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns() // MariaDB has one more than MySQL
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, len(columns))
+	var id int64
+	var state sql.NullString
+	for i, name := range columns {
+		switch name {
+		case "Id":
+			values[i] = &id
+		case "State":
+			values[i] = &state
+		default:
+			values[i] = new(sql.RawBytes)
+		}
+	}
+	all := map[int64]string{}
+	for rows.Next() {
+		if err := rows.Scan(values...); err != nil {
+			return nil, err
+		}
+		all[id] = state.String
+	}
+	return all, rows.Err()
 }
 
 // Holder returns the connection that has a named lock, or 0. If a connection asked for the lock and

@@ -52,20 +52,25 @@ func (all *connections) inOrder() []*wire.Conn {
 	})
 }
 
-// settled reports whether no byte is on its way between the programs, the gates and the servers. sent
+// settled reports whether no byte is on its way from the programs or between gates and servers. sent
 // reports whether a program has sent bytes to one of our sockets that have not arrived.
 func (all *connections) settled(sent func(buyer int, s *wire.Socket) bool) bool {
 	for _, conns := range []map[*wire.Conn]bool{all.joined, all.entering} {
 		for c := range conns {
-			if c.Program().Unread() > 0 || c.Server().Unread() > 0 || sent(c.Buyer, c.Program()) {
+			if sent(c.Buyer, c.Program()) || c.Program().Unread() > 0 || c.Server().Unread() > 0 {
 				return false
 			}
 		}
 	}
-	// A program that logs in may sleep while the server's part of the login is on its way.
+	return true
+}
+
+// welcomed reports whether the servers' part of each login has arrived, since a program may sleep while
+// it is on its way. received reports whether a program has received everything.
+func (all *connections) welcomed(received func(buyer int, s *wire.Socket) bool) bool {
 	for _, conns := range []map[*wire.Conn]bool{all.entering, all.greeted} {
 		for c := range conns {
-			if c.Program().Unacknowledged() > 0 {
+			if !received(c.Buyer, c.Program()) {
 				return false
 			}
 			delete(all.greeted, c)

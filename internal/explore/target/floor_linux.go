@@ -41,6 +41,7 @@ type floor struct {
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were idle, and received nothing since
 	handed   *wire.Socket // the socket written to last, if nothing has come since
+	handedTo int          // whose it is; 0: all
 	dead     map[int]bool // by buyer: its program was killed in this run
 	broken   *hangUp      // why the run is void
 	refused  error        // the program cannot be explored, for this reason
@@ -211,7 +212,7 @@ func (f *floor) Passed(c *wire.Command) {
 		f.own.Add(1)
 		return
 	}
-	f.handed = c.Conn().Program()
+	f.handed, f.handedTo = c.Conn().Program(), c.Conn().Buyer
 }
 
 // Answered implements wire.Gate.

@@ -112,7 +112,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	f := r.x.floor
 	f.mu.Lock()
 	b.alive, b.socket, r.current = true, socket, b.id
-	f.handed = socket
+	f.handed, f.handedTo = socket, b.id
 	r.markRunnable(b.id)
 	f.happened()
 	f.mu.Unlock()

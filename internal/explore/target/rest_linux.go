@@ -27,23 +27,33 @@ func (r rest) quiet() bool {
 		return true
 	}
 	before := f.seq.Load()
-	if !r.asleep() {
+	// Bytes go to a program, wake it, and come from it. The looks follow in that order, so that none of
+	// these bytes is missed.
+	if !r.delivered() || !r.asleep() {
 		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// An acknowledgement may take 40 ms, so only the one for the last write is waited for, and only
-	// while nothing has come since.
-	acknowledged := f.handed == nil || f.handed.Unacknowledged() == 0 || r.received(f.handed)
-	if last := f.ignoring.last; last != nil { // its answer may still be on the way
-		n, err := r.x.fleet.of(max(last.Buyer, 1)).space.Received(last.Program().TCP())
-		acknowledged = acknowledged && (last.Program().Unacknowledged() == 0 || err == nil && n >= last.Program().Written())
-	}
-	if !f.conns.settled(r.sent) || !acknowledged || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
+	if !f.conns.settled(r.sent) || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
 		return false
 	}
 	f.still = true // until an event or the next delivery
 	return true
+}
+
+// delivered reports whether the programs' kernels have received the last write, unless something has
+// come since, the last ignored answer, and the servers' part of a login.
+func (r rest) delivered() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.handed != nil && !r.received(f.handedTo, f.handed) {
+		return false
+	}
+	if last := f.ignoring.last; last != nil && !r.received(last.Buyer, last.Program()) {
+		return false
+	}
+	return f.conns.welcomed(r.received)
 }
 
 // asleep reports whether every program sleeps, except those that cannot have run since the last
@@ -73,20 +83,20 @@ func (r rest) sent(buyer int, s *wire.Socket) bool {
 	return n > 0 || err != nil
 }
 
-// received reports whether a shared program's kernel has received every byte written to the socket. A
-// pause of the program may be over before the acknowledgement comes.
-func (r rest) received(s *wire.Socket) bool {
-	if !r.x.shared {
-		return false
+// received reports whether the kernel of the buyer's program has received every byte written to the
+// socket. It asks that kernel, too, since an acknowledgement may take 40 ms.
+func (r rest) received(buyer int, s *wire.Socket) bool {
+	if s.Unacknowledged() == 0 {
+		return true
 	}
-	n, err := r.x.fleet.all[0].space.Received(s.TCP())
+	n, err := r.x.fleet.of(max(buyer, 1)).space.Received(s.TCP())
 	return err == nil && n >= s.Written()
 }
 
 // bytesRead reports whether no answer to a buyer waits to be read. It is called with floor.mu held.
 func (r rest) bytesRead() bool {
 	for _, b := range r.buyers {
-		if b.alive && b.socket != nil && (b.socket.Unread() > 0 || r.sent(b.id, b.socket)) {
+		if b.alive && b.socket != nil && (r.sent(b.id, b.socket) || b.socket.Unread() > 0) {
 			return false
 		}
 	}

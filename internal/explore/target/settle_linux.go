@@ -166,7 +166,7 @@ func (r settling) handOver() (moved bool, _ error) {
 	f.answered = slices.Delete(f.answered, at, at+1)
 	delete(f.byCmd, o.Command)
 	f.happened()
-	f.handed = o.Conn().Program()
+	f.handed, f.handedTo = o.Conn().Program(), o.Conn().Buyer
 	f.mu.Unlock()
 	if err := r.take(o); err != nil {
 		return false, err

@@ -37,31 +37,34 @@ type idle struct {
 	same    map[wait]bool           // with left set to 0
 }
 
-// Baseline records the timed waits of the idle program. Call it several times: the threads wake now and
-// then, and the results add up. No thread has to be asleep.
-func (p *Program) Baseline() {
+// Baseline records the timed waits of the idle program, and reports whether it found one that earlier
+// calls had not found. Call it several times: the threads wake now and then, and the results add up. No
+// thread has to be asleep.
+func (p *Program) Baseline() (found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.tree.whole && p.tree.walk() != nil {
-		return
+		return true
 	}
 	waits, _ := p.tree.waits()
 	timers, _ := p.tree.timers()
-	p.idle.note(append(waits, timers...))
+	return p.idle.note(append(waits, timers...))
 }
 
-func (i *idle) note(waits []wait) {
+func (i *idle) note(waits []wait) (found bool) {
 	if i.most == nil {
 		*i = idle{map[place]int{}, map[place]time.Duration{}, map[wait]bool{}}
 	}
 	now := map[place]int{}
 	for _, w := range waits {
 		now[w.at]++
+		found = found || now[w.at] > i.most[w.at] || w.left > i.longest[w.at]
 		i.most[w.at] = max(i.most[w.at], now[w.at])
 		i.longest[w.at] = max(i.longest[w.at], w.left)
 		w.left = 0
 		i.same[w] = true
 	}
+	return found
 }
 
 // Napping reports whether the program will wake by itself within that time. Either a thread waits with

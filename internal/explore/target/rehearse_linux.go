@@ -16,6 +16,8 @@ type rehearsal struct {
 	*Runner
 	jams bool // all of its buyers at once may block each other forever, or leave a lock behind
 	cold bool // a buyer alone leaves a lock behind, so every run has new programs that served no buyer
+	// The command lines of programs whose first look at rest showed all their timed waits.
+	calm map[string]bool
 }
 
 // errLeaves reports that a buyer of a rehearsal left a lock behind. It is no verdict, since a rehearsal
@@ -192,7 +194,7 @@ func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 // idle waits until the programs are idle, and records their timed waits in that state.
 func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 	r := x.newRun(false).rest
-	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(x.patience); !r.restful(); x.floor.bell.wait(time.Millisecond) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -208,18 +210,35 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 	}
 	x.lookout.begin()
 	defer x.lookout.end()
-	for range idleLooks {
-		for _, i := range programs {
-			i.program.Baseline()
-		}
-		time.Sleep(idlePause)
-	}
+	x.baseline(programs)
 	return nil
 }
 
-// The number of looks at the idle program. A timer that fires twice a second shows in them.
+// baseline looks at the idle programs. If all timed waits of an earlier instance were there at the first
+// look, a few looks suffice. If a later look shows another wait even so, the instance is looked at as
+// often as the first. A wait that is missing counts as a nap, so it only makes runs longer.
+func (x *rehearsal) baseline(programs []*instance) {
+	restless := map[*instance]bool{}
+	for look := range idleLooks {
+		enough := look >= calmLooks
+		for _, i := range programs {
+			restless[i] = i.program.Baseline() && look > 0 || restless[i]
+			enough = enough && x.calm[i.line] && !restless[i]
+		}
+		if enough {
+			return
+		}
+		time.Sleep(idlePause)
+	}
+	for _, i := range programs {
+		x.calm[i.line] = !restless[i]
+	}
+}
+
+// The number of looks at the idle program. A timer that fires twice a second shows in idleLooks.
 const (
 	idleLooks = 60
+	calmLooks = 1
 	idlePause = 10 * time.Millisecond
 )
 

@@ -69,7 +69,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x.fleet = &fleet{app: s.App, servers: s.Servers, floor: x.floor, backends: x.backends, shared: x.shared}
 	x.holdings = holdings{floor: x.floor, backends: x.backends}
 	x.door = door{x.fleet, x.patience}
-	x.rehearsal = &rehearsal{Runner: x}
+	x.rehearsal = &rehearsal{Runner: x, calm: map[string]bool{}}
 	x.ignored, x.lookout = overlooking{x: x}, lookout{x: x}
 	x.notices = newNotices(x)
 	x.floor.notices = x.notices

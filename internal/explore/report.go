@@ -49,6 +49,7 @@ type Report struct {
 	Void    int            `json:"void,omitempty"`      // discarded runs, which do not count
 	Voids   map[string]int `json:"voids,omitempty"`     // number of them by reason
 	Voided  []Voided       `json:"void_runs,omitempty"` // the same with details, the commonest first
+	Late    bool           `json:"late,omitempty"`      // a timer of the program sent a command at different steps, see Result.Late
 	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again: not counted
 	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
@@ -110,7 +111,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete && len(r.Ignored) == 0, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if c.Units.Mixed() {
@@ -283,6 +284,9 @@ func (r Report) gaps() (text string) {
 		text += fmt.Sprintf("; %s of a concurrent pair did not occur again", Count(r.Missed, "course"))
 	}
 	text += r.voidRuns()
+	if r.Late {
+		text += "; a timer of the program sent a command at different steps, and not every order with it was explored"
+	}
 	switch {
 	case r.Cut > 0:
 		text += fmt.Sprintf("; %d more had too many steps and were given up: not complete", r.Cut)

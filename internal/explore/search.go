@@ -51,6 +51,7 @@ type Result struct {
 	Reduced     bool // of schedules that differ only in commuting commands, one was run
 	Asleep      int  // runs that ended where only such schedules were left
 	Held        bool // Config.Tries has left schedules out
+	Late        bool // schedules are left out, see schedule.Point.Late; then not Complete
 
 	Compound []string // commands of several statements, the first maxNamed that were seen
 	Pauses   []string // see Report.Pauses; at most maxNamed
@@ -193,7 +194,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		}
 	}
 	result.exhausted = true
-	result.Complete = result.Cut == 0 && result.Void == 0
+	result.Complete = result.Cut == 0 && result.Void == 0 && !result.Late
 	result.Whole = result.Complete && p.whole()
 	return nil
 }

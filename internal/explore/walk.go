@@ -35,6 +35,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	n := w.below(w.now, w.by)
 	n.seen, n.mixed = p.Seen, p.Mixed
 	w.result.Held = w.result.Held || p.Held
+	w.result.Late = w.result.Late || p.Late
 	if w.by != nil && w.by.Pair {
 		w.concurrent = true
 		w.result.Courses[n.seen]++

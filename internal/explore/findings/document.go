@@ -133,6 +133,8 @@ func Unproven(r explore.Report, events []string) string {
 		return fmt.Sprintf("%s: nothing was found, but %s discarded, so this is no proof; see docs/design/programs.md#discarded-runs", r.Strategy, explore.Count(r.Void, "run"))
 	case len(r.Ignored) > 0:
 		return fmt.Sprintf("%s: nothing was found, but `ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; %s", r.Strategy, r.Ignored[0])
+	case r.Late:
+		return fmt.Sprintf("%s: nothing was found, but a timer of the program sent a command at different steps, so not every order with it was explored: remove the pause for the test", r.Strategy)
 	case !r.Complete:
 		return fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", r.Strategy)
 	case len(r.Pauses) > 0 && !r.ShortAccepted:

@@ -80,6 +80,20 @@ func (p *Program) Napping(within time.Duration) bool {
 	return naps || !sure
 }
 
+// Soonest returns the shortest time-out with which a thread waits, unless the idle program waits like
+// that, too. timed is false if there is none. The time-out counts from the beginning of the wait.
+func (p *Program) Soonest() (left time.Duration, timed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waits, _ := p.tree.waits()
+	for _, w := range waits {
+		if w.left >= 0 && (!timed || w.left < left) && p.idle.nap([]wait{w}, w.left) {
+			left, timed = w.left, true
+		}
+	}
+	return left, timed
+}
+
 // napping is Napping, and also reports whether every thread's wait was read. If not, none of the waits
 // that were read is a nap.
 func (p *Program) napping(within time.Duration) (naps, sure bool) {

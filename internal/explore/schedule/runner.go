@@ -57,7 +57,10 @@ type Point struct {
 	Mixed bool
 	// Held reports that a command is missing that would be one more futile retry, see
 	// explore.Config.Tries.
-	Held  bool
+	Held bool
+	// Late reports that a command is missing because it came earlier than in another run: a timer of the
+	// program sends it. Schedules in which it overtakes others are left out.
+	Late  bool
 	Where func() string // describes the position of each buyer, for an error
 	// State returns the state of this point; nil if the runner has none.
 	State func() (State, error)

@@ -223,7 +223,10 @@ func (a alone) Begin(ctx context.Context) error {
 }
 
 // Moves implements conduct.Subject.
-func (a alone) Moves(context.Context) ([]move, error) {
+func (a alone) Moves(ctx context.Context) ([]move, error) {
+	if err := a.settling.repeat(ctx); err != nil {
+		return nil, err
+	}
 	moves, err := choices{a.run}.ready()
 	a.x.solo = max(a.x.solo, a.standing())
 	return moves, err

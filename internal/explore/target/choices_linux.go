@@ -14,6 +14,9 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	if err := r.settling.wakes(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.settling.repeat(ctx); err != nil {
+		return nil, err
+	}
 	all, err := choices{r}.ready()
 	for _, m := range all {
 		if m.Command != nil && m.Command.Divided && slices.ContainsFunc(all, func(other move) bool { return mayMeet(m, other) }) {
@@ -40,7 +43,7 @@ type choices struct{ *run }
 func (r choices) ready() (all []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
-	held := slices.Clone(f.held)
+	held := slices.DeleteFunc(slices.Clone(f.held), func(o *op) bool { return o.late })
 	f.mu.Unlock()
 	var polling []move
 	for _, b := range r.buyers {
@@ -123,15 +126,24 @@ func (r *run) endWait(ctx context.Context, o *op) error {
 }
 
 // moves returns one move for each command of the buyer, with a token that distinguishes it from the
-// buyer's others.
+// buyer's others. Commands of timers have the last letters, since they may be missing in a replay.
 func (b *buyer) moves(commands []*op) (all []move, _ error) {
 	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *op) bool { return !b.sent(o) })
+	plain := 0
+	for _, o := range theirs {
+		if !o.timed {
+			plain++
+		}
+	}
 	for i, o := range theirs {
 		token := strconv.Itoa(b.id)
-		if len(theirs) > 1 {
-			if i > int('q'-'a') {
-				return nil, voided("a buyer has more than 17 commands at the gates", "buyer %d", b.id)
-			}
+		if i > int('q'-'a') {
+			return nil, voided("a buyer has more than 17 commands at the gates", "buyer %d", b.id)
+		}
+		switch {
+		case o.timed:
+			token += string(rune('q' - (len(theirs) - 1 - i)))
+		case plain > 1:
 			token += string(rune('a' + i))
 		}
 		all = append(all, move{Command: o, Choice: schedule.Choice{Token: token, Touches: o.Conn().Protocol, Buyer: b.id}})
@@ -168,7 +180,7 @@ func (r choices) mixed() bool {
 				waits++
 			}
 		}
-		if waits > 1 || waits > 0 && slices.ContainsFunc(f.held, b.sent) {
+		if waits > 1 || waits > 0 && slices.ContainsFunc(f.held, func(o *op) bool { return b.sent(o) && !o.late }) {
 			return true
 		}
 	}

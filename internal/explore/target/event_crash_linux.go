@@ -14,7 +14,7 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range e.buyers {
-		if b.begun && (b.alive || slices.ContainsFunc(slices.Concat(f.held, f.flying), b.sent)) {
+		if b.begun && (b.alive || slices.ContainsFunc(slices.Concat(f.held, f.flying), func(o *op) bool { return b.sent(o) && !o.late })) {
 			all = append(all, move{
 				Choice: schedule.Choice{Token: numbered(schedule.Crash, b.id), Name: "crash", Buyer: b.id, Global: true},
 				Text:   "its process is killed, its connections end",

@@ -24,6 +24,9 @@ type op struct {
 	behind   bool   // an earlier command of its connection is not answered yet
 	waits    bool   // waits in its server for another connection
 	timedOut bool   // the schedule has ended its wait
+	noted    bool   // timed is known
+	timed    bool   // it came without an answer to its buyer: a timer of the program has fired
+	late     bool   // it waits for the point at which an earlier run had it, see memory
 }
 
 // A floor holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
@@ -50,6 +53,7 @@ type floor struct {
 	sent     sent         // the last command of a program, except those that are ignored
 	notices  *notices     // nil in a test
 	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
+	last     time.Time    // of the last event
 
 	rush overlap // while the gates are open
 }
@@ -112,7 +116,7 @@ func newFloor(ignore app.Ignore) (*floor, error) {
 // happened is called with mu held.
 func (f *floor) happened() {
 	f.seq.Add(1)
-	f.still = false
+	f.still, f.last = false, time.Now()
 	f.bell.ring()
 }
 

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// random matches values that differ in each run: UUIDs, long hexadecimal numbers, numbers with ten digits
-// or more, and fractions such as random numbers.
+// random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, numbers with ten
+// digits or more, and fractions such as random numbers.
 var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
-	`|\b[0-9a-fA-F]{16,}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
+	`|\b[0-9a-fA-F]{16,}\b|[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
 
 // moment matches a time. Two times that are equal in one run differ in another, so they have no names
 // that tell them apart.

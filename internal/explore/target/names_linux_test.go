@@ -23,6 +23,7 @@ func TestNames(t *testing.T) {
 		{first, "INSERT INTO orders VALUES ('<orders.1>', '<orders.1b>')"},
 		{other, "SELECT * FROM orders WHERE token = '<orders-2.1>'"},
 		{"SELECT '0123456789abcdef'", "SELECT '<orders-2.1>'"},
+		{"SELECT 'order_01CQ9VZ1M3K4N5P6Q7R8S9T0V1'", "SELECT 'order_<select.1>'"},
 	} {
 		if got := n.of(c.text); got != c.want {
 			t.Errorf("%d: %s, want %s", i, got, c.want)

@@ -26,6 +26,7 @@ type instance struct {
 	listeners []*wire.Listener
 	program   *process.Program
 	log       *tail
+	due       window // of its next timer at the last point
 	home      string // its own HOME, deleted with it; "": that of this process
 }
 

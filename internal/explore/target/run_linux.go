@@ -39,6 +39,8 @@ type run struct {
 	struck   bool             // an event has happened
 	answers  []exchange       // only in an observed run
 	held     bool             // a command that only tries again is not among the last moves
+	point    point            // the steps so far
+	before   int              // number of deliveries at the last point
 }
 
 // A buyer is one request.
@@ -109,7 +111,7 @@ func (r *run) Begin(ctx context.Context) error {
 
 // Describe implements conduct.Subject.
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
-	p.Where, p.Mixed, p.Held = r.x.floor.where, choices{r}.mixed(), r.held
+	p.Where, p.Mixed, p.Held, p.Late = r.x.floor.where, choices{r}.mixed(), r.held, r.late()
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
 	if r.x.shared {
 		p.Paused, p.Standing = r.pause.last(), r.pause.standing()
@@ -120,6 +122,7 @@ func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 // Do implements conduct.Subject.
 func (r *run) Do(ctx context.Context, m move) error {
 	r.pause.begin(m.During)
+	r.point = r.point.after(m.Token)
 	if m.Make != nil {
 		r.record.happened(m)
 		if m.Event != "" {

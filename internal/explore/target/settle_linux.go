@@ -193,7 +193,7 @@ func (r settling) attribute() error {
 	}
 	// Values that differ between runs are named in this order, so it must not depend on them.
 	slices.SortStableFunc(f.fresh, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(r.names.blank(a.Text), r.names.blank(b.Text)), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(r.names.blank(a.Text), r.names.blank(b.Text)), a.Came.Compare(b.Came))
 	})
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
@@ -216,12 +216,24 @@ func (r settling) attribute() error {
 	return nil
 }
 
-// inOrder sorts commands by buyer and name. A program that sends on several connections at once sends
-// in a different order in each run, so the order of arrival must not decide. Equal commands keep it.
+// inOrder sorts commands by buyer and name, those of timers last. A program with several threads sends
+// in a different order in each run, so the order of arrival must not decide. Equal commands keep the
+// order in which the program sent them: only a program with one thread repeats that, and only equal
+// commands cannot be told apart otherwise.
 func inOrder(commands []*op) {
 	slices.SortStableFunc(commands, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(a.buyer, b.buyer), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.buyer, b.buyer), compareBool(a.timed, b.timed), cmp.Compare(a.name, b.name), a.Came.Compare(b.Came))
 	})
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // ending reports whether a server has not yet rolled back the transaction of a connection that its

@@ -98,7 +98,7 @@ func (c *Conn) read() error {
 		if err != nil {
 			return err
 		}
-		o.conn = c
+		o.conn, o.Came = c, c.program.came
 		c.gate.Arrived(o)
 		c.mu.Lock()
 		c.queue = append(c.queue, o)

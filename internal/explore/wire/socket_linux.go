@@ -2,11 +2,13 @@ package wire
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +22,9 @@ func NewSocket(gate Gate, c *net.TCPConn) (*Socket, error) {
 		return nil, err
 	}
 	s := &Socket{conn: c, raw: raw, gate: gate}
+	_ = raw.Control(func(fd uintptr) { // without it, came is the time of the read
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	})
 	s.R = bufio.NewReaderSize(s, 16<<10)
 	return s, nil
 }
@@ -32,7 +37,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 			s.gate.Busy(1)
 		}
 		for {
-			if n, err = unix.Read(int(fd), p); !errors.Is(err, unix.EINTR) {
+			if n, err = s.receive(int(fd), p); !errors.Is(err, unix.EINTR) {
 				break
 			}
 		}
@@ -52,6 +57,24 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 		return 0, err
 	case n == 0:
 		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// receive reads, and records when the bytes came.
+func (s *Socket) receive(fd int, p []byte) (n int, err error) {
+	var control [64]byte
+	n, size, _, _, err := unix.Recvmsg(fd, p, control[:], 0)
+	if err != nil || n == 0 {
+		return n, err
+	}
+	s.came = time.Now()
+	if size < unix.SizeofCmsghdr { // the kernel begins to record times a little later
+		return n, nil
+	}
+	h, data, _, err := unix.ParseOneSocketControlMessage(control[:size])
+	if err == nil && h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS && len(data) >= 16 { // struct timespec
+		s.came = time.Unix(int64(binary.NativeEndian.Uint64(data)), int64(binary.NativeEndian.Uint64(data[8:])))
 	}
 	return n, nil
 }

@@ -78,9 +78,12 @@ type Command struct {
 	Compound bool
 	// Divided reports that another connection's write could come between its reads and its writes.
 	Divided bool
-	Alters  bool   // it may change rows
-	Push    bool   // not a command: the server pushed its answer
-	Answer  Answer // set after the answer
+	Alters  bool // it may change rows
+	// Came is when the kernel received the command. The goroutines of connections may run in another
+	// order than their programs have sent.
+	Came   time.Time
+	Push   bool   // not a command: the server pushed its answer
+	Answer Answer // set after the answer
 
 	conn    *Conn
 	let     chan struct{} // closed when it may be sent; nil if it passes
@@ -220,7 +223,8 @@ type Socket struct {
 	conn *net.TCPConn
 	raw  rawConn
 	gate Gate
-	hot  bool // counted by Busy; used only by the reading goroutine
+	hot  bool      // counted by Busy; used only by the reading goroutine
+	came time.Time // when the kernel received the bytes that were read last; used only by the reading goroutine
 
 	written atomic.Int64 // in bytes
 }

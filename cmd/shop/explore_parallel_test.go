@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come
+// after a random pause, make no run diverge.
+func TestAppParallel(t *testing.T) {
+	t.Parallel()
+	appCase{needs: []string{"node", "npm"}}.need(t)
+	dir, err := filepath.Abs("testdata/parallel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := filepath.Abs("../../examples/node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	text := fmt.Sprintf(`name: parallel
+run: node %[1]s/shop.mjs %[2]s
+ready: http://127.0.0.1:8080/
+postgres: 127.0.0.1:5432
+local: true
+schema: %[1]s/schema.sql
+buyer: POST http://127.0.0.1:8080/buy
+reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM payments" ] }
+sold: 200
+never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
+`, dir, modules)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, r, stderr := searchFile(t, file, "--max-schedules", "12")
+	if code != exitBroken || r.Void > 0 || r.Explored < 6 {
+		t.Errorf("exit %d, %d explored, %d discarded, %v: %s", code, r.Explored, r.Void, r.Voided, stderr)
+	}
+}

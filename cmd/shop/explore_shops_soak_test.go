@@ -11,9 +11,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestVendure installs a shop that people run, as npm publishes it, and explores its last unit with the
-// documented script. The shop sells the unit twice.
-func TestVendure(t *testing.T) {
+// TestVendure and TestMedusa install a shop that people run, as npm publishes it, and explore its last unit
+// with the documented script. The shop sells the unit twice.
+func TestVendure(t *testing.T) { sellsTwice(t, "vendure") }
+
+func TestMedusa(t *testing.T) { sellsTwice(t, "medusa") }
+
+func sellsTwice(t *testing.T, shop string) {
+	t.Helper()
 	soakOnly(t)
 	appCase{needs: []string{"node", "npm"}}.need(t)
 	tool, err := plain()
@@ -21,8 +26,8 @@ func TestVendure(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := filepath.Join(t.TempDir(), "report.json")
-	cmd := exec.CommandContext(t.Context(), "../../examples/vendure/run.sh", "--budget", "10m", "--first", "--report", report)
-	cmd.Env = append(os.Environ(), "SHOP="+tool, "SHOP_DIR="+filepath.Join(t.TempDir(), "vendure"))
+	cmd := exec.CommandContext(t.Context(), "../../examples/"+shop+"/run.sh", "--budget", "10m", "--first", "--report", report)
+	cmd.Env = append(os.Environ(), "SHOP="+tool, "SHOP_DIR="+filepath.Join(t.TempDir(), shop))
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitBroken {
 		t.Fatalf("%v: %s", err, out)

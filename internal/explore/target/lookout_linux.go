@@ -101,8 +101,14 @@ func (l *lookout) hint(v schedule.Void) schedule.Void {
 // file; "" if they send nothing.
 func (l *lookout) sends(ctx context.Context) string {
 	l.watch = max(l.watch, time.Second)
+	f := l.x.floor
+	before := f.own.Load()
 	_ = l.look(ctx) // the caller returns an error anyway
-	return l.advice(l.pollers())
+	all := l.pollers()
+	if len(all) == 0 && f.own.Load() > before {
+		return "; the commands that `ignore` lets pass come without a pause: lengthen their period for the test"
+	}
+	return l.advice(all)
 }
 
 // advice names the most frequent poller, and says what to write in the file.

@@ -28,7 +28,7 @@ func (l *lookout) staysQuiet(ctx context.Context, since time.Time) error {
 			return context.Cause(ctx)
 		case now.After(deadline):
 			all := []Poller{{Text: last.text, Server: last.server}}
-			return fmt.Errorf("quiet: the program never sent nothing for %s, the last was %q; shorten `quiet`, or let it pass: %s", quiet, short(last.text), ignoreLine(l.entries(all, nil)))
+			return fmt.Errorf("quiet: the program was never silent for %s; it last sent %q; shorten `quiet`, or let that pass with %s", quiet, short(last.text), ignoreLine(l.entries(all, nil)))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c *recovery) after(err error) (serves, cuts bool) {
 
 // unstickTime bounds the wait for the buyers of a discarded run: first with the gates open, then with the
 // connections cut.
-const unstickTime = 2 * time.Second
+const unstickTime = 4 * time.Second
 
 // cut ends a discarded run without an end of its programs. It lets the buyers go on and then ends all
 // connections, whose transactions and locks end with them. It returns false if the programs must be

@@ -80,13 +80,19 @@ func TestMergedServers(t *testing.T) {
 				"a line at a row, in two transactions":       byLine,
 			} {
 				t.Run(decidesBy, func(t *testing.T) {
-					elsewhere(t, db == "mariadb" && slices.Contains([]string{"the ids of records", "a line at a row, in two transactions"}, decidesBy))
+					long := slices.Contains([]string{"the ids of records", "a line at a row, in two transactions"}, decidesBy)
+					elsewhere(t, db == "mariadb" && long)
 					config := exploretest.Config(e, lockstrategy.Entry{
 						Name: "planted", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis},
 						New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: buy} },
 					})
 					config.Stock = 2
-					sameMerged(t, config)
+					if long && !exploretest.Soak() {
+						config.Bound = 2
+					}
+					if _, full := sameMerged(t, config); long && len(full.Verdicts) < 2 {
+						t.Errorf("only %v: proves nothing", full.Verdicts)
+					}
 				})
 			}
 		})

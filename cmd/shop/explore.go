@@ -99,7 +99,7 @@ was incomplete or proved nothing, 130 interrupted.`,
 	flags.Int64SliceVar(&o.units, "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
 	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part with the initial stock; 0: the product's row")
 	flags.StringVar(&o.product, "product", "explored", "`name` of the product; each run deletes its records")
-	flags.BoolVar(&o.overlap, "overlap", false, "concurrent commands of two buyers at one server, too")
+	flags.BoolVar(&o.overlap, "overlap", false, "two buyers' commands at once inside one server, too")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
 	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for all orders, each from another buyer")
 	flags.StringVar(&o.before, "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))

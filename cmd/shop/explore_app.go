@@ -61,7 +61,7 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 
 // notForPrograms lists the flags of explore and verify that do not apply to --app.
 var notForPrograms = []string{
-	"stock", "units", "parts", "product", "overlap", "instances", "one-key", "before", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
+	"stock", "units", "parts", "product", "instances", "one-key", "before", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
 	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "sold-out-check", "admission",
 }
 
@@ -111,6 +111,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	} else if again != nil {
 		_ = p.SetBuyers(again.Buyers) // Fits reports a number that does not fit
 	}
+	o.overlap = o.overlap || again != nil && again.Overlap
 	config, err := o.checkApp(c, p)
 	if err != nil {
 		return err
@@ -232,8 +233,11 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := cmp.Or(checkRange("tries", o.app.tries, 1, target.MaxTries), o.checkFiles()); err != nil {
 		return config, err
 	}
+	if err := p.CheckOverlap(); o.overlap && err != nil {
+		return config, err
+	}
 	config = explore.Config{
-		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
+		Program: p.Name, Split: o.overlap, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
 		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
 		Tries: o.app.tries, Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}

@@ -68,8 +68,8 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 // it can.
 func (c Config) Fits(s *Saved) error {
 	switch {
-	case s.Buyers != c.Buyers || s.Shared != c.Shared:
-		return fmt.Errorf("the saved schedule belongs to %s, not to %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
+	case s.Buyers != c.Buyers || s.Shared != c.Shared || s.Overlap != c.Split:
+		return fmt.Errorf("the saved schedule belongs to %s, not to %s", describe(s.Program, s.Buyers, s.Shared, s.Overlap), describe(c.name(), c.Buyers, c.Shared, c.Split))
 	case s.Program != c.Program:
 		return fmt.Errorf("the saved schedule belongs to the program %s, not to %s; write `name: %s` in the file of --app", s.Program, c.name(), s.Program)
 	}
@@ -81,10 +81,13 @@ func (c Config) Fits(s *Saved) error {
 	return nil
 }
 
-func describe(program string, buyers int, shared bool) string {
+func describe(program string, buyers int, shared, overlap bool) string {
 	text := fmt.Sprintf("%s with %d buyers", program, buyers)
 	if shared {
 		text += " in one process"
+	}
+	if overlap {
+		text += " and --overlap"
 	}
 	return text
 }

@@ -63,6 +63,9 @@ type Config struct {
 	Tries int
 	// Ignore lists the commands of the program's own work that are no steps, as the file has them.
 	Ignore []string
+	// Split holds a program's statements inside the database: one that commits by itself is two steps where
+	// another buyer's command could notice. It is --overlap of a program; Overlap means nothing there.
+	Split bool
 	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
 	Atomic bool
 	// ShortPauses reports that the owner vouches for pauses that are too short to explore, see

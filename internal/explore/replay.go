@@ -94,7 +94,7 @@ func chosen(c schedule.Choice) witness.Choice {
 
 func (c Config) schedule(tokens []string) Schedule {
 	if c.Program != "" { // a replay string has no stock of a program
-		return Schedule{Strategy: c.Program, Buyers: c.Buyers, Stock: 1, Shared: c.Shared, Tokens: tokens}
+		return Schedule{Strategy: c.Program, Buyers: c.Buyers, Stock: 1, Shared: c.Shared, Overlap: c.Split, Tokens: tokens}
 	}
 	return Schedule{Strategy: c.Strategy.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Shared: c.Shared, OneKey: c.OneKey, Tokens: tokens}
 }
@@ -103,7 +103,7 @@ func (c Config) schedule(tokens []string) Schedule {
 // if it can.
 func (c Config) FitsLine(s Schedule) error {
 	stocked := c.Program == "" && s.Stock != c.Stock
-	if s.Strategy != c.name() || s.Buyers != c.Buyers || stocked || s.Units.String() != c.Units.String() || s.Parts != c.Parts || s.Shared != c.Shared || s.OneKey != c.OneKey {
+	if s.Strategy != c.name() || s.Buyers != c.Buyers || stocked || s.Units.String() != c.Units.String() || s.Parts != c.Parts || s.Shared != c.Shared || s.OneKey != c.OneKey || s.Overlap != c.Split {
 		return fmt.Errorf("the replay string belongs to %s, not to %s", s.Head(), c.schedule(nil).Head())
 	}
 	return nil

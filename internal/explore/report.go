@@ -37,8 +37,8 @@ type Report struct {
 	Alike      bool     `json:"alike"`       // symmetry reduction: of the buyers that have not begun, only the first may begin
 	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes without a command, only the first is asked
 	Within     *int     `json:"within"`      // all schedules with this many preemptions were explored; null: unknown
-	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored
-	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair
+	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored or, of a program, held statements
+	Overlapped int      `json:"overlapped"`  // number of schedules with such a pair or statement
 	Missed     int      `json:"missed"`      // courses that a server took once and not again
 	Violations int      `json:"violations"`
 	Seconds    float64  `json:"seconds"`
@@ -81,6 +81,7 @@ type Report struct {
 	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and a later buyer could buy
 
 	again          string // the command that repeats the search
+	split          bool   // see Config.Split
 	exploredWithin int
 	first          bool // it ended at the first violation
 	exhausted      bool // nothing was left to run
@@ -110,9 +111,9 @@ func newReport(c Config, r Result) Report {
 		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete && len(r.Ignored) == 0, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
-		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
+		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
-		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
+		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
 		report.Mixed = c.Units
@@ -171,6 +172,9 @@ func (r Report) Extent() string {
 	if r.Reduced {
 		notes = append(notes, "commuting commands in one order")
 	}
+	if r.split {
+		notes = append(notes, fmt.Sprintf("in %d a statement was held inside the server while another ran", r.Overlapped))
+	}
 	if r.Tries != nil {
 		notes = append(notes, fmt.Sprintf("at most %d failed tries in a row, --tries allows more", *r.Tries))
 	}
@@ -179,7 +183,7 @@ func (r Report) Extent() string {
 	}
 	whole := !r.Alike && !r.NodesAlike && r.MaxEvents == nil && r.Bound == nil
 	switch {
-	case r.Overlap:
+	case r.Overlap && !r.split:
 		text = fmt.Sprintf("explored %s, %d of them with commands released together in an order that the server decides: not all that can happen", text, r.Overlapped)
 	case r.first && r.Violations > 0:
 		return "explored " + text + ", up to the first that breaks" + r.voidRuns()
@@ -211,7 +215,10 @@ func (r Report) Notes() (all []string) {
 	if len(r.Pauses) > 0 {
 		all = append(all, "after these commands the program's pause was too short for another buyer to move, so the choice of the next pooled connection was not explored: "+named(r.Pauses))
 	}
-	if len(r.Divided) > 0 {
+	switch {
+	case len(r.Divided) > 0 && r.split:
+		all = append(all, "a statement locks the rows that it reads, and --overlap did not explore a deadlock inside it: "+named(r.Divided))
+	case len(r.Divided) > 0:
 		all = append(all, "a statement that reads and writes is one step, so no other write inside it was explored: "+named(r.Divided))
 	}
 	if len(r.Ignore) > 0 {

@@ -30,8 +30,9 @@ type Saved struct {
 	Version  int              `json:"version"`
 	Program  string           `json:"program"`
 	Buyers   int              `json:"buyers"`
-	Shared   bool             `json:"shared,omitempty"` // all buyers in one process
-	Events   []Event          `json:"events"`           // events of the search
+	Shared   bool             `json:"shared,omitempty"`  // all buyers in one process
+	Overlap  bool             `json:"overlap,omitempty"` // the search had --overlap
+	Events   []Event          `json:"events"`            // events of the search
 	Verdict  verdict.Verdict  `json:"verdict"`
 	Why      string           `json:"why"`
 	Schedule string           `json:"schedule"` // replay string for the program at that time
@@ -45,7 +46,7 @@ func (x *Explorer) Saved(w *Witness) (*Saved, error) {
 		return nil, errors.New("cannot save this schedule: it belongs to no program, or it did not run a second time")
 	}
 	s := &Saved{
-		Version: savedVersion, Program: w.Program, Buyers: x.config.Buyers, Shared: x.config.Shared, Events: x.config.Events,
+		Version: savedVersion, Program: w.Program, Buyers: x.config.Buyers, Shared: x.config.Shared, Overlap: x.config.Split, Events: x.config.Events,
 		Verdict: w.Verdict, Why: w.Why, Schedule: w.Schedule, Steps: w.Choices,
 	}
 	if s.Events == nil {

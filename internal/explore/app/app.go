@@ -73,6 +73,15 @@ type Request struct {
 	Body        string
 }
 
+// CheckOverlap returns why no statement of the program can be held inside its server, in one line; nil if
+// one can.
+func (a *App) CheckOverlap() error {
+	if a.Run == nil {
+		return errors.New("--overlap needs an instance for each buyer: write `run:` instead of `shared:` or `attach:`")
+	}
+	return nil
+}
+
 // A Reset restores the state in which each run begins.
 type Reset struct {
 	MySQL, Postgres []string

@@ -82,8 +82,9 @@ type Statement struct {
 	// not.
 	Alters bool
 
-	Verb string // first word in capitals, such as SELECT; "" if there is none
-	Line string // for people, see Line
+	Alone bool   // it is exactly one statement
+	Verb  string // first word in capitals, such as SELECT; "" if there is none
+	Line  string // for people, see Line
 
 	passing passing
 }
@@ -125,6 +126,8 @@ func SQL(text string, d Dialect) Statement {
 	}
 	for i, r := range readings(text, d) {
 		effect, passes := r.effect()
+		_, alone := r.single()
+		s.Alone = alone && (i == 0 || s.Alone)
 		switch {
 		case i == 0:
 			s.Effect, s.passing = effect, passes
@@ -144,6 +147,15 @@ func SQL(text string, d Dialect) Statement {
 	}
 	s.Alters = s.Alters && s.Effect == schedule.Writes
 	return s
+}
+
+// Writes reports whether it is exactly one statement that inserts, updates or deletes rows.
+func (s Statement) Writes() bool {
+	switch s.Verb {
+	case "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "WITH":
+		return s.Alone && s.Alters && s.Effect == schedule.Writes
+	}
+	return false
 }
 
 // verb returns the first word of a statement in capitals.

@@ -28,7 +28,7 @@ type Program struct {
 	Runner  *target.Runner
 }
 
-// Open starts the servers and the program. Of c, it uses only Events and Tries.
+// Open starts the servers and the program. Of c, it uses only Events, Tries and Split.
 func Open(ctx context.Context, p *app.App, c explore.Config) (_ *Program, err error) {
 	o := &Program{app: p}
 	defer func() {
@@ -39,7 +39,7 @@ func Open(ctx context.Context, p *app.App, c explore.Config) (_ *Program, err er
 	if o.servers, err = app.Open(ctx, p); err != nil {
 		return nil, err
 	}
-	o.Runner, err = target.New(ctx, target.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
+	o.Runner, err = target.New(ctx, target.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries, Overlap: c.Split})
 	return o, err
 }
 

@@ -10,12 +10,13 @@ import (
 )
 
 // A Replay is the value of --replay: a replay string, or a file of --save. It sets the buyers and
-// events of the run, unless flags do.
+// events of the run, unless flags do, and whether statements are held inside the server.
 type Replay struct {
-	Buyers int
-	Events []explore.Event
-	Fits   func(explore.Config) error
-	Saved  *explore.Saved // nil: a replay string
+	Buyers  int
+	Events  []explore.Event
+	Overlap bool
+	Fits    func(explore.Config) error
+	Saved   *explore.Saved // nil: a replay string
 }
 
 // ReadReplay reads a replay string, or the file with that name.
@@ -23,7 +24,7 @@ func ReadReplay(text string) (*Replay, error) {
 	line, wrong := explore.ParseSchedule(text)
 	if wrong == nil {
 		fits := func(config explore.Config) error { return config.FitsLine(line) }
-		return &Replay{Buyers: line.Buyers, Events: eventsIn(line.Tokens), Fits: fits}, nil
+		return &Replay{Buyers: line.Buyers, Events: eventsIn(line.Tokens), Overlap: line.Overlap, Fits: fits}, nil
 	}
 	if _, err := os.Stat(text); err != nil {
 		if strings.HasPrefix(text, "v1:") {
@@ -36,7 +37,7 @@ func ReadReplay(text string) (*Replay, error) {
 		return nil, fmt.Errorf("--replay: %w; --save writes one", err)
 	}
 	fits := func(config explore.Config) error { return config.Fits(saved) }
-	return &Replay{Buyers: saved.Buyers, Events: saved.Events, Fits: fits, Saved: saved}, nil
+	return &Replay{Buyers: saved.Buyers, Events: saved.Events, Overlap: saved.Overlap, Fits: fits, Saved: saved}, nil
 }
 
 // eventsIn returns the events of a program in a replay string.

@@ -23,6 +23,7 @@ type Schedule struct {
 	Parts    int64 // number of rows with the stock; 0: the product's own row has it
 	Shared   bool
 	OneKey   bool // all orders have one Idempotency-Key
+	Overlap  bool // a program's statement may be held inside its server, so it is two steps
 	// The steps: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both at once, "1~2"
 	// buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget", "forget-a", "renew1",
 	// "timeout1".
@@ -43,6 +44,9 @@ func (s Schedule) Head() string {
 	}
 	if s.OneKey {
 		text += " under one Idempotency-Key"
+	}
+	if s.Overlap {
+		text += " and --overlap"
 	}
 	return text
 }
@@ -82,6 +86,9 @@ func (s Schedule) String() string {
 	}
 	if s.OneKey {
 		options += ":key"
+	}
+	if s.Overlap {
+		options += ":overlap"
 	}
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
@@ -137,8 +144,9 @@ func Parse(line string) (s Schedule, err error) {
 	}
 	_, s.Shared = option(func(text string) bool { return text == "shared" })
 	_, s.OneKey = option(func(text string) bool { return text == "key" })
+	_, s.Overlap = option(func(text string) bool { return text == "overlap" })
 	if len(fields) > 5 {
-		return s, fmt.Errorf("invalid replay string %q: unknown option %q; optional after s1, in this order: u1,2 p2 shared key", line, fields[4])
+		return s, fmt.Errorf("invalid replay string %q: unknown option %q; optional after s1, in this order: u1,2 p2 shared key overlap", line, fields[4])
 	}
 	if len(fields) != 5 {
 		return s, fmt.Errorf("invalid replay string %q: expected 5 parts (got %d)", line, len(fields))

@@ -19,7 +19,7 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	}
 	all, err := choices{r}.ready()
 	for _, m := range all {
-		if m.Command != nil && m.Command.Divided && slices.ContainsFunc(all, func(other move) bool { return mayMeet(m, other) }) {
+		if m.Command != nil && m.Command.Divided && !(r.x.overlap && m.Command.Overlaps) && slices.ContainsFunc(all, func(other move) bool { return mayMeet(m, other) }) {
 			r.divided = append(r.divided, short(r.whose.usual(m.Command.Text)))
 		}
 	}
@@ -43,8 +43,9 @@ type choices struct{ *run }
 func (r choices) ready() (all []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
-	held := slices.DeleteFunc(slices.Clone(f.held), func(o *op) bool { return o.late })
+	held := slices.DeleteFunc(slices.Concat(f.held, f.inside), func(o *op) bool { return o.late })
 	f.mu.Unlock()
+	inOrder(held)
 	var polling []move
 	for _, b := range r.buyers {
 		if m, comes := r.request(b); comes {
@@ -60,7 +61,10 @@ func (r choices) ready() (all []move, _ error) {
 				continue
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.x.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
-			if r.polling.polls(&b.pollster, m.Command.name) {
+			if m.Command.executed {
+				inside(r).commits(&m)
+			}
+			if !m.Command.executed && r.polling.polls(&b.pollster, m.Command.name) {
 				polling = append(polling, m)
 			} else {
 				all = append(all, m)
@@ -73,6 +77,9 @@ func (r choices) ready() (all []move, _ error) {
 			return nil, err
 		}
 		all, polling = over, append(polling, again...)
+	}
+	if few, only := inside(r).only(all); only {
+		all, polling = few, nil
 	}
 	r.held = len(all) > 0 && len(polling) > 0
 	if len(all) == 0 {

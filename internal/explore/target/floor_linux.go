@@ -27,6 +27,7 @@ type op struct {
 	noted    bool   // timed is known
 	timed    bool   // it came without an answer to its buyer: a timer of the program has fired
 	late     bool   // it waits for the point at which an earlier run had it, see memory
+	insider
 }
 
 // A floor holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
@@ -40,6 +41,7 @@ type floor struct {
 	fresh    []*op // arrived since the last standstill
 	held     []*op // at the gate, sorted by buyer
 	flying   []*op // released
+	inside   []*op // executed and not committed, sorted by buyer; see inside
 	answered []*op // not delivered yet
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were idle, and received nothing since
@@ -152,7 +154,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 		f.refused = refused
 	}
 	theirs := func(o *op) bool { return o.Conn() == c }
-	for _, list := range []*[]*op{&f.fresh, &f.held, &f.flying, &f.answered} {
+	for _, list := range []*[]*op{&f.fresh, &f.held, &f.flying, &f.inside, &f.answered} {
 		for _, o := range *list {
 			if theirs(o) {
 				delete(f.byCmd, o.Command)
@@ -261,17 +263,21 @@ func (f *floor) open() (unlimited []*op) {
 	f.shut = false
 	f.happened()
 	var let, deliver []*op
+	executed := f.inside
 	for _, o := range f.flying {
 		if o.Unlimited != nil {
 			unlimited = append(unlimited, o)
 		}
 	}
 	let = append(append(let, f.fresh...), f.held...)
-	deliver = append(append(append(deliver, let...), f.flying...), f.answered...)
-	f.fresh, f.held, f.flying, f.answered, f.byCmd = nil, nil, nil, nil, map[*wire.Command]*op{}
+	deliver = slices.Concat(let, f.flying, executed, f.answered)
+	f.fresh, f.held, f.flying, f.inside, f.answered, f.byCmd = nil, nil, nil, nil, nil, map[*wire.Command]*op{}
 	f.mu.Unlock()
 	for _, o := range let {
 		o.Release()
+	}
+	for _, o := range executed {
+		o.Commit()
 	}
 	for _, o := range deliver {
 		o.Deliver()
@@ -300,7 +306,7 @@ func (f *floor) where() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []string
-	for what, list := range map[string][]*op{"has sent": f.fresh, "stands at": f.held, "waits for the answer to": f.flying, "is to be answered": f.answered} {
+	for what, list := range map[string][]*op{"has sent": f.fresh, "stands at": f.held, "waits for the answer to": f.flying, "has executed and not committed": f.inside, "is to be answered": f.answered} {
 		for _, o := range list {
 			all = append(all, fmt.Sprintf("buyer %d %s %q", o.buyer, what, o.Text))
 		}

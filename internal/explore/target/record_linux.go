@@ -27,9 +27,37 @@ func (w *recorder) sent(o *op) {
 	w.Sent(o, s)
 }
 
+// executed records that a command was executed and is held inside its server.
+func (w *recorder) executed(o *op) {
+	w.answer(o, o.result+", held inside the server before its commit")
+}
+
+// commits records that a held command commits.
+func (w *recorder) commits(o *op) {
+	s := witness.Step{Buyer: o.buyer, Command: "(commits) " + upToTable(o.shown), Name: "COMMIT of " + plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
+	w.Sent(o, s)
+}
+
+// upToTable returns the beginning of a statement, up to its first table.
+func upToTable(statement string) string {
+	if at := table.FindStringIndex(statement); at != nil && at[1] < len(statement) {
+		return statement[:at[1]] + " ..."
+	}
+	return statement
+}
+
 // answered records the result of a command.
 func (w *recorder) answered(o *op) {
-	s := witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: w.r.answer(o), Unseen: o.Answer.Unseen}
+	if o.committing && !o.Answer.Failed {
+		w.Answered(o, witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "committed"}, false)
+		return
+	}
+	w.answer(o, o.result)
+}
+
+// answer records an answer, with its text for people.
+func (w *recorder) answer(o *op, result string) {
+	s := witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: result, Unseen: o.Answer.Unseen}
 	if w.Observe {
 		for _, row := range o.Answer.Rows {
 			var cells []witness.Cell

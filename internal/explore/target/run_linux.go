@@ -41,6 +41,7 @@ type run struct {
 	held     bool             // a command that only tries again is not among the last moves
 	point    point            // the steps so far
 	before   int              // number of deliveries at the last point
+	overlap  bool             // a command ran while another one was held inside its server
 }
 
 // A buyer is one request.
@@ -134,13 +135,21 @@ func (r *run) Do(ctx context.Context, m move) error {
 		if err := m.Make(ctx); err != nil {
 			return err
 		}
+	} else if m.Command.executed {
+		r.record.commits(m.Command)
+		r.current = m.Command.buyer
+		r.x.floor.commit(m.Command)
 	} else {
 		r.record.sent(m.Command)
 		if m.Command.Compound {
 			r.several = append(r.several, short(r.whose.usual(m.Command.Text)))
 		}
 		r.current = m.Command.buyer
-		r.x.floor.letGo(m.Command)
+		if (inside{r}).splits(m.Command) {
+			r.x.floor.letGoInside(m.Command)
+		} else {
+			r.x.floor.letGo(m.Command)
+		}
 	}
 	err := r.settling.settle(ctx)
 	if v, void := schedule.AsVoid(err); void && m.During != "" { // two buyers were inside the program at once
@@ -151,6 +160,9 @@ func (r *run) Do(ctx context.Context, m move) error {
 		return err
 	}
 	if err := r.pause.end(); err != nil {
+		return err
+	}
+	if err := (inside{r}).executed(ctx); err != nil {
 		return err
 	}
 	if m.Event == "" && m.Command == nil && m.During == "" { // the move is a request
@@ -196,10 +208,6 @@ func (r *run) take(o *op) error {
 			}
 		}
 	}
-	for _, value := range o.Answer.Made {
-		r.names.made(o.Text, value)
-		r.x.short = r.x.short || len(value) < longID
-	}
 	if o.Push {
 		r.polling.changed(protocol) // a listener may try again
 		r.x.pushed = true
@@ -207,7 +215,10 @@ func (r *run) take(o *op) error {
 		return nil
 	}
 	b := r.buyer(o.buyer)
-	shown := r.answer(o)
+	if o.committing && o.Answer.Failed { // the server has refused the commit
+		o.known = false
+	}
+	shown := r.learn(o)
 	r.polling.tried(&b.pollster, try{name: o.name, answer: shown, server: protocol, changed: o.Answer.Changed})
 	r.snapshot.answered(o.Conn(), o.Text)
 	r.repeated.add(step{o.buyer, o.name, shown}, o.Answer.Changed)
@@ -252,7 +263,7 @@ func (r *run) answeredBy(b *buyer) bool {
 
 // End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
-	e.Compound, e.Divided = r.several, r.divided
+	e.Compound, e.Divided, e.Concurrent = r.several, r.divided, r.overlap
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.finish(ctx, true))
 	}

@@ -24,6 +24,7 @@ type Runner struct {
 	fleet     *fleet
 	rehearsal *rehearsal
 	shared    bool
+	overlap   bool // Spec.Overlap
 	tries     int  // Spec.Tries
 	coarse    bool // see names
 	short     bool // a server has generated a short number
@@ -57,7 +58,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	}
 	x := &Runner{
 		app: s.App, servers: s.Servers, wanted: s.Events, floor: floor, memory: memory{}, backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, routine: routine{}, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, overlap: s.Overlap, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, routine: routine{}, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
 		return nil, errors.New("--events crash: all buyers share one instance, so one of them cannot crash alone; give `run:`, which starts one for each")

@@ -18,6 +18,9 @@ type Spec struct {
 	// Tries is the maximum number of futile retries in a row while another buyer could continue, 1 to
 	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
 	Tries int
+	// Overlap holds a statement that commits by itself inside its database where another buyer's command
+	// could notice, see overlapping.
+	Overlap bool
 }
 
 // Limits of Spec.Tries.

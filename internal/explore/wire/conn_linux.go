@@ -181,7 +181,14 @@ func (c *Conn) pass(o *Command) error {
 	if err := await(o.let, c.gone); err != nil {
 		return err
 	}
-	if err := c.exchange(o); err != nil {
+	raw := o.Raw
+	if o.half() {
+		raw = append(c.session.(Splitter).Opens(o), raw...)
+	}
+	if err := c.exchange(o, raw); err != nil {
+		return err
+	}
+	if err := c.finish(o); err != nil {
 		return err
 	}
 	if err := await(o.deliver, c.gone); err != nil {
@@ -206,14 +213,14 @@ func await(sign, gone chan struct{}) error {
 	}
 }
 
-// exchange sends a command and waits for its complete answer.
-func (c *Conn) exchange(o *Command) error {
+// exchange sends the bytes of a command, or of one of its steps, and waits for the complete answer.
+func (c *Conn) exchange(o *Command, raw []byte) error {
 	c.mu.Lock()
 	if !o.Silent {
 		c.sent, c.part = o, nil
 	}
 	c.mu.Unlock()
-	if _, err := c.server.Write(o.Raw); err != nil {
+	if _, err := c.server.Write(raw); err != nil {
 		return fmt.Errorf("%w: %w", errServer, err)
 	}
 	if o.Silent {
@@ -269,12 +276,18 @@ func (c *Conn) answered(o *Command, m Message) {
 	if !m.Ends {
 		return
 	}
-	o.Answer.Raw = c.part
-	if o.let != nil {
+	half := o.half()
+	if !o.split.second {
+		o.Answer.Raw = c.part
+	}
+	if o.let != nil && !half {
 		c.gate.Answered(o)
 	}
 	c.mu.Lock()
-	c.sent, c.held = nil, o
+	c.sent = nil
+	if !half {
+		c.held = o
+	}
 	c.moved.Broadcast()
 	c.mu.Unlock()
 }

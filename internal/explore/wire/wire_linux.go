@@ -78,13 +78,20 @@ type Command struct {
 	Compound bool
 	// Divided reports that another connection's write could come between its reads and its writes.
 	Divided bool
-	Alters  bool // it may change rows
+	// Overlaps reports that the schedules of Split, or those of its open transaction, show all that can
+	// come between its reads and its writes.
+	Overlaps bool
+	// Autocommits reports one statement that writes rows outside a transaction, so the server commits it
+	// at once. Split needs it.
+	Autocommits bool
+	Alters      bool // it may change rows
 	// Came is when the kernel received the command. The goroutines of connections may run in another
 	// order than their programs have sent.
 	Came   time.Time
 	Push   bool   // not a command: the server pushed its answer
 	Answer Answer // set after the answer
 
+	split   split
 	conn    *Conn
 	let     chan struct{} // closed when it may be sent; nil if it passes
 	deliver chan struct{} // closed when its answer may be delivered; nil if it passes

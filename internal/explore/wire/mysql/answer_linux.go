@@ -12,6 +12,7 @@ import (
 // Status flags of OK and EOF.
 const (
 	statusInTransaction = 1 << 0
+	statusAutocommit    = 1 << 1
 	statusMoreResults   = 1 << 3
 	statusCursor        = 1 << 6
 )

@@ -55,6 +55,8 @@ var passing = map[byte]struct {
 type said struct {
 	effect.Statement
 	weakens    bool // after it, a write may leave the rows that it reads unlocked
+	isolates   bool // it sets an isolation level
+	lasts      bool // that level applies to all later transactions
 	holds      bool // it may leave locks that survive the transaction
 	setsWait   bool
 	serializes bool
@@ -71,6 +73,8 @@ func says(sql string) said {
 		s.serializes = strings.Contains(lower, "serializable")
 	}
 	s.weakens = s.Verb == "SET" && readsUnlocked.MatchString(sql)
+	s.isolates = s.Verb == "SET" && isolation.MatchString(sql)
+	s.lasts = sessionIsolation.MatchString(sql)
 	// The effects of a procedure, or of a text inside another, are unknown.
 	switch s.Verb {
 	case "CALL", "EXECUTE", "LOCK", "FLUSH", "BACKUP", "":
@@ -83,6 +87,13 @@ func says(sql string) said {
 // readsUnlocked matches the isolation levels at which InnoDB does not lock the rows that a writing
 // statement reads (MySQL 8.0 Reference Manual, 17.7.3).
 var readsUnlocked = regexp.MustCompile(`(?i)\bREAD[-\s]+(?:UN)?COMMITTED\b`)
+
+// isolation matches an isolation level, and sessionIsolation a statement that only sets that of the
+// connection.
+var (
+	isolation        = regexp.MustCompile(`(?i)isolation`)
+	sessionIsolation = regexp.MustCompile(`(?i)^\s*SET\s+SESSION\s+TRANSACTION\s+ISOLATION\s+LEVEL\s+[A-Z\s]+$`)
+)
 
 // command interprets a packet of the program, with mu held.
 func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
@@ -159,7 +170,14 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	}
 	c.Ends, c.Compound, c.Alters = what.Ends, what.Compound, what.Alters
 	s.weak = s.weak || what.weakens
+	if what.isolates {
+		s.unlocks = what.weakens && what.lasts
+	}
 	c.Divided = what.Inside == effect.Divided || what.Inside == effect.Lockable && s.weak
+	alone := s.unsettled == 0 // so the state of the transaction is known
+	c.Autocommits = alone && s.autocommit && !s.open && !s.tables && what.Writes()
+	c.Overlaps = s.unlocks && (c.Autocommits || alone && s.open && what.Alone)
+	s.locksTables(what)
 	q.verb, q.setsWait = what.Verb, what.setsWait
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds

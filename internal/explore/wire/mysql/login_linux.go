@@ -74,12 +74,14 @@ func (s *session) Login() (id int64, err error) {
 	if raw, err = l.authenticate(); err != nil {
 		return 0, err
 	}
-	isolation, err := l.setUp(greets.mariadb)
+	isolation, status, err := l.setUp(greets.mariadb)
 	if err != nil {
 		return 0, err
 	}
+	s.autocommit = status&statusAutocommit != 0
 	s.serializable = isolation == "" || strings.Contains(isolation, "SERIALIZABLE")
 	s.weak = isolation == "" || readsUnlocked.MatchString(isolation)
+	s.unlocks = readsUnlocked.MatchString(isolation)
 	_, err = l.program.Write(raw)
 	return greets.thread, err
 }
@@ -209,15 +211,16 @@ func refused(payload []byte) error {
 	return fmt.Errorf("the server refuses the program: %s", a.text(""))
 }
 
-// setUp sets the lock wait and returns the isolation level, or "" if the server refuses to tell it.
-func (l login) setUp(mariadb bool) (isolation string, err error) {
+// setUp sets the lock wait and returns the isolation level, or "" if the server refuses to tell it, and
+// the status of the connection.
+func (l login) setUp(mariadb bool) (isolation string, status uint16, err error) {
 	if !l.program.Timed() {
 		set, err := l.ask(setWait)
 		if err == nil {
 			err = set.refusal()
 		}
 		if err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
 	question := isolationMySQL
@@ -226,9 +229,9 @@ func (l login) setUp(mariadb bool) (isolation string, err error) {
 	}
 	asked, err := l.ask(question)
 	if err != nil || asked.failed() {
-		return "", err
+		return "", 0, err
 	}
-	return asked.text(""), nil
+	return asked.text(""), asked.status, nil
 }
 
 // ask sends a query of the session itself, before the program may send one.

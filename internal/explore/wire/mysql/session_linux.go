@@ -6,6 +6,7 @@
 //	execute_linux.go  the values of prepared statements
 //	answer_linux.go   the end and the meaning of an answer
 //	row_linux.go      rows for people, in both encodings
+//	split_linux.go    executes and commits a command in two steps
 //	timeout_linux.go  turns an interrupted statement into a lock wait that took too long
 //
 // The session removes these capabilities, so the client works without them: compression, TLS, LOAD DATA
@@ -62,13 +63,18 @@ type state struct {
 	long map[uint32]map[int][]byte // values from STMT_SEND_LONG_DATA, by statement and position
 
 	prepared       map[uint32]*prepared
-	last           *prepared // MariaDB's statement -1
-	open           bool      // a transaction is open, according to the server
-	holds          bool      // it may hold named locks or table locks
-	unsettled      int       // number of commands without an answer that may open a transaction
-	serializable   bool      // a SELECT may take locks
-	weak           bool      // a write may leave the rows that it reads unlocked
-	authenticating bool      // in a CHANGE_USER
+	last           *prepared     // MariaDB's statement -1
+	open           bool          // a transaction is open, according to the server
+	holds          bool          // it may hold named locks or table locks
+	unsettled      int           // number of commands without an answer that may open a transaction
+	serializable   bool          // a SELECT may take locks
+	weak           bool          // a write may leave the rows that it reads unlocked
+	unlocks        bool          // every transaction is at READ COMMITTED or below, so a write locks no row that it only reads
+	autocommit     bool          // the server commits each statement outside a transaction
+	tables         bool          // it may have locked tables, which a BEGIN would unlock
+	opens, commits *wire.Command // the step of a split command whose answer comes next, see split_linux.go
+	split          *wire.Command // the last split command, until the next command comes
+	authenticating bool          // in a CHANGE_USER
 }
 
 // A prepared statement. Its text is known when it is read, its number and the rest when the server has
@@ -109,6 +115,9 @@ func (s *session) Next() (*wire.Command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, q, err := s.command(raw, payload)
+	if err == nil {
+		err = s.afterSplit(c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +143,9 @@ func hungUp(err error) error {
 func (s *session) Receive(current *wire.Command) (m wire.Message, err error) {
 	if current == nil {
 		return s.lastWords()
+	}
+	if m, own, err := s.step(current); own || err != nil {
+		return m, err
 	}
 	if s.does == nil {
 		s.mu.Lock()
@@ -212,7 +224,8 @@ func (s *session) answered(c *wire.Command, q *request) (again bool) {
 		s.unsettled--
 	}
 	if a.stated {
-		s.open = a.status&statusInTransaction != 0
+		s.open = a.status&statusInTransaction != 0 && s.split != c
+		s.autocommit = a.status&statusAutocommit != 0
 	}
 	if a.failed() && endsTransaction[a.code] {
 		s.open = false
@@ -234,7 +247,7 @@ func (s *session) answered(c *wire.Command, q *request) (again bool) {
 		q.executes.columns = a.columns
 	}
 	if q.resets && a.complete {
-		s.authenticating, s.holds, s.last = false, false, nil
+		s.authenticating, s.holds, s.tables, s.unlocks, s.last = false, false, false, false, nil
 		clear(s.prepared)
 		return true
 	}

@@ -266,6 +266,9 @@ func (s *state) finish(b *batch) {
 		s.skips = false
 	case c.Silent:
 	case b.executes > 0:
+		alone := len(s.calls) == 0 && b.synced && b.executes == 1 && !b.copied
+		c.Autocommits = alone && s.status == 'I' && !s.implicit && b.says[0].Writes()
+		c.Overlaps = c.Autocommits || alone && s.status == 'T' && b.says[0].Alone
 		s.gate(c, b.says)
 	case len(b.parses) > 0:
 		// Analysis and planning take the snapshot (postgres.c, exec_parse_message, exec_bind_message).

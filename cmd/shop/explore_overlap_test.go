@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// The statements of TestAppOverlap. A program that sends countsOrders decides and writes in one statement.
+const (
+	countsOrders = "INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock > 1 + (SELECT count(*) FROM orders)"
+	takesOne     = "UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 1"
+	withoutLocks = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+	oneOrder     = "SELECT 1 FROM orders HAVING count(*) > 1"
+)
+
+// overlapping are programs that race inside one statement. The servers do so with two connections, too:
+// some of 400 pairs of such statements sell twice.
+var overlapping = map[string]statementShop{
+	"postgres": {database: "postgres", sql: []string{countsOrders}, never: oneOrder},
+	"mysql":    {database: "mysql", sql: []string{withoutLocks, countsOrders}, never: oneOrder},
+}
+
+// TestAppOverlap: --overlap finds a race inside one statement and replays it. It finds none in a statement
+// that is atomic, although another statement ran while that one was held. A race that it cannot show stays
+// exit code 3.
+func TestAppOverlap(t *testing.T) {
+	t.Parallel()
+	atomic := []string{takesOne, "INSERT INTO orders VALUES (1)"}
+	for _, c := range []struct {
+		name    string
+		shop    statementShop
+		code    int
+		divided []string
+	}{
+		{"postgres, a count", overlapping["postgres"], exitBroken, nil},
+		{"mysql, a count", overlapping["mysql"], exitBroken, nil},
+		{"postgres, an atomic update", statementShop{database: "postgres", sql: atomic, never: oneOrder}, 0, nil},
+		{"mysql, an atomic update", statementShop{database: "mysql", sql: atomic, never: oneOrder}, 0, nil},
+		{"mysql, a count that locks", statementShop{database: "mysql", sql: []string{countsOrders}, never: oneOrder}, exitInconclusive, []string{countsOrders}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := c.shop.file(t)
+			code, r, stderr := searchFile(t, file, "--overlap")
+			if code != c.code || !slices.Equal(r.Divided, c.divided) || !r.Complete || !r.Overlap || r.Overlapped == 0 || r.Overlapped == r.Explored {
+				t.Fatalf("exit %d, %q, %d of %d schedules with a held statement; want %d, %q: %s", code, r.Divided, r.Overlapped, r.Explored, c.code, c.divided, stderr)
+			}
+			if c.code != exitBroken {
+				return
+			}
+			held := slices.ContainsFunc(r.Witness.Steps, func(s explore.Step) bool {
+				return s.Result == "1 changed, held inside the server before its commit"
+			})
+			if code, stdout, stderr := exploreApp(t, file, "--replay", r.Witness.Schedule); code != exitBroken || !held || !strings.Contains(stdout, "(commits) INSERT INTO orders") {
+				t.Errorf("%s: exit %d, held %v: %s%s", r.Witness.Schedule, code, held, stdout, stderr)
+			}
+		})
+	}
+}
+
+// TestAppOverlapRepeats: a witness of --overlap breaks in each of 20 runs, by its string and from a file.
+func TestAppOverlapRepeats(t *testing.T) {
+	soakOnly(t)
+	for database, shop := range overlapping {
+		file := shop.file(t)
+		saved := filepath.Join(t.TempDir(), "witness.json")
+		code, r, stderr := searchFile(t, file, "--overlap", "--save", saved)
+		if code != exitBroken {
+			t.Fatalf("%s: exit %d: %s", database, code, stderr)
+		}
+		for _, replay := range []string{r.Witness.Schedule, saved} {
+			for n := range 20 {
+				if code, stdout, stderr := exploreApp(t, file, "--replay", replay); code != exitBroken {
+					t.Errorf("%s, %s, run %d: exit %d: %s%s", database, replay, n+1, code, stdout, stderr)
+				}
+			}
+		}
+	}
+}
+
+// TestAppOverlapRefused: one line says why no statement can be held, before anything starts.
+func TestAppOverlapRefused(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	const text = "shared: ./shop\npostgres: 127.0.0.1:5432\nlocal: true\nbuyer: POST http://127.0.0.1:8080/buy\nsold: 200\nreset:\n  sql: [ \"DELETE FROM orders\" ]\nnever: [ SELECT 1 ]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := exploreApp(t, file, "--overlap")
+	if want := "--overlap needs an instance for each buyer: write `run:`"; code != exitHarness || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit %d, want %d and %q: %s", code, exitHarness, want, stderr)
+	}
+	code, _, stderr = exploreApp(t, overlapping["postgres"].file(t), "--overlap", "--replay", "v1:statements:b2:s1:1.2")
+	if want := "--replay: the replay string belongs to statements with 2 buyers and stock 1, not to statements with 2 buyers and stock 1 and --overlap"; code != exitHarness || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d, want %q: %s", code, want, stderr)
+	}
+}

@@ -1,0 +1,106 @@
+package mysql
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Opens implements wire.Splitter.
+func (s *session) Opens(current *wire.Command) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opens, s.split = current, current
+	return query("BEGIN")
+}
+
+// Commits implements wire.Splitter.
+func (s *session) Commits(current *wire.Command) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits = current
+	outside(current.Answer.Raw)
+	return query("COMMIT")
+}
+
+// step reads the server's answer to a BEGIN or COMMIT of the session itself. own is false if an answer to
+// the program comes next.
+func (s *session) step(current *wire.Command) (m wire.Message, own bool, err error) {
+	s.mu.Lock()
+	begins, commits := s.opens == current, s.commits == current
+	s.mu.Unlock()
+	if !begins && !commits {
+		return m, false, nil
+	}
+	raw, payload, err := readPacket(s.server.R)
+	if err != nil {
+		return m, true, err
+	}
+	a := answer{kind: single}
+	if _, err := a.feed(payload, len(payload)); err != nil {
+		return m, true, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if begins {
+		if s.opens = nil; a.failed() {
+			err = fmt.Errorf("the server does not let BEGIN: %s", a.text(""))
+		}
+		return m, true, err
+	}
+	s.commits = nil
+	if a.failed() {
+		current.Answer = wire.Answer{Raw: raw, Text: a.text(""), Failed: true, Changed: true}
+	}
+	m.Ends = true
+	return m, true, nil
+}
+
+// outside clears the flag for an open transaction in a complete answer, in place.
+func outside(raw []byte) {
+	a := answer{kind: results}
+	for _, p := range split(raw) {
+		at := 3 // of the status, in an EOF packet
+		switch {
+		case a.phase == begins && len(p.payload) > 0 && p.payload[0] == 0:
+			r := reader{b: p.payload[1:]}
+			r.length()
+			r.length()
+			at = len(p.payload) - len(r.b)
+		case !isEOF(p.payload, len(p.payload)):
+			at = len(p.payload)
+		}
+		if at+1 < len(p.payload) {
+			p.payload[at] &^= statusInTransaction
+		}
+		if _, err := a.feed(p.payload, len(p.payload)); err != nil {
+			return
+		}
+	}
+}
+
+// rowCount matches a question about the statement before.
+var rowCount = regexp.MustCompile(`(?i)\bROW_COUNT\s*\(|\bGET\s+DIAGNOSTICS\b`)
+
+// afterSplit handles the first command after a split one, with mu held. The server would answer a
+// question about the command before it with that of the commit.
+func (s *session) afterSplit(c *wire.Command) error {
+	if s.split != nil && rowCount.MatchString(c.Text) {
+		return &wire.Refused{Why: fmt.Sprintf("--overlap cannot explore a program that asks %s after a statement that was held; use the number of changed rows that the driver returns, or explore without --overlap", c.Text)}
+	}
+	if c.Gated {
+		s.split = nil
+	}
+	return nil
+}
+
+// locksTables records whether the connection may have locked tables, with mu held.
+func (s *state) locksTables(what said) {
+	switch what.Verb {
+	case "LOCK", "FLUSH", "BACKUP", "EXECUTE", "":
+		s.tables = true
+	case "UNLOCK":
+		s.tables = false
+	}
+}

@@ -208,14 +208,22 @@ func (o *overlooking) hidden(steps map[ignored]bool) (all []hidden) {
 	passed := slices.Collect(maps.Keys(f.ignoring.passed))
 	f.mu.Unlock()
 	touches, writes := maps.Clone(o.rule), map[string]bool{}
+	opaque := map[string]string{} // by protocol: a step that may touch any table
 	for c := range steps {
 		t := o.touch(c)
+		if t.Undecided {
+			opaque[c.protocol] = c.text
+		}
 		maps.Copy(touches, t.Touches)
 		maps.Copy(writes, t.Writes)
 	}
 	for _, c := range passed {
 		t := o.touch(c)
-		if why := o.why(t, touches, writes); why != "" && !(c.protocol == "redis" && why == undecided) {
+		why := o.why(t, touches, writes)
+		if step := opaque[c.protocol]; why == "" && step != "" && len(t.Touches) > 0 && c.protocol != "redis" {
+			why = fmt.Sprintf("touches %s, and the step %q may touch any table", slices.Min(slices.Collect(maps.Keys(t.Touches))), short(step))
+		}
+		if why != "" && !(c.protocol == "redis" && why == undecided) {
 			ruled := func(object string) bool { return o.rule[object] }
 			all = append(all, hidden{fmt.Sprintf("%q %s", short(c.text), why), slices.ContainsFunc(slices.Collect(maps.Keys(t.Writes)), ruled)})
 		}

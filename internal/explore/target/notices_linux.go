@@ -30,17 +30,23 @@ func newNotices(x *Runner) *notices {
 	return n
 }
 
-// listening matches a LISTEN.
-var listening = regexp.MustCompile(`(?i)(?:^|;)\s*LISTEN\s+("(?:[^"]|"")+"|\w+)`)
+// listening matches a LISTEN, and unlistening the end of one or of all.
+var (
+	listening   = regexp.MustCompile(`(?i)(?:^|;)\s*LISTEN\s+("(?:[^"]|"")+"|\w+)`)
+	unlistening = regexp.MustCompile(`(?i)(?:^|;)\s*(?:UNLISTEN|DISCARD\s+ALL)\b`)
+)
 
-// longestNotice is the time after which a notification is no longer expected: its program may have ended
-// its LISTEN, or rolled it back.
+// longestNotice is the time after which no notification is expected on the connection any more: its
+// program may have rolled its LISTEN back.
 const longestNotice = 2 * time.Second
 
 // arrived records the channels of a LISTEN. It is called with floor.mu held.
 func (n *notices) arrived(c *wire.Command) {
 	if c.Conn().Protocol != "postgres" {
 		return
+	}
+	if unlistening.MatchString(c.Text) {
+		n.left(c.Conn())
 	}
 	for _, m := range listening.FindAllStringSubmatch(c.Text, -1) {
 		channel := strings.ToLower(m[1])
@@ -60,7 +66,7 @@ func (n *notices) pushed(c *wire.Command) {
 	}
 }
 
-// left forgets a connection. It is called with floor.mu held.
+// left forgets a connection that has ended, or that no longer listens. It is called with floor.mu held.
 func (n *notices) left(c *wire.Conn) {
 	delete(n.channels, c)
 	delete(n.owed, c)
@@ -134,7 +140,7 @@ func (n *notices) missing() bool {
 				if time.Since(n.since) < longestNotice {
 					return true
 				}
-				n.clear()
+				n.left(c)
 				return false
 			}
 		}

@@ -109,15 +109,15 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Verdict, c.Reason = f.Orders.JudgeRepeats(audit.Judge(e))
 	c.Lost = e.Lost
 	switch {
-	case c.sound() && f.Missed != "": // an observed violation counts, with or without the fault
+	case isSound(c.Verdict) && f.Missed != "": // an observed violation counts, with or without the fault
 		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
-	case c.sound() && f.Stalled != "":
+	case isSound(c.Verdict) && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
 }
 
-// sound reports whether no violation was seen.
-func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive }
+// isSound reports whether no violation was seen.
+func isSound(v verdict.Verdict) bool { return v == verdict.Holds || v == verdict.Inconclusive }
 
 // unsure reports whether the cell contradicts its promise only by the timing of events.
 func (c *Cell) unsure() bool {
@@ -147,7 +147,7 @@ func Sure(play func() (Cell, error)) (Cell, error) {
 // cell is inconclusive and keeps the first play's details, since the machine may have stood still.
 // A violation that needs no second play counts at once.
 func (c Cell) confirms(before Cell) Cell {
-	if !c.sound() && (!c.unsure() || c.Verdict == before.Verdict) {
+	if !isSound(c.Verdict) && (!c.unsure() || c.Verdict == before.Verdict) {
 		return c
 	}
 	before.Reason = fmt.Sprintf("%s once, and %s when it was run again: %s", before.Verdict, c.Verdict, before.Reason)

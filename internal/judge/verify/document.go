@@ -70,7 +70,7 @@ func (r Report) Document(command string) (report.Document, error) {
 			{Count: len(sorted.Void), What: "inconclusive", Status: report.Void},
 		},
 		Started: r.Started, Took: time.Duration(r.DurationMS) * time.Millisecond, Alarm: r.Unfinished,
-		Tables: []report.Table{r.matrix()}, Page: r.page(),
+		Tables: []report.Table{r.matrix()}, Page: matrixPage{r}.page(),
 		Groups: []report.Group{
 			wrong:  {Heading: "Not as promised"},
 			breaks: {Heading: "Breaks, as promised", OffPage: true},

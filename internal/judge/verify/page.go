@@ -20,9 +20,12 @@ const legend = `
 **?** proved nothing. "The other N": all remaining [conditions](../faults.md). See also the [verdicts](../verdicts.md).
 `
 
-// page returns the report as a page of documentation: a short table in place of the
-// matrix, and no evidence except for cells that are not as promised.
-func (r Report) page() *report.Page {
+// A matrixPage is a report as a page of documentation: a short table in place of the matrix, and no
+// evidence except for cells that are not as promised.
+type matrixPage struct{ Report }
+
+// page returns the parts of the page.
+func (r matrixPage) page() *report.Page {
 	strategies, conditions := axes(r.Cells)
 	t := report.Table{Columns: report.Columns("strategy", "result", "broken by, as promised", "seen without a promise", "held under")}
 	rows := map[string]int{}
@@ -46,7 +49,7 @@ func (r Report) page() *report.Page {
 
 // example returns a section with the command and the row of one cell: the first break that a rush alone
 // does not show. It returns "" if there is none.
-func (r Report) example(strategies []string, conditions []promise.Condition) string {
+func (r matrixPage) example(strategies []string, conditions []promise.Condition) string {
 	for _, s := range strategies {
 		if rush := r.cell(s, promise.Rush); rush == nil || rush.Verdict != verdict.Holds {
 			continue
@@ -82,7 +85,7 @@ func (r Report) where() string {
 }
 
 // row returns the row of one strategy.
-func (r Report) row(strategy string, conditions []promise.Condition) []report.Cell {
+func (r matrixPage) row(strategy string, conditions []promise.Condition) []report.Cell {
 	var broken, free, held, contradict, void groups
 	played := 0
 	for _, condition := range conditions {
@@ -187,7 +190,7 @@ func list(conditions []promise.Condition) string {
 // notRun returns a section with the conditions that apply to a strategy and have no cell, and with
 // LeftOut. It omits two kinds of entries that other pages have: the servers that a condition needs, and
 // the strategies without an exploration.
-func (r Report) notRun(strategies []string, conditions []promise.Condition) string {
+func (r matrixPage) notRun(strategies []string, conditions []promise.Condition) string {
 	var missing grouped
 	for _, s := range strategies {
 		entry, known := lockstrategy.ByName(s)

@@ -55,8 +55,8 @@ func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func
 	// The first few orders go alone, while every order could be sold once per process. Otherwise
 	// "sold out" would hide a second sale.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
-	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
-	again := c.visit(ctx, orders, c.BaseURLs)
+	first := append(visit(ctx, c.at(c.BaseURLs), orders[:few]), visit(ctx, c.at(c.BaseURLs), orders[few:])...)
+	again := visit(ctx, c.at(c.BaseURLs), orders)
 	if restart == nil || ctx.Err() != nil {
 		return [][][]buyers.Answer{first, again}, nil
 	}
@@ -65,24 +65,24 @@ func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func
 		return nil, fmt.Errorf("restart a process: %w", err)
 	}
 	c.BaseURLs = append([]string{url}, c.BaseURLs[1:]...)
-	return [][][]buyers.Answer{first, again, c.visit(ctx, orders, c.BaseURLs[:1])}, nil
+	return [][][]buyers.Answer{first, again, visit(ctx, c.at(c.BaseURLs[:1]), orders)}, nil
 }
 
-// visit sends each order to all processes at once, and returns the answers by order.
-func (c Config) visit(ctx context.Context, orders []buyers.Buyer, urls []string) [][]buyers.Answer {
+// visit sends each order to all processes of the sender at once, and returns the answers by order.
+func visit(ctx context.Context, sender buyers.Sender, orders []buyers.Buyer) [][]buyers.Answer {
 	if len(orders) == 0 {
 		return nil
 	}
 	var all []buyers.Buyer
 	for _, o := range orders {
-		for range urls {
+		for range sender.URLs {
 			all = append(all, o)
 		}
 	}
-	answers := c.at(urls).AtOnce(ctx, all)
+	answers, processes := sender.AtOnce(ctx, all), len(sender.URLs)
 	byOrder := make([][]buyers.Answer, len(orders))
 	for i := range orders {
-		byOrder[i] = answers[i*len(urls) : (i+1)*len(urls) : (i+1)*len(urls)]
+		byOrder[i] = answers[i*processes : (i+1)*processes : (i+1)*processes]
 	}
 	return byOrder
 }

@@ -165,7 +165,8 @@ var otherExamples = map[string]string{
 	"guides/size-a-sale.md": "TestSizingPages", "reference/throughput.md": "TestSizingPages",
 	"reference/databases.md": "TestDatabasesPage", "reference/glossary.md": "TestGlossary",
 	"reference/commands/soak.md": "TestSoak", "reference/track-record.md": "trackrecord/libraries",
-	"reference/strategies.md": "TestStrategyPages", "reference/strategies/": "TestStrategyPages",
+	"reference/tryton-assigns-twice.md": "TestTryton",
+	"reference/strategies.md":           "TestStrategyPages", "reference/strategies/": "TestStrategyPages",
 	"reference/witnesses/": "TestWitnesses, and internal/explore/promisetest",
 }
 

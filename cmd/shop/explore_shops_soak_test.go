@@ -11,8 +11,36 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestVendure and TestMedusa install a shop that people run, as npm publishes it, and explore its last unit
-// with the documented script. The shop sells the unit twice.
+// exploreShop runs the documented script of examples/NAME, which installs a shop that people run, and
+// returns the report of its search. The script must exit with that code.
+func exploreShop(t *testing.T, name string, code int, args ...string) (r explore.Report) {
+	t.Helper()
+	tool, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := filepath.Join(t.TempDir(), "report.json")
+	cmd := exec.CommandContext(t.Context(), "../../examples/"+name+"/run.sh", append(args, "--report", report)...)
+	cmd.Env = append(os.Environ(), "SHOP="+tool, "SHOP_DIR="+filepath.Join(t.TempDir(), name))
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Fatalf("%v, want exit code %d: %s", err, code, out)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	if code == exitBroken && (r.Violations == 0 || r.Witness == nil || r.Witness.Verdict != verdict.Broken) {
+		t.Errorf("%d of %d schedules break, %d discarded: %s", r.Violations, r.Explored, r.Void, out)
+	}
+	t.Logf("%d of %d schedules break, %d discarded, complete %v, %.0f s", r.Violations, r.Explored, r.Void, r.Complete, r.Seconds)
+	return r
+}
+
+// TestVendure and TestMedusa: the shop, as npm publishes it, sells its last unit twice.
 func TestVendure(t *testing.T) { sellsTwice(t, "vendure") }
 
 func TestMedusa(t *testing.T) { sellsTwice(t, "medusa") }
@@ -21,27 +49,20 @@ func sellsTwice(t *testing.T, shop string) {
 	t.Helper()
 	soakOnly(t)
 	appCase{needs: []string{"node", "npm"}}.need(t)
-	tool, err := plain()
-	if err != nil {
-		t.Fatal(err)
+	exploreShop(t, shop, exitBroken, "--budget", "10m", "--first")
+}
+
+// TestTryton: the shop assigns its last unit to a sale and to a transfer from the shelf, but never to two
+// sales: a real shop whose locks hold.
+func TestTryton(t *testing.T) {
+	soakOnly(t)
+	appCase{needs: []string{"apt-get"}}.need(t)
+	if _, err := exec.LookPath("trytond"); err != nil && os.Geteuid() != 0 {
+		t.Skip("trytond is not installed, and apt-get needs root")
 	}
-	report := filepath.Join(t.TempDir(), "report.json")
-	cmd := exec.CommandContext(t.Context(), "../../examples/"+shop+"/run.sh", "--budget", "10m", "--first", "--report", report)
-	cmd.Env = append(os.Environ(), "SHOP="+tool, "SHOP_DIR="+filepath.Join(t.TempDir(), shop))
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitBroken {
-		t.Fatalf("%v: %s", err, out)
+	exploreShop(t, "tryton", exitBroken, "shelf", "--budget", "30m", "--first")
+	r := exploreShop(t, "tryton", exitInconclusive, "two-sales", "--budget", "30m", "--max-schedules", "100")
+	if r.Violations > 0 || r.Explored < 100 || r.Void > 1 {
+		t.Errorf("%d of %d schedules break, %d discarded: %v", r.Violations, r.Explored, r.Void, r.Voided)
 	}
-	text, err := os.ReadFile(report)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r explore.Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
-	if r.Violations == 0 || r.Witness == nil || r.Witness.Verdict != verdict.Broken {
-		t.Errorf("%d of %d schedules break, %d discarded: %s", r.Violations, r.Explored, r.Void, out)
-	}
-	t.Logf("%d of %d schedules break, %d discarded, %.0f s", r.Violations, r.Explored, r.Void, r.Seconds)
 }

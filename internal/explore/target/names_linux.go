@@ -10,7 +10,7 @@ import (
 )
 
 // random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, numbers with ten
-// digits or more, and fractions such as random numbers.
+// digits or more, and fractions such as random numbers. mayBeRandom must know what it needs.
 var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
 	`|\b[0-9a-fA-F]{16,}\b|[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
 
@@ -23,9 +23,6 @@ const someTime = "<time>"
 
 // number matches a whole number that is a word of its own.
 var number = regexp.MustCompile(`\b\d+\b`)
-
-// value matches a word that may be a value with a name.
-var value = regexp.MustCompile(named + `|[A-Za-z0-9_-]+`)
 
 // longID is the length from which a value that the server generated is recognized in texts. A shorter
 // one may be the id of an item, a quantity or a year.
@@ -155,6 +152,9 @@ func (n *names) made(statement, value string) {
 // text replaces the values that differ between runs.
 func (n *namer) text(text string) string {
 	text = n.replaced(text, n.name)
+	if n.varying.isEmpty() {
+		return text
+	}
 	return n.varying.mask(placeOf(n.statement, n.mark), text, n.name)
 }
 
@@ -171,20 +171,18 @@ func (n *names) seen(text string) string {
 
 // replaced replaces the values that look random by what name returns, and the known ones by their names.
 func (n *names) replaced(text string, name func(string) string) string {
-	text = moment.ReplaceAllString(text, someTime)
-	text = random.ReplaceAllStringFunc(text, func(v string) string {
-		if isClock(v) {
-			return someTime
-		}
-		return name(v)
-	})
-	ifKnown := func(v string) string {
-		if name, ok := n.known[v]; ok {
-			return name
-		}
-		return v
+	if mayBeMoment(text) {
+		text = moment.ReplaceAllString(text, someTime)
 	}
-	return number.ReplaceAllStringFunc(value.ReplaceAllStringFunc(text, ifKnown), ifKnown)
+	if mayBeRandom(text) {
+		text = random.ReplaceAllStringFunc(text, func(v string) string {
+			if isClock(v) {
+				return someTime
+			}
+			return name(v)
+		})
+	}
+	return replaceKnown(text, n.known)
 }
 
 // shown replaces the values in a command by their names.
@@ -194,12 +192,21 @@ func (n *names) shown(command string) string { return n.namer(command, "").text(
 func (n *names) answer(command, answer string) string { return n.namer(command, ":").text(answer) }
 
 // of returns the name of a command, which is the same in every run.
-func (n *names) of(text string) string {
-	text = n.shown(text)
-	if n.coarse {
-		return number.ReplaceAllString(text, "#")
+func (n *names) of(text string) string { return n.ofShown(n.shown(text)) }
+
+// size matches the length of a text that was cut, see effect.OneLine. It differs between runs if a value in
+// the text does.
+var size = regexp.MustCompile(`\.\.\. \(\d+ bytes\)`)
+
+// ofShown is of for a command as shown returns it.
+func (n *names) ofShown(shown string) string {
+	if strings.Contains(shown, "... (") {
+		shown = size.ReplaceAllString(shown, "...")
 	}
-	return text
+	if n.coarse {
+		return number.ReplaceAllString(shown, "#")
+	}
+	return shown
 }
 
 // blank removes the values from a command, named or not.

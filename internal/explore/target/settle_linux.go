@@ -204,7 +204,8 @@ func (r settling) attribute() error {
 		if r.buyer(o.buyer).crashed {
 			return voided("a program that was killed sends a command", "%s", o.of())
 		}
-		o.name, o.shown = r.names.of(o.Text), r.names.shown(o.Text)
+		o.shown = r.names.shown(o.Text)
+		o.name = r.names.ofShown(o.shown)
 		r.buyer(o.buyer).begun = true
 		if r.x.ignored.on() {
 			r.steps[stepOf(o.Command)] = true

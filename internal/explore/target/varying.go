@@ -11,6 +11,7 @@ import (
 // two runs, see learn. Later, a text with the same words has such values in the same places.
 type varying struct {
 	shapes map[place][]shape
+	places map[place]bool   // those of shapes, without their number of tokens
 	asked  []*regexp.Regexp // of the file
 }
 
@@ -63,8 +64,10 @@ func (v *varying) learn(at place, one, other string) bool {
 			continue
 		}
 		if v.shapes == nil {
-			v.shapes = map[place][]shape{}
+			v.shapes, v.places = map[place][]shape{}, map[place]bool{}
 		}
+		at.tokens = 0
+		v.places[at] = true
 		at.tokens = len(a)
 		for _, known := range v.shapes[at] {
 			if known.fits(a) && known.fits(b) {
@@ -96,6 +99,9 @@ func (s shape) fits(tokens []string) bool {
 	return true
 }
 
+// isEmpty reports whether mask leaves every text as it is.
+func (v *varying) isEmpty() bool { return v == nil || len(v.asked) == 0 && len(v.shapes) == 0 }
+
 // mask replaces the varying values of a text by what name returns for them.
 func (v *varying) mask(at place, text string, name func(string) string) string {
 	if v == nil {
@@ -109,7 +115,7 @@ func (v *varying) mask(at place, text string, name func(string) string) string {
 			return name(found)
 		})
 	}
-	if len(v.shapes) == 0 {
+	if at.tokens = 0; !v.places[at] {
 		return text
 	}
 	for _, pattern := range []*regexp.Regexp{piece, literal} {

@@ -21,7 +21,7 @@ func TestPlayChildPrints(t *testing.T) {
 	defer out.Close()
 	os.Stdout = in
 	c := playChildCommand()
-	c.SetArgs(nil)
+	c.SetArgs([]string{})                       // with nil, cobra takes the arguments of the test program
 	c.SetIn(strings.NewReader(`{"op":"undo"}`)) // an invalid request before open still gets an answer
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)

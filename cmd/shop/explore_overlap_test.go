@@ -68,9 +68,12 @@ func TestAppOverlapRepeats(t *testing.T) {
 	for database, shop := range overlapping {
 		file := shop.file(t)
 		saved := filepath.Join(t.TempDir(), "witness.json")
-		code, r, stderr := searchFile(t, file, "--overlap", "--save", saved)
+		code, r, stderr := searchFile(t, file, "--overlap")
 		if code != exitBroken {
 			t.Fatalf("%s: exit %d: %s", database, code, stderr)
+		}
+		if code, stdout, stderr := exploreApp(t, file, "--overlap", "--save", saved); code != exitBroken {
+			t.Fatalf("%s: exit %d: %s%s", database, code, stdout, stderr)
 		}
 		for _, replay := range []string{r.Witness.Schedule, saved} {
 			for n := range 20 {

@@ -52,6 +52,11 @@ func TestAppVarying(t *testing.T) {
 			}
 		}
 	}
+	// The explorer compares requests 3 and 5, since request 4 has a command of its own.
+	code, r, stderr = searchFile(t, varyingShop(t, "refresh", ""), "--max-schedules", "5")
+	if code != exitBroken || r.Void > 0 {
+		t.Errorf("refresh: exit %d, %v: %s", code, r.Voided, stderr)
+	}
 	code, _, stderr = exploreApp(t, varyingShop(t, "list", ""))
 	const says = "buyer 1 alone: a value that differs each time cannot be found in its command \"SELECT ARRAY["
 	if code != exitHarness || !strings.Contains(stderr, says) || !strings.Contains(stderr, "write a pattern for it in `random:` of the file") || strings.Count(stderr, "\n") != 1 {

@@ -70,34 +70,53 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	return c, nil
 }
 
-// compare runs the buyer again, and learns which values of its commands and answers differ.
+// compare runs the buyer again, and learns which values of its commands and answers differ. A run with
+// another command, such as the refresh of a cache, cannot be compared with one that lacks it. Then compare
+// runs the buyer up to mostComparisons times, until two of its runs have the same commands.
 func (x *Runner) compare(ctx context.Context, first *Alone) error {
-	if first.Why != "" {
-		return nil
-	}
-	second, err := x.alone(ctx, first.Buyer)
-	if err != nil || second.Why != "" || len(second.answers) != len(first.answers) {
-		return err
-	}
-	for i, one := range first.answers {
-		other := second.answers[i]
-		at := placeOf(one.command, "")
-		switch {
-		case one.server != other.server || at != placeOf(other.command, ""): // another command, not another value
-			return nil
-		case !x.varying.learn(at, one.command, other.command):
-			first.Why = fmt.Sprintf("a value that differs each time cannot be found in its command %q, which was then %q; write a pattern for it in `random:` of the file", short(one.command), short(other.command))
-			return nil
-		case one.command != other.command:
-			first.Varies = append(first.Varies, one.command)
+	before := []Alone{*first}
+	for len(before) <= mostComparisons && first.Why == "" {
+		again, err := x.alone(ctx, first.Buyer)
+		if err != nil {
+			return err
 		}
-		at.answer = true
-		_ = x.varying.learn(at, one.answer, other.answer)
+		if again.Why == "" && slices.ContainsFunc(before, func(one Alone) bool { return x.compared(first, one, again) }) {
+			break
+		}
+		before = append(before, again)
 	}
 	if x.shared && len(first.Varies) > 0 { // the habits have the values of both runs
-		_, err = x.alone(ctx, first.Buyer)
+		_, err := x.alone(ctx, first.Buyer)
+		return err
 	}
-	return err
+	return nil
+}
+
+const mostComparisons = 3
+
+// compared learns which values differ between two runs of a buyer, and records them in first. It returns
+// false, and learns nothing, if the runs have different commands.
+func (x *Runner) compared(first *Alone, one, other Alone) bool {
+	same := func(a, b exchange) bool {
+		return a.server == b.server && placeOf(a.command, "") == placeOf(b.command, "")
+	}
+	if one.Why != "" || !slices.EqualFunc(one.answers, other.answers, same) {
+		return false
+	}
+	for i, a := range one.answers {
+		b := other.answers[i]
+		at := placeOf(a.command, "")
+		if !x.varying.learn(at, a.command, b.command) {
+			first.Why = fmt.Sprintf("a value that differs each time cannot be found in its command %q, which was then %q; write a pattern for it in `random:` of the file", short(a.command), short(b.command))
+			break
+		}
+		if a.command != b.command {
+			first.Varies = append(first.Varies, a.command)
+		}
+		at.answer = true
+		_ = x.varying.learn(at, a.answer, b.answer)
+	}
+	return true
 }
 
 // alone resets the state, runs one buyer step by step, and checks its answer and the rules.

@@ -2,6 +2,7 @@
 
 values  a ULID, a nanoid, Math.random().toString(36), a counter of the process in JSON, a generated key in
         a column of another name, and an alias with a hash
+refresh the same, and the fourth request also refreshes a cache
 limits  a rate limiter refuses each request after the tenth
 list    a list of changing length, whose values stand in no known place
 repeats six equal reads, as an object-relational mapper sends them, of which the first decides
@@ -53,6 +54,8 @@ def buy():
     stock = cursor.fetchone()[0]
     if stock < 1:
         return False
+    if mode == "refresh" and requests == 4:
+        read()
     if mode == "repeats" and len({read() for _ in range(6)}) > 1:
         return False
     nanoid = some(string.ascii_letters + string.digits + "_-", 21)

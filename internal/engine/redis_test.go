@@ -24,7 +24,7 @@ import (
 func openRedis(t *testing.T, url string) (*engine.Engine, error) {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{
-		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: url, Wait: time.Second, Conns: 4,
+		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: url, Wait: 8 * time.Second, Conns: 4,
 	})
 	if err == nil {
 		t.Cleanup(func() { _ = e.Close() })

@@ -17,8 +17,10 @@ func TestReplaceKnown(t *testing.T) {
 		}
 		return v
 	}
-	pieces := []string{"1234", "<b:ab_c>", "<b:", "12-34", "a-", "ab_c", "time", "<", ">", "<>", "<time>", "<a.1>", "<b.0000>", "<a.", ":", ".", "-", " ", "'", "é", "x", "5", "0000",
-		"deadbeef", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "0.123456", "2026-11-26 05:48:53", "2026-11-26T05:48:53.12Z", "3f2504e0-4f89-11d3-9a0c-0305e82c3301"}
+	pieces := []string{
+		"1234", "<b:ab_c>", "<b:", "12-34", "a-", "ab_c", "time", "<", ">", "<>", "<time>", "<a.1>", "<b.0000>", "<a.", ":", ".", "-", " ", "'", "é", "x", "5", "0000",
+		"deadbeef", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "0.123456", "2026-11-26 05:48:53", "2026-11-26T05:48:53.12Z", "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+	}
 	chance := rand.New(rand.NewPCG(1, 2))
 	replaced := 0
 	for range 20_000 {

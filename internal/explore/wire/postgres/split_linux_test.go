@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,10 @@ func splits(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	other := must(pgx.Connect(ctx, server.URL()))(t)
 	defer other.Close(ctx)
+	var mu sync.Mutex // the test and the gate take turns, which only the server knows
 	sum := func() (n int) {
+		mu.Lock()
+		defer mu.Unlock()
 		if err := other.QueryRow(ctx, "SELECT coalesce(sum(a), 0) FROM split").Scan(&n); err != nil {
 			t.Error(err)
 		}
@@ -47,7 +51,9 @@ func splits(t *testing.T, server *localserver.Postgres) {
 		var split int
 		saw := -1
 		said := func(between func(*wire.Command)) []string {
+			mu.Lock()
 			must(other.Exec(ctx, "TRUNCATE split RESTART IDENTITY"))(t)
+			mu.Unlock()
 			g := wiretest.NewSplitting(between)
 			settings := must(pgx.ParseConfig(server.URL()))(t)
 			settings.Config = *config(t, server.URL(), wiretest.Proxy(t, g, postgres.Protocol(), server.Addr))
@@ -57,18 +63,23 @@ func splits(t *testing.T, server *localserver.Postgres) {
 				before := sum()
 				rows, _ := c.Query(ctx, s.sql, s.args...) // an error is part of the answer
 				rows.Close()
+				mu.Lock()
 				if between != nil && s.split && saw != -1 && saw != before {
 					t.Errorf("%v, %s: another connection saw %d between the steps, and %d before", mode, s.sql, saw, before)
 				}
 				saw = -1
+				mu.Unlock()
 			}
 			_ = c.Close(ctx)
 			return g.Answers(t)
 		}
 		plain := said(nil)
 		twice := said(func(*wire.Command) {
+			n := sum()
+			mu.Lock()
+			defer mu.Unlock()
 			split++
-			saw = sum()
+			saw = n
 		})
 		if len(plain) < len(statements) || !slices.Equal(plain, twice) {
 			t.Errorf("%v: one step:\n%q\ntwo:\n%q", mode, plain, twice)

@@ -118,7 +118,7 @@ func bothTry(t *testing.T, server *localserver.Redis, duration bool) (first, sec
 	t.Helper()
 	option := rueidislock.LockerOption{
 		KeyPrefix: fmt.Sprint("shop-", duration), KeyMajority: 1, KeyValidity: time.Minute,
-		TryNextAfter: 30 * time.Second, FallbackSETPX: duration,
+		FallbackSETPX: duration,
 	}
 	var had []bool
 	for range 2 {
@@ -156,6 +156,8 @@ func redisAhead(t *testing.T, by time.Duration) *localserver.Redis {
 func locker(t *testing.T, server *localserver.Redis, option rueidislock.LockerOption) rueidislock.Locker {
 	t.Helper()
 	option.ClientOption = rueidis.ClientOption{InitAddress: []string{server.Addr}}
+	// By default, a SET that takes longer than 20 ms fails. WithContext may then wait forever.
+	option.TryNextAfter = time.Minute
 	l, err := rueidislock.NewLocker(option)
 	must(t, err)
 	t.Cleanup(l.Close)

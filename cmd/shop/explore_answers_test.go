@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,16 +23,13 @@ type statementShop struct {
 func (s statementShop) file(t *testing.T) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	dir, err := filepath.Abs("testdata/answers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := absolute(t, "testdata/answers")
 	port := map[string]string{"mysql": "3306", "postgres": "5432"}[s.database]
 	env := fmt.Sprintf("SQL: %q", strings.Join(s.sql, "\n"))
 	if s.fails != "" {
 		env += fmt.Sprintf(", FAILS: %q", strings.Trim(s.fails, "-"))
 	}
-	text := fmt.Sprintf(`name: statements
+	return appFile(t, fmt.Sprintf(`name: statements
 run: python3 %s/shop.py %s
 env: { %s }
 ready: http://127.0.0.1:8080/
@@ -46,12 +41,7 @@ reset:
   sql: [ "UPDATE items SET stock = 2", "DELETE FROM orders" ]
 sold: 200
 never: [ %[6]q ]
-%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"), s.more)
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"), s.more))
 }
 
 // staleSnapshot takes the lock after the snapshot, so PostgreSQL refuses a buyer that has waited.

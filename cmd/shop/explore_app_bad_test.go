@@ -39,12 +39,11 @@ type ownServers struct {
 // startOwnServers starts them, with a shop's tables and a password on Redis.
 func startOwnServers(t *testing.T) ownServers {
 	t.Helper()
-	s := ownServers{mysql: localservertest.MySQL(t), postgres: localservertest.Postgres(t), redis: localservertest.Redis(t)}
-	shop, err := filepath.Abs("../../examples/python/shop.py")
-	if err != nil {
-		t.Fatal(err)
+	s := ownServers{
+		mysql: localservertest.MySQL(t), postgres: localservertest.Postgres(t), redis: localservertest.Redis(t),
+		shop: absolute(t, "../../examples/python/shop.py"),
 	}
-	s.shop = shop
+	var err error
 	credentials, _, _ := strings.Cut(strings.TrimPrefix(s.mysql.URL(), "mysql://"), "@")
 	if s.tables, err = sql.Open("mysql", credentials+"@tcp("+s.mysql.Addr+")/shop"); err != nil {
 		t.Fatal(err)
@@ -339,10 +338,7 @@ func nobodyBuys(t *testing.T, s ownServers) {
 			if !strings.Contains(text, c.old) {
 				t.Fatalf("the file has no %q", c.old)
 			}
-			file := filepath.Join(t.TempDir(), "oversell.yaml")
-			if err := os.WriteFile(file, []byte(strings.Replace(text, c.old, c.by, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			file := appFile(t, strings.Replace(text, c.old, c.by, 1))
 			code, stdout, line := exitOfCommand(t, plainCommand(t, append(c.command, "--app", file)...))
 			if c.answer == "" && (code != 0 || line != "") {
 				t.Errorf("exit %d: %s", code, line)

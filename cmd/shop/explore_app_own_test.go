@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -29,10 +27,7 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 	for old, by := range map[string]string{"naive": "redis-lock", "reset:\n": "reset:\n  redis: flushdb\n", "env: {": "env: { REDIS_PORT: \"" + port(s.redis.Addr) + "\","} {
 		text = strings.Replace(text, old, by, 1)
 	}
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := appFile(t, text)
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
 	cmd := plainCommand(t, "explore", "--app", file, "--events", "expire", "--full")
 	cmd.Env = append(cmd.Environ(), mark)

@@ -77,10 +77,7 @@ func (c appCase) need(t testing.TB) string {
 			t.Skipf("%s is not installed", name)
 		}
 	}
-	dir, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	for _, name := range c.needs {
 		switch name {
 		case "npm":
@@ -99,7 +96,7 @@ func (c appCase) need(t testing.TB) string {
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(dir, c.file)
+	return filepath.Join(absolute(t, "../../examples"), c.file)
 }
 
 // lacksLibrary skips the test if the command fails, since the runtime lacks a library of the shop.
@@ -143,6 +140,24 @@ var nodeModules = sync.OnceValue(func() error {
 func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return exitOfCommand(t, plainCommand(t, append([]string{"explore", "--app", file}, args...)...))
+}
+
+// appFile writes the file of a program under test, and returns its path.
+func appFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	write(t, file, text)
+	return file
+}
+
+// absolute returns a path as the file of a program needs it: it is in another folder.
+func absolute(t testing.TB, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // searchApp returns the result of a search from --json.

@@ -16,12 +16,7 @@ import (
 func backgroundShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	dir, err := filepath.Abs("testdata/background")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	text := fmt.Sprintf(`name: background
+	return appFile(t, fmt.Sprintf(`name: background
 run: python3 %[1]s/shop.py %[2]s
 ready: http://127.0.0.1:8080/
 postgres: 127.0.0.1:5432
@@ -31,11 +26,7 @@ buyer: POST http://127.0.0.1:8080/buy
 reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "UPDATE news SET n = n + 1" ] }
 sold: 200
 never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE stock < 0 ]
-`, dir, mode) + more
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+`, absolute(t, "testdata/background"), mode)+more)
 }
 
 // TestAppIgnore: --app-check names what a program sends by itself, and the entries of `ignore` that let

@@ -17,12 +17,7 @@ import (
 func wideShop(t *testing.T, mode string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	dir, err := filepath.Abs("testdata/wide")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	text := fmt.Sprintf(`name: wide
+	return appFile(t, fmt.Sprintf(`name: wide
 run: /usr/bin/python3 -u %s/shop.py '%s'
 local: true
 postgres: 127.0.0.1:5432
@@ -31,11 +26,7 @@ buyer: POST http://127.0.0.1:8080/buy
 reset: { sql: [ 'UPDATE stock_level SET "stockAllocated" = 0', DELETE FROM order_line ] }
 never: [ SELECT count(*) FROM order_line HAVING count(*) > 1 ]
 watch: SELECT "stockAllocated" AS allocated, (SELECT count(*) FROM order_line) AS orders FROM stock_level
-`, dir, mode)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+`, absolute(t, "testdata/wide"), mode))
 }
 
 // wideReplay is the schedule in which buyer 2 buys after buyer 1 has read the stock, and before it

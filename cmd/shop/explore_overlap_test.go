@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,11 +87,7 @@ func TestAppOverlapRepeats(t *testing.T) {
 // TestAppOverlapRefused: one line says why no statement can be held, before anything starts.
 func TestAppOverlapRefused(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	const text = "shared: ./shop\npostgres: 127.0.0.1:5432\nlocal: true\nbuyer: POST http://127.0.0.1:8080/buy\nsold: 200\nreset:\n  sql: [ \"DELETE FROM orders\" ]\nnever: [ SELECT 1 ]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := appFile(t, "shared: ./shop\npostgres: 127.0.0.1:5432\nlocal: true\nbuyer: POST http://127.0.0.1:8080/buy\nsold: 200\nreset:\n  sql: [ \"DELETE FROM orders\" ]\nnever: [ SELECT 1 ]\n")
 	code, _, stderr := exploreApp(t, file, "--overlap")
 	if want := "--overlap needs an instance for each buyer: write `run:`"; code != exitHarness || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit %d, want %d and %q: %s", code, exitHarness, want, stderr)

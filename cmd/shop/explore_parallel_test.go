@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -12,16 +10,7 @@ import (
 func TestAppParallel(t *testing.T) {
 	t.Parallel()
 	appCase{needs: []string{"node", "npm"}}.need(t)
-	dir, err := filepath.Abs("testdata/parallel")
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules, err := filepath.Abs("../../examples/node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	text := fmt.Sprintf(`name: parallel
+	file := appFile(t, fmt.Sprintf(`name: parallel
 run: node %[1]s/shop.mjs %[2]s
 ready: http://127.0.0.1:8080/
 postgres: 127.0.0.1:5432
@@ -31,10 +20,7 @@ buyer: POST http://127.0.0.1:8080/buy
 reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM payments" ] }
 sold: 200
 never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
-`, dir, modules)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, absolute(t, "testdata/parallel"), absolute(t, "../../examples/node")))
 	code, r, stderr := searchFile(t, file, "--max-schedules", "12")
 	if code != exitBroken || r.Void > 0 || r.Explored < 6 {
 		t.Errorf("exit %d, %d explored, %d discarded, %v: %s", code, r.Explored, r.Void, r.Voided, stderr)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,16 +14,7 @@ import (
 func setupShop(t *testing.T, more string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	dir, err := filepath.Abs("testdata/setup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, err := filepath.Abs("../../examples/schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	text := fmt.Sprintf(`name: setup
+	return appFile(t, fmt.Sprintf(`name: setup
 run: python3 %s/shop.py
 ready: http://127.0.0.1:8080/
 mysql: 127.0.0.1:3306
@@ -32,11 +22,7 @@ local: true
 schema: %s
 buyer: POST http://127.0.0.1:8080/buy
 never: [ SELECT 1 FROM orders HAVING count(*) <> :sold ]
-`, dir, schema) + more
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+`, absolute(t, "testdata/setup"), absolute(t, "../../examples/schema.sql"))+more)
 }
 
 // TestAppSetup: a shop that answers 200 to a refusal, that must be reset over HTTP, and whose instances
@@ -82,9 +68,7 @@ func TestAppCheckRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := strings.NewReplacer("8080/buy", "8080/keep", "SELECT 1 FROM orders HAVING count(*) <> :sold", "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2").Replace(string(text))
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, changed)
 	if code, stdout, stderr := exploreApp(t, file, "--app-check"); code != 0 || strings.Count(stdout, "SELECT GET_LOCK") != 2 {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}

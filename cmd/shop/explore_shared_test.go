@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,14 +60,8 @@ func (c sharedCase) file(t *testing.T, way string) string {
 		needs, line = []string{"node", "npm"}, "node shop.cjs"
 	}
 	appCase{needs: needs}.need(t)
-	dir, err := filepath.Abs("testdata/shared")
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules, err := filepath.Abs("../../examples/node/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := absolute(t, "testdata/shared")
+	modules := absolute(t, "../../examples/node/node_modules")
 	buyers := "buyer: POST http://127.0.0.1:8080/buy"
 	if c.requests != nil {
 		buyers = "buyers:"
@@ -90,8 +83,7 @@ schema: %s/schema.sql
 // writeApp adds the common part: the stock, and the rule.
 func writeApp(t *testing.T, head, buyers string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	text := head + buyers + `
+	return appFile(t, head+buyers+`
 reset:
   sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ]
 sold: 200
@@ -99,11 +91,7 @@ never:
   - SELECT * FROM items WHERE stock < 0
   - SELECT 1 FROM orders HAVING count(*) > 1
   - SELECT 1 FROM orders HAVING count(*) <> :sold
-`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+`)
 }
 
 // searchFile returns the result of a search and its exit code.

@@ -149,10 +149,7 @@ func TestWatchLocked(t *testing.T) {
 func trap(t *testing.T, mode string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	dir, err := filepath.Abs("testdata/traps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := absolute(t, "testdata/traps")
 	file := writeApp(t, fmt.Sprintf(`name: %s
 run: python3 %s/shop.py %[1]s
 ready: http://127.0.0.1:8080/
@@ -173,8 +170,6 @@ schema: %[2]s/schema.sql
 	case "calls":
 		change = strings.NewReplacer("redis: 127.0.0.1:6379\n", "", "schema.sql", "calls.sql")
 	}
-	if err := os.WriteFile(file, []byte(change.Replace(string(text))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, change.Replace(string(text)))
 	return file
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,12 +13,7 @@ import (
 func varyingShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	dir, err := filepath.Abs("testdata/varying")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	text := fmt.Sprintf(`name: varying
+	return appFile(t, fmt.Sprintf(`name: varying
 run: python3 %[1]s/shop.py %[2]s
 ready: http://127.0.0.1:8080/
 postgres: 127.0.0.1:5432
@@ -30,11 +23,7 @@ buyer: POST http://127.0.0.1:8080/buy
 reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM carts" ] }
 sold: 200
 never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
-`, dir, mode) + more
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+`, absolute(t, "testdata/varying"), mode)+more)
 }
 
 // TestAppVarying: values that differ in each run make no run diverge. The explorer learns where they

@@ -200,10 +200,7 @@ func TestVerifyAppAttached(t *testing.T) {
 
 // TestVerifyAppBadInput: each mistake causes one line.
 func TestVerifyAppBadInput(t *testing.T) {
-	file, err := filepath.Abs("testdata/rush/serial.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := absolute(t, "testdata/rush/serial.yaml")
 	for _, c := range []struct{ args, says string }{
 		{"--app nowhere.yaml", "no such file"},
 		{"--app FILE --strategy none", "--strategy cannot be combined with --app"},

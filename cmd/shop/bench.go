@@ -64,13 +64,8 @@ func (o *benchOptions) run(c *cobra.Command) error {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	var database string
-	strategies := func(e *engine.Engine) []string {
-		database = e.Database
-		return o.strategiesOn(e)
-	}
 	result, err := sweep.Config{
-		Strategies: strategies, Clients: o.clients, Processes: o.processes, Shops: o.shops.Config, Rounds: o.rounds, Round: o.round, Progress: progress.show,
+		Strategies: o.strategiesOn, Clients: o.clients, Processes: o.processes, Shops: o.shops.Config, Rounds: o.rounds, Round: o.round, Progress: progress.show,
 	}.Run(c.Context(), config)
 	progress.clear()
 	if err != nil {
@@ -78,7 +73,7 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	}
 	for _, e := range lockstrategy.All() {
 		measured := slices.ContainsFunc(result.Points, func(p sweep.Point) bool { return p.Strategy == e.Name })
-		if measured && len(e.Breaks(database)) > 0 {
+		if measured && len(e.Breaks(result.Database)) > 0 {
 			result.Unsafe = append(result.Unsafe, e.Name)
 		}
 	}

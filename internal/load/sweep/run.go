@@ -48,7 +48,7 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, shops.Close()) }()
-	r.Server = bed.Engine.Server
+	r.Server, r.Database = bed.Engine.Server, bed.Engine.Database
 	rounds := make([][]measure.Round, len(strategies)*len(c.Clients)) // strategy by strategy
 	for round := range c.Rounds {
 		for s, name := range strategies {

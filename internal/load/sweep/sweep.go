@@ -20,6 +20,7 @@ import (
 // A Result is one sweep of strategies and numbers of clients.
 type Result struct {
 	Server    string        `json:"server"`
+	Database  string        `json:"-"` // as the promises of the catalogue name it
 	Cores     int           `json:"cores"`
 	Processes int           `json:"processes"` // processes of the shop
 	Round     time.Duration `json:"round_ns"`  // length of a round with its warm-up

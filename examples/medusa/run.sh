@@ -3,10 +3,6 @@
 #   examples/medusa/run.sh --budget 10m
 # SHOP is the tool (default ./shop). SHOP_DIR keeps the installation there; by default it is deleted.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-dir=${SHOP_DIR:-$(mktemp -d)}
-[ -n "${SHOP_DIR:-}" ] || trap 'rm -rf "$dir"' EXIT
-mkdir -p "$dir"
-cp "$here"/*.js* "$here"/oversell.yaml "$dir"
-(cd "$dir" && npm install --no-audit --no-fund --no-package-lock --loglevel=error)
-"${SHOP:-./shop}" explore --app "$dir/oversell.yaml" "$@"
+. "$(dirname "$0")/../folder.sh"
+(cd "$dir" && npm install --no-audit --no-fund --no-package-lock --loglevel=error) >&2
+"$shop" explore --app "$dir/oversell.yaml" "$@"

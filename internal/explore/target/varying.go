@@ -11,7 +11,6 @@ import (
 // two runs, see learn. Later, a text with the same words has such values in the same places.
 type varying struct {
 	shapes map[place][]shape
-	places map[place]bool   // those of shapes, without their number of tokens
 	asked  []*regexp.Regexp // of the file
 }
 
@@ -19,7 +18,6 @@ type varying struct {
 type place struct {
 	statement string // verb and table
 	answer    bool   // not the statement, but its answer
-	tokens    int
 }
 
 // An exchange is a command and its answer, both with the names of their values and in full.
@@ -64,11 +62,8 @@ func (v *varying) learn(at place, one, other string) bool {
 			continue
 		}
 		if v.shapes == nil {
-			v.shapes, v.places = map[place][]shape{}, map[place]bool{}
+			v.shapes = map[place][]shape{}
 		}
-		at.tokens = 0
-		v.places[at] = true
-		at.tokens = len(a)
 		for _, known := range v.shapes[at] {
 			if known.fits(a) && known.fits(b) {
 				for i := range known.varies {
@@ -88,6 +83,9 @@ func isDigit(token string) bool { return len(token) == 1 && token[0] >= '0' && t
 // fits reports whether the tokens belong to the shape. Apart from the varying tokens, words and
 // punctuation are the same. Numbers may differ, since they belong to the shop's state.
 func (s shape) fits(tokens []string) bool {
+	if len(tokens) != len(s.tokens) {
+		return false
+	}
 	for i, t := range tokens {
 		same := s.tokens[i]
 		switch {
@@ -115,12 +113,11 @@ func (v *varying) mask(at place, text string, name func(string) string) string {
 			return name(found)
 		})
 	}
-	if at.tokens = 0; !v.places[at] {
+	if len(v.shapes[at]) == 0 {
 		return text
 	}
 	for _, pattern := range []*regexp.Regexp{piece, literal} {
 		tokens := pattern.FindAllString(text, -1)
-		at.tokens = len(tokens)
 		found := slices.IndexFunc(v.shapes[at], func(s shape) bool { return s.fits(tokens) })
 		if found < 0 {
 			continue

@@ -259,7 +259,8 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 	return len(closed) > 0, nil
 }
 
-// waiting asks the servers whether every released command waits there for another connection.
+// waiting asks the servers whether every released command waits there for another connection. A command
+// whose wait the schedule has ended does not: its server may take a while to notice that.
 func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -289,7 +290,7 @@ func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, err
 			}
 			seen[protocol] = ids
 		}
-		o.waits = seen[protocol][o.Conn().ID]
+		o.waits = seen[protocol][o.Conn().ID] && !o.timedOut
 		if o.waits && o.Named {
 			granted, err := r.x.backends[protocol].granted(ctx, o)
 			if err != nil {

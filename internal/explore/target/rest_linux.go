@@ -14,7 +14,7 @@ type rest struct{ *run }
 // restful reports whether nothing is busy and the programs sleep.
 func (r rest) restful() bool {
 	r.x.floor.wake()
-	return r.x.floor.busy.Load() == 0 && r.quiet()
+	return r.quiet()
 }
 
 // quiet reports whether nothing is on its way to, in, or from the programs.
@@ -28,8 +28,8 @@ func (r rest) quiet() bool {
 	}
 	before := f.seq.Load()
 	// Bytes go to a program, wake it, and come from it. The looks follow in that order, so that none of
-	// these bytes is missed.
-	if !r.delivered() || !r.asleep() {
+	// these bytes is missed. An answer that is not yet written counts as busy.
+	if f.busy.Load() != 0 || !r.delivered() || !r.asleep() {
 		return false
 	}
 	f.mu.Lock()

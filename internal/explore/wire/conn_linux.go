@@ -182,7 +182,7 @@ func (c *Conn) pass(o *Command) error {
 		return err
 	}
 	raw := o.Raw
-	if o.half() {
+	if o.split.step == Begins {
 		raw = append(c.session.(Splitter).Opens(o), raw...)
 	}
 	if err := c.exchange(o, raw); err != nil {
@@ -276,16 +276,16 @@ func (c *Conn) answered(o *Command, m Message) {
 	if !m.Ends {
 		return
 	}
-	half := o.half()
-	if !o.split.second {
+	if o.split.step != Commits {
 		o.Answer.Raw = c.part
 	}
-	if o.let != nil && !half {
+	complete := o.split.step == Whole || o.split.step == Commits
+	if o.let != nil && complete {
 		c.gate.Answered(o)
 	}
 	c.mu.Lock()
 	c.sent = nil
-	if !half {
+	if complete {
 		c.held = o
 	}
 	c.moved.Broadcast()

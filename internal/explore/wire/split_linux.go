@@ -3,18 +3,30 @@ package wire
 // A Splitter is a Session that can execute a command and commit it in two steps, see Command.Split.
 type Splitter interface {
 	// Opens returns the bytes that begin a transaction, to be sent before current. Receive keeps the
-	// server's answer to them from the program. The answer to current says that no transaction is open.
+	// server's answer to them from the program, and then calls current.Begun. The answer to current says
+	// that no transaction is open.
 	Opens(current *Command) []byte
 	// Commits returns the bytes that end that transaction. Receive returns the end of the server's answer
 	// as a Message without bytes. If the server refuses the commit, current.Answer becomes the refusal.
 	Commits(current *Command) []byte
 }
 
-// A split is the state of a command that is two steps.
+// A Step is the part of a split command that its server executes now.
+type Step byte
+
+// The steps, in their order. A command that is not split stays Whole.
+const (
+	Whole    Step = iota
+	Begins        // the transaction of the session itself
+	Executes      // the command
+	Commits       // that transaction
+)
+
+// A split is the state of a command that is two steps. The two goroutines use it in turn.
 type split struct {
-	executed func() (hold bool) // see Split; nil: the command is one step
+	step     Step
+	executed func() (hold bool) // see Split
 	commit   chan struct{}      // closed by Commit
-	second   bool               // the first step is over; used by the two goroutines in turn
 }
 
 // Split makes two steps of a command that Autocommits: its server executes it, and later commits it. To
@@ -22,18 +34,21 @@ type split struct {
 // locks, and its changes are invisible. executed is called with the answer after the first step. If it
 // returns true, the second step waits for Commit. Call Split before Let.
 func (o *Command) Split(executed func() (hold bool)) {
-	o.split = split{executed: executed, commit: make(chan struct{})}
+	o.split = split{step: Begins, executed: executed, commit: make(chan struct{})}
 }
+
+// Step returns the step of a split command, for its session.
+func (o *Command) Step() Step { return o.split.step }
+
+// Begun says that the transaction of the session itself is open. The session calls it.
+func (o *Command) Begun() { o.split.step = Executes }
 
 // Commit starts the second step. Call it once, after executed has returned true.
 func (o *Command) Commit() { close(o.split.commit) }
 
-// half reports whether the server is executing the first of two steps.
-func (o *Command) half() bool { return o.split.executed != nil && !o.split.second }
-
 // finish makes the second step of a command, if it has two.
 func (c *Conn) finish(o *Command) error {
-	if o.split.executed == nil {
+	if o.split.step == Whole {
 		return nil
 	}
 	if o.split.executed() {
@@ -41,6 +56,6 @@ func (c *Conn) finish(o *Command) error {
 			return err
 		}
 	}
-	o.split.second = true
+	o.split.step = Commits
 	return c.exchange(o, c.session.(Splitter).Commits(o))
 }

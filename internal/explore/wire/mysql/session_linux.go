@@ -72,8 +72,7 @@ type state struct {
 	unlocks        bool          // every transaction is at READ COMMITTED or below, so a write locks no row that it only reads
 	autocommit     bool          // the server commits each statement outside a transaction
 	tables         bool          // it may have locked tables, which a BEGIN would unlock
-	opens, commits *wire.Command // the step of a split command whose answer comes next, see split_linux.go
-	split          *wire.Command // the last split command, until the next command comes
+	split          *wire.Command // the last split command, until the next command comes; see split_linux.go
 	authenticating bool          // in a CHANGE_USER
 }
 
@@ -224,7 +223,7 @@ func (s *session) answered(c *wire.Command, q *request) (again bool) {
 		s.unsettled--
 	}
 	if a.stated {
-		s.open = a.status&statusInTransaction != 0 && s.split != c
+		s.open = a.status&statusInTransaction != 0 && c.Step() == wire.Whole
 		s.autocommit = a.status&statusAutocommit != 0
 	}
 	if a.failed() && endsTransaction[a.code] {

@@ -11,15 +11,12 @@ import (
 func (s *session) Opens(current *wire.Command) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.opens, s.split = current, current
+	s.split = current
 	return query("BEGIN")
 }
 
 // Commits implements wire.Splitter.
-func (s *session) Commits(current *wire.Command) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commits = current
+func (*session) Commits(current *wire.Command) []byte {
 	outside(current.Answer.Raw)
 	return query("COMMIT")
 }
@@ -27,10 +24,8 @@ func (s *session) Commits(current *wire.Command) []byte {
 // step reads the server's answer to a BEGIN or COMMIT of the session itself. own is false if an answer to
 // the program comes next.
 func (s *session) step(current *wire.Command) (m wire.Message, own bool, err error) {
-	s.mu.Lock()
-	begins, commits := s.opens == current, s.commits == current
-	s.mu.Unlock()
-	if !begins && !commits {
+	begins := current.Step() == wire.Begins
+	if !begins && current.Step() != wire.Commits {
 		return m, false, nil
 	}
 	raw, payload, err := readPacket(s.server.R)
@@ -41,20 +36,16 @@ func (s *session) step(current *wire.Command) (m wire.Message, own bool, err err
 	if _, err := a.feed(payload, len(payload)); err != nil {
 		return m, true, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if begins {
-		if s.opens = nil; a.failed() {
-			err = fmt.Errorf("the server does not let BEGIN: %s", a.text(""))
-		}
-		return m, true, err
-	}
-	s.commits = nil
-	if a.failed() {
+	switch {
+	case begins && a.failed():
+		err = fmt.Errorf("the server refuses BEGIN: %s", a.text(""))
+	case begins:
+		current.Begun()
+	case a.failed():
 		current.Answer = wire.Answer{Raw: raw, Text: a.text(""), Failed: true, Changed: true}
 	}
-	m.Ends = true
-	return m, true, nil
+	m.Ends = !begins
+	return m, true, err
 }
 
 // outside clears the flag for an open transaction in a complete answer, in place.

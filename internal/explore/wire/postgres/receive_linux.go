@@ -18,8 +18,8 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := wire.Message{Raw: f}
-	if current != nil && (s.opens == current || s.commits == current) {
-		return s.step(current, f)
+	if current != nil && (current.Step() == wire.Begins || current.Step() == wire.Commits) {
+		return step(current, f)
 	}
 	i := slices.IndexFunc(s.calls, func(c *call) bool { return current != nil && c.command == current })
 	if i < 0 {
@@ -27,7 +27,7 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 		return m, nil
 	}
 	c := s.calls[i]
-	if f.kind() == 'Z' && s.split == current && len(f.body()) > 0 {
+	if f.kind() == 'Z' && current.Step() == wire.Executes && len(f.body()) > 0 {
 		f.body()[0] = 'I' // the program has begun no transaction
 	}
 	if m.Ends = s.feed(c, f); m.Ends {

@@ -59,9 +59,6 @@ type state struct {
 	isolated   bool    // each new transaction may be above READ COMMITTED
 	serial     bool    // the transaction is SERIALIZABLE
 	serialized bool    // each new transaction is SERIALIZABLE
-
-	opens, commits *wire.Command // the step of a split command whose answer comes next, see split_linux.go
-	split          *wire.Command // the last split command
 }
 
 // A copying says in which protocol the server waits for the data of a COPY.

@@ -13,23 +13,13 @@ import (
 const own = "oversell"
 
 // Opens implements wire.Splitter.
-func (s *Session) Opens(current *wire.Command) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opens, s.split = current, current
-	return ask("BEGIN")
-}
+func (*Session) Opens(*wire.Command) []byte { return ask("BEGIN") }
 
 // Commits implements wire.Splitter.
-func (s *Session) Commits(current *wire.Command) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commits = current
-	return ask("COMMIT")
-}
+func (*Session) Commits(*wire.Command) []byte { return ask("COMMIT") }
 
-// ask returns a batch that executes a statement of the session itself. It first closes what a batch
-// without success has left behind; to close what does not exist is no error.
+// ask returns a batch that executes a statement of the session itself. It first closes what a failed
+// batch has left behind. Closing what does not exist is no error.
 func ask(sql string) (raw []byte) {
 	statement, portal := &pgproto3.Close{ObjectType: 'S', Name: own}, &pgproto3.Close{ObjectType: 'P', Name: own}
 	for _, m := range []pgproto3.FrontendMessage{
@@ -41,30 +31,32 @@ func ask(sql string) (raw []byte) {
 	return raw
 }
 
-// step handles a message that answers a BEGIN or COMMIT of the session itself, with mu held.
-func (s *Session) step(current *wire.Command, f frame) (m wire.Message, err error) {
-	begins := s.opens == current
+// step handles a message that answers a BEGIN or COMMIT of the session itself.
+func step(current *wire.Command, f frame) (m wire.Message, err error) {
+	begins := current.Step() == wire.Begins
 	switch f.kind() {
 	case 'N', 'A', 'S':
 		m = wire.Message{Raw: f}
 		m.Push, m.Text = pushed(f)
 	case 'E':
-		if begins || fatal(f) {
-			return m, fmt.Errorf("the server does not let %s: %s", map[bool]string{true: "BEGIN", false: "COMMIT"}[begins], errorText(errorOf(f)))
+		if begins {
+			return m, fmt.Errorf("the server refuses BEGIN: %s", errorText(errorOf(f)))
+		}
+		if fatal(f) {
+			return m, fmt.Errorf("the server ends at COMMIT: %s", errorText(errorOf(f)))
 		}
 		refuse(current, f)
 	case 'Z':
 		if m.Ends = !begins; begins {
-			s.opens = nil
-		} else {
-			s.commits = nil
+			current.Begun()
 		}
 	}
 	return m, nil
 }
 
-// refuse makes the error of a commit the answer to its command: of a deferred constraint, or of
-// SERIALIZABLE. The server sends it instead of the end of a Query, and after that of a batch.
+// refuse makes the error of a COMMIT the answer to its command. Such errors come from deferred constraints
+// and from SERIALIZABLE. Without the two steps, the error takes the place of a Query's CommandComplete, and
+// follows that of a batch.
 func refuse(current *wire.Command, refusal frame) {
 	var out []byte
 	all := frames(current.Answer.Raw)

@@ -43,7 +43,7 @@ type choices struct{ *run }
 func (r choices) ready() (all []move, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
-	held := slices.DeleteFunc(slices.Concat(f.held, f.inside), func(o *op) bool { return o.late })
+	held := slices.DeleteFunc(slices.Concat(f.held, f.uncommitted), func(o *op) bool { return o.late })
 	f.mu.Unlock()
 	inOrder(held)
 	var polling []move
@@ -62,7 +62,7 @@ func (r choices) ready() (all []move, _ error) {
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.x.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
 			if m.Command.executed {
-				inside(r).commits(&m)
+				commitOf(&m)
 			}
 			if !m.Command.executed && r.polling.polls(&b.pollster, m.Command.name) {
 				polling = append(polling, m)
@@ -78,7 +78,7 @@ func (r choices) ready() (all []move, _ error) {
 		}
 		all, polling = over, append(polling, again...)
 	}
-	if few, only := inside(r).only(all); only {
+	if few, restricted := splitting(r).restrict(all); restricted {
 		all, polling = few, nil
 	}
 	r.held = len(all) > 0 && len(polling) > 0

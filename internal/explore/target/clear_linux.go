@@ -17,7 +17,7 @@ func (r clearing) early(ctx context.Context) error {
 	f := r.x.floor
 	f.mu.Lock()
 	var late []string
-	for _, o := range slices.Concat(f.fresh, f.held, f.flying, f.inside, f.answered) {
+	for _, o := range slices.Concat(f.fresh, f.held, f.flying, f.uncommitted, f.answered) {
 		late = append(late, o.of())
 		if !o.Push {
 			r.x.lookout.seen.saw(o.Conn().Protocol, o.Text, o.buyer, time.Now())
@@ -138,7 +138,7 @@ func (r clearing) done() bool {
 			return false
 		}
 	}
-	return f.shut && f.still && len(f.fresh)+len(f.held)+len(f.flying)+len(f.inside)+len(f.answered) == 0
+	return f.shut && f.still && len(f.fresh)+len(f.held)+len(f.flying)+len(f.uncommitted)+len(f.answered) == 0
 }
 
 var errJam = errors.New("the buyers block each other inside the program")

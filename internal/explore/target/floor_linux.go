@@ -27,7 +27,9 @@ type op struct {
 	noted    bool   // timed is known
 	timed    bool   // it came without an answer to its buyer: a timer of the program has fired
 	late     bool   // it waits for the point at which an earlier run had it, see memory
-	insider
+	result   string // the answer for people, see run.learn
+	known    bool   // result is set
+	halves
 }
 
 // A floor holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
@@ -41,7 +43,6 @@ type floor struct {
 	fresh    []*op // arrived since the last standstill
 	held     []*op // at the gate, sorted by buyer
 	flying   []*op // released
-	inside   []*op // executed and not committed, sorted by buyer; see inside
 	answered []*op // not delivered yet
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were idle, and received nothing since
@@ -57,7 +58,8 @@ type floor struct {
 	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
 	last     time.Time    // of the last event
 
-	rush overlap // while the gates are open
+	uncommitted []*op   // executed, sorted by buyer; see splitting
+	rush        overlap // while the gates are open
 }
 
 // A traffic counts arrivals, answers and the like without a lock.
@@ -154,7 +156,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 		f.refused = refused
 	}
 	theirs := func(o *op) bool { return o.Conn() == c }
-	for _, list := range []*[]*op{&f.fresh, &f.held, &f.flying, &f.inside, &f.answered} {
+	for _, list := range []*[]*op{&f.fresh, &f.held, &f.flying, &f.uncommitted, &f.answered} {
 		for _, o := range *list {
 			if theirs(o) {
 				delete(f.byCmd, o.Command)
@@ -263,7 +265,7 @@ func (f *floor) open() (unlimited []*op) {
 	f.shut = false
 	f.happened()
 	var let, deliver []*op
-	executed := f.inside
+	executed := f.uncommitted
 	for _, o := range f.flying {
 		if o.Unlimited != nil {
 			unlimited = append(unlimited, o)
@@ -271,7 +273,7 @@ func (f *floor) open() (unlimited []*op) {
 	}
 	let = append(append(let, f.fresh...), f.held...)
 	deliver = slices.Concat(let, f.flying, executed, f.answered)
-	f.fresh, f.held, f.flying, f.inside, f.answered, f.byCmd = nil, nil, nil, nil, nil, map[*wire.Command]*op{}
+	f.fresh, f.held, f.flying, f.uncommitted, f.answered, f.byCmd = nil, nil, nil, nil, nil, map[*wire.Command]*op{}
 	f.mu.Unlock()
 	for _, o := range let {
 		o.Release()
@@ -306,7 +308,7 @@ func (f *floor) where() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []string
-	for what, list := range map[string][]*op{"has sent": f.fresh, "stands at": f.held, "waits for the answer to": f.flying, "has executed and not committed": f.inside, "is to be answered": f.answered} {
+	for what, list := range map[string][]*op{"has sent": f.fresh, "stands at": f.held, "waits for the answer to": f.flying, "has executed and not committed": f.uncommitted, "is to be answered": f.answered} {
 		for _, o := range list {
 			all = append(all, fmt.Sprintf("buyer %d %s %q", o.buyer, what, o.Text))
 		}

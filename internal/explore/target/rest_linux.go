@@ -108,7 +108,7 @@ func (r rest) bytesRead() bool {
 func (r rest) inside() (who []int) {
 	f := r.x.floor
 	for _, b := range r.buyers {
-		if b.alive && !slices.ContainsFunc(slices.Concat(f.held, f.flying, f.inside, f.answered), b.sent) {
+		if b.alive && !slices.ContainsFunc(slices.Concat(f.held, f.flying, f.uncommitted, f.answered), b.sent) {
 			who = append(who, b.id)
 		}
 	}

@@ -145,8 +145,8 @@ func (r *run) Do(ctx context.Context, m move) error {
 			r.several = append(r.several, short(r.whose.usual(m.Command.Text)))
 		}
 		r.current = m.Command.buyer
-		if (inside{r}).splits(m.Command) {
-			r.x.floor.letGoInside(m.Command)
+		if (splitting{r}).splits(m.Command) {
+			r.x.floor.letGoSplit(m.Command)
 		} else {
 			r.x.floor.letGo(m.Command)
 		}
@@ -162,7 +162,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	if err := r.pause.end(); err != nil {
 		return err
 	}
-	if err := (inside{r}).executed(ctx); err != nil {
+	if err := (splitting{r}).executed(ctx); err != nil {
 		return err
 	}
 	if m.Event == "" && m.Command == nil && m.During == "" { // the move is a request

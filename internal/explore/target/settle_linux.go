@@ -310,7 +310,7 @@ func (r settling) wakes(ctx context.Context) error {
 	f := r.x.floor
 	for begun := time.Now(); ; {
 		f.mu.Lock()
-		asleep := len(f.held)+len(f.inside) == 0 && len(r.inside()) > 0
+		asleep := len(f.held)+len(f.uncommitted) == 0 && len(r.inside()) > 0
 		f.mu.Unlock()
 		if !asleep {
 			return nil

@@ -2,8 +2,8 @@ package target
 
 import "strings"
 
-// The functions of this file find quickly that a text has nothing that a pattern of names could match,
-// since patterns take a third of the explorer's time for a program with long statements.
+// The functions of this file do the work of the patterns of names over bytes, or find that a text has
+// nothing that a pattern could match. For long statements the patterns alone are slow.
 
 // mayBeRandom reports whether the pattern random may match: it needs eight hexadecimal digits or the 26
 // digits of a ULID in a row, or six digits after a point.
@@ -43,8 +43,8 @@ func mayBeMoment(text string) bool {
 	return at >= 0 && strings.IndexByte(text[at+1:], ':') >= 0 && strings.IndexByte(text, '-') >= 0
 }
 
-// replaceKnown does the same as replacing each match of value and then each match of number that known
-// has. No name of names is in known.
+// replaceKnown replaces the known values: first each longest run of letters, digits, "_" and "-", then
+// each number. A name that names has given stays, and known has none.
 func replaceKnown(text string, known map[string]string) string {
 	if len(known) == 0 {
 		return text
@@ -58,7 +58,7 @@ func isWord(c byte) bool {
 }
 
 // replaceRuns replaces the longest runs of bytes of a class that are wanted and known. If skip is set, it
-// passes over the names of names.
+// passes over the names that names has given.
 func replaceRuns(text string, known map[string]string, class func(byte) bool, wanted func(string) bool, skip bool) string {
 	var b strings.Builder
 	done := 0
@@ -93,8 +93,8 @@ func replaceRuns(text string, known map[string]string, class func(byte) bool, wa
 	return b.String()
 }
 
-// nameAt returns the length of the name of names with which text begins, see named; 0 if there is none.
-// text begins with "<".
+// nameAt returns the length of the name at the beginning of text, see named; 0 if there is none. text
+// begins with "<".
 func nameAt(text string) int {
 	for _, whole := range []string{"<>", "<time>"} {
 		if strings.HasPrefix(text, whole) {

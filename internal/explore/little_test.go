@@ -32,6 +32,7 @@ type little struct {
 	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
 	judged   string                              // the name of server a whose changes the rules judge
 	compound func() []string                     // Ended.Compound; may be nil
+	ignored  []string                            // Ended.Ignored
 	runs     int
 	finals   map[string]verdict.Verdict // verdicts of the judged runs
 	observed int                        // number of runs with observe
@@ -243,6 +244,7 @@ func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 	if l.compound != nil {
 		e.Compound = l.compound()
 	}
+	e.Ignored = l.ignored
 	if err != nil || e.Pruned || e.Cut {
 		return err
 	}

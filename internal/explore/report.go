@@ -109,7 +109,7 @@ func NewReport(c Config, r Result) Report {
 func newReport(c Config, r Result) Report {
 	report := Report{
 		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
-		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete && len(r.Ignored) == 0, Never: r.Never, Cut: r.Cut,
+		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
@@ -136,7 +136,7 @@ func newReport(c Config, r Result) Report {
 	if r.Within >= 0 {
 		report.Within = &r.Within
 	}
-	if report.Complete && !c.Overlap {
+	if r.Complete && !c.Overlap {
 		report.Total = &report.Explored
 	}
 	if r.Seconds > 0 {
@@ -225,7 +225,7 @@ func (r Report) Notes() (all []string) {
 		all = append(all, "no steps, since the file ignores them: "+named(r.Ignore))
 	}
 	if len(r.Ignored) > 0 {
-		all = append(all, "ignored although it matters: "+strings.Join(r.Ignored[:min(len(r.Ignored), mostNamed)], "; "))
+		all = append(all, "ignored although it matters: "+named(r.Ignored))
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", Count(r.Early, "schedule")))

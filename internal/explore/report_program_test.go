@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // TestProgramReport: the content of a report about a program.
@@ -30,5 +31,25 @@ func TestProgramReport(t *testing.T) {
 	text, err := json.Marshal(r)
 	if err != nil || !strings.Contains(string(text), `"reduced":true`) || strings.Contains(string(text), `"void"`) {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestMissing: a search that may have left out schedules is complete for no number of preemptions.
+func TestMissing(t *testing.T) {
+	late := func(_ *world, p *schedule.Point) error {
+		p.Late = true
+		return nil
+	}
+	for name, l := range map[string]*little{"none": oversells(), "late": oversells(), "ignored": oversells()} {
+		switch name {
+		case "late":
+			l.trouble = late
+		case "ignored":
+			l.ignored = []string{"a statement writes orders"}
+		}
+		r := explore.NewReport(littleConfig(l), searchLittle(t, littleConfig(l), l))
+		if whole := name == "none"; r.Complete != whole || (r.Total != nil) != whole || (r.Within != nil) != whole {
+			t.Errorf("%s: complete %v, total %v, within %v: %s", name, r.Complete, r.Total, r.Within, r.Extent())
+		}
 	}
 }

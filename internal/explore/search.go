@@ -40,7 +40,8 @@ type Result struct {
 	First      float64  // seconds until the first violation
 	Witness    *Witness // of a violation; nil if there is none
 
-	// The following applies to a program under test. With any void run the result is not Complete.
+	// The following applies to a program under test. With any void run, and with Late or Ignored, the result
+	// is not Complete.
 	Void    int      // runs that the runner lost control of, which count nowhere else
 	Voided  []Voided // their reasons and details
 	Lost    int      // branches given up: all their runs were void
@@ -51,7 +52,7 @@ type Result struct {
 	Reduced     bool // of schedules that differ only in commuting commands, one was run
 	Asleep      int  // runs that ended where only such schedules were left
 	Held        bool // Config.Tries has left schedules out
-	Late        bool // schedules are left out, see schedule.Point.Late; then not Complete
+	Late        bool // schedules are left out, see schedule.Point.Late
 
 	Compound []string // commands of several statements, the first maxNamed that were seen
 	Pauses   []string // see Report.Pauses; at most maxNamed
@@ -117,6 +118,9 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		g.count()
 	} else {
 		err = s.all(bounded, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
+		if s.result.Late || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may be missing
+			s.result.Complete, s.result.Whole, s.result.Within = false, false, -1
+		}
 		if s.result.Whole {
 			s.result.All = s.result.Explored
 		}
@@ -194,7 +198,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		}
 	}
 	result.exhausted = true
-	result.Complete = result.Cut == 0 && result.Void == 0 && !result.Late
+	result.Complete = result.Cut == 0 && result.Void == 0
 	result.Whole = result.Complete && p.whole()
 	return nil
 }

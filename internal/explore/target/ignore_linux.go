@@ -18,7 +18,8 @@ import (
 
 // An ignoring passes the commands that the file ignores, and records them. A transaction of such
 // commands passes as a whole: its BEGIN, since it changes nothing, and its end, since no command that
-// counts came before. All methods are called with floor.mu held.
+// counts came before. The end of any other transaction counts, even if an entry matches it. All methods are
+// called with floor.mu held.
 type ignoring struct {
 	rules   app.Ignore
 	own     map[*wire.Conn]bool         // the transaction, if one is open, has only ignored commands
@@ -79,7 +80,7 @@ func (g *ignoring) passes(c *wire.Command) bool {
 			defer func() { delete(g.own, conn); delete(g.counted, conn) }()
 		}
 	}
-	if !g.rules.Names(conn.Protocol, text) {
+	if c.Ends && g.counted[conn] || !g.rules.Names(conn.Protocol, text) {
 		g.counted[conn] = true
 		delete(g.own, conn)
 		return false

@@ -218,6 +218,9 @@ func (o *overlooking) hidden(steps map[ignored]bool) (all []hidden) {
 		maps.Copy(touches, t.Touches)
 		maps.Copy(writes, t.Writes)
 	}
+	if len(passed) == mostIgnored {
+		all = append(all, hidden{text: fmt.Sprintf("%d different commands passed in one run, and later ones were not compared with the steps", mostIgnored)})
+	}
 	for _, c := range passed {
 		t := o.touch(c)
 		why := o.why(t, touches, writes)

@@ -53,7 +53,7 @@ type floor struct {
 	refused  error        // the program cannot be explored, for this reason
 	noted    []string     // commands that have passed since close
 	ignoring ignoring     // see app.Ignore
-	sent     sent         // the last command of a program, except those that are ignored
+	sent     time.Time    // of the last command that is not ignored, or pushed message
 	notices  *notices     // nil in a test
 	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
 	last     time.Time    // of the last event
@@ -73,12 +73,6 @@ type traffic struct {
 
 // moves returns a number that rises with everything that happens, except ignored commands.
 func (t *traffic) moves() int64 { return t.seq.Load() - t.own.Load() }
-
-// A sent is what a program has sent, and when.
-type sent struct {
-	server, text string
-	at           time.Time
-}
 
 // Busy implements wire.Gate.
 func (t *traffic) Busy(n int64) {
@@ -182,8 +176,8 @@ func (f *floor) Arrived(c *wire.Command) {
 	f.handed = nil
 	if c.Gated {
 		f.conns.touched[c.Conn()] = true
-		f.sent = sent{c.Conn().Protocol, c.Text, time.Now()}
-		f.lone.saw(c.Conn().Protocol, c.Text, c.Conn().Buyer, f.sent.at)
+		f.sent = time.Now()
+		f.lone.saw(c.Conn().Protocol, c.Text, c.Conn().Buyer, f.sent)
 	}
 	if !f.shut {
 		return
@@ -232,7 +226,7 @@ func (f *floor) Answered(c *wire.Command) {
 	f.still = still // the answer was not passed on
 	if c.Push {
 		f.notices.pushed(c)
-		f.sent = sent{c.Conn().Protocol, c.Text, time.Now()}
+		f.sent = time.Now()
 	}
 	o := f.byCmd[c]
 	switch {

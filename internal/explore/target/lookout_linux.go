@@ -21,10 +21,11 @@ type lookout struct {
 // the programs sent in the half second in which they were found idle. Call it before Check.
 func (x *Runner) Watch(d time.Duration) { x.lookout.watch = d }
 
-// begin starts to record, and end stops it. In between no buyer is there, and the gates are open.
-func (l *lookout) begin() {
+// begin starts to record in a list, which floor.mu guards, and end stops it. In between no buyer is there,
+// and the gates are open.
+func (l *lookout) begin(list *pollers) {
 	l.x.floor.mu.Lock()
-	l.x.floor.lone = &l.seen
+	l.x.floor.lone = list
 	l.x.floor.mu.Unlock()
 }
 
@@ -39,7 +40,7 @@ func (l *lookout) look(ctx context.Context) error {
 	if l.watch == 0 {
 		return nil
 	}
-	l.begin()
+	l.begin(&l.seen)
 	defer l.end()
 	for begun := time.Now(); ; {
 		select {

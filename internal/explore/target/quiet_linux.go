@@ -6,29 +6,33 @@ import (
 	"time"
 )
 
-// staysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file. A
-// message that a server pushes to them counts, too. since is the earliest beginning of that time.
+// staysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file.
+// Ignored commands do not count, but a message that a server pushes does. since is the earliest beginning
+// of that time.
 func (l *lookout) staysQuiet(ctx context.Context, since time.Time) error {
 	quiet := l.x.app.Quiet
 	if quiet == 0 {
 		return nil
 	}
 	f := l.x.floor
+	var seen pollers
+	l.begin(&seen)
+	defer l.end()
 	for deadline := time.Now().Add(quiet + l.x.patience); ; time.Sleep(time.Millisecond) {
 		f.mu.Lock()
 		last := f.sent
 		f.mu.Unlock()
-		if last.at.Before(since) {
-			last.at = since
+		if last.Before(since) {
+			last = since
 		}
 		switch now := time.Now(); {
-		case now.Sub(last.at) >= quiet:
+		case now.Sub(last) >= quiet:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case now.After(deadline):
-			all := []Poller{{Text: last.text, Server: last.server}}
-			return fmt.Errorf("quiet: the program was never silent for %s; it last sent %q; shorten `quiet`, or let that pass with %s", quiet, short(last.text), ignoreLine(l.entries(all, nil)))
+			l.end() // nothing changes seen any more
+			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.advice(seen.list()))
 		}
 	}
 }

@@ -208,7 +208,7 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 			return err
 		}
 	}
-	x.lookout.begin()
+	x.lookout.begin(&x.lookout.seen)
 	defer x.lookout.end()
 	x.baseline(programs)
 	return nil

@@ -10,14 +10,14 @@ import (
 )
 
 // pollers collects the commands of programs while no buyer is there. A nil *pollers collects nothing.
-type pollers struct{ all []*polled }
+type pollers struct{ all []*observed }
 
-// A polled is one of them.
-type polled struct {
-	server, text, skeleton string
-	times                  int
-	last                   map[int]time.Time // by buyer, whose instance has sent it
-	gaps                   []time.Duration   // between two of one instance
+// An observed is a Poller whose period list computes.
+type observed struct {
+	Poller
+	skeleton string
+	last     map[int]time.Time // by buyer, whose instance has sent it
+	gaps     []time.Duration   // between two of one instance
 }
 
 // mostPollers is the maximum number of different commands, and mostGaps that of times between two.
@@ -30,11 +30,11 @@ func (p *pollers) saw(server, text string, buyer int, at time.Time) {
 	}
 	bare := skeleton(text)
 	for _, one := range p.all {
-		if one.server == server && one.skeleton == bare {
+		if one.Server == server && one.skeleton == bare {
 			if last, before := one.last[buyer]; before && len(one.gaps) < mostGaps {
 				one.gaps = append(one.gaps, at.Sub(last))
 			}
-			one.times++
+			one.Times++
 			one.last[buyer] = at
 			return
 		}
@@ -43,14 +43,14 @@ func (p *pollers) saw(server, text string, buyer int, at time.Time) {
 		return // it belongs to the transaction of other commands
 	}
 	if len(p.all) < mostPollers {
-		p.all = append(p.all, &polled{server: server, text: text, skeleton: bare, times: 1, last: map[int]time.Time{buyer: at}})
+		p.all = append(p.all, &observed{Poller{Server: server, Text: text, Times: 1}, bare, map[int]time.Time{buyer: at}, nil})
 	}
 }
 
 // list returns them, the most frequent first.
 func (p *pollers) list() (all []Poller) {
 	for _, one := range p.all {
-		poller := Poller{Server: one.server, Text: one.text, Times: one.times}
+		poller := one.Poller
 		if gaps := slices.Sorted(slices.Values(one.gaps)); len(gaps) > 0 {
 			poller.Every = gaps[len(gaps)/2]
 		}
@@ -72,7 +72,8 @@ func entryFor(server, text string, taken func(table string) bool) (entries []str
 	return []string{patternFor(text)}
 }
 
-// reserved reports whether a name is that of a catalog, which other statements read, too.
+// reserved reports whether a table is no entry: other statements read the catalog, too, and a name that
+// needs quotes would be a pattern.
 func reserved(table string) bool {
 	return strings.HasPrefix(table, "pg_") || !plainName.MatchString(table)
 }

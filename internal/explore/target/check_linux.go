@@ -32,8 +32,8 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if err := x.rehearsal.warm(ctx, x.fleet.all...); err != nil {
 		return c, err
 	}
-	if x.ignored.on() {
-		x.ignored.begin(ctx)
+	if x.guard.on() {
+		x.guard.begin(ctx)
 	}
 	if err := x.lookout.look(ctx); err != nil {
 		return c, err
@@ -193,7 +193,7 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
 	a.answers = r.answers
-	for _, h := range x.ignored.hidden(r.steps) {
+	for _, h := range x.guard.hidden(r.steps) {
 		a.Hidden = append(a.Hidden, h.text)
 		if h.ruled {
 			a.Hides = h.text
@@ -201,7 +201,7 @@ func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	}
 	x.floor.mu.Lock()
 	a.Passed = slices.Clone(x.floor.noted)
-	for c := range x.floor.ignoring.passed {
+	for c := range x.floor.bypass.passed {
 		a.Ignored = append(a.Ignored, c.text)
 	}
 	slices.Sort(a.Ignored)

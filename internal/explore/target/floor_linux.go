@@ -52,7 +52,7 @@ type floor struct {
 	broken   *hangUp      // why the run is void
 	refused  error        // the program cannot be explored, for this reason
 	noted    []string     // commands that have passed since close
-	ignoring ignoring     // see app.Ignore
+	bypass   bypass       // see app.Ignore
 	sent     time.Time    // of the last command that is not ignored, or pushed message
 	notices  *notices     // nil in a test
 	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
@@ -104,10 +104,10 @@ func newFloor(ignore app.Ignore) (*floor, error) {
 		return nil, err
 	}
 	return &floor{
-		traffic:  traffic{bell: bell},
-		ignoring: newIgnoring(ignore),
-		conns:    connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
-		byCmd:    map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
+		traffic: traffic{bell: bell},
+		bypass:  newBypass(ignore),
+		conns:   connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
+		byCmd:   map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
 	}, nil
 }
 
@@ -143,7 +143,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.conns.leave(c)
-	f.ignoring.left(c)
+	f.bypass.left(c)
 	f.notices.left(c)
 	f.rush.cut(c)
 	if refused, ok := asRefused(err); ok && f.refused == nil {
@@ -169,7 +169,7 @@ func (f *floor) Arrived(c *wire.Command) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.notices.arrived(c)
-	if f.ignoring.passes(c) {
+	if f.bypass.passes(c) {
 		f.own.Add(1)
 		return
 	}
@@ -210,7 +210,7 @@ func (f *floor) Passed(c *wire.Command) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.rush.leave(c)
-	if f.ignoring.answered(c) {
+	if f.bypass.answered(c) {
 		f.own.Add(1)
 		return
 	}
@@ -286,7 +286,7 @@ func (f *floor) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shut, f.broken, f.still, f.noted, f.dead = true, nil, false, nil, map[int]bool{}
-	clear(f.ignoring.passed)
+	clear(f.bypass.passed)
 	f.happened()
 }
 

@@ -26,12 +26,12 @@ func TestHidden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.ignoring.passed[ignored{"redis", c.passed}] = true
+		f.bypass.passed[template{"redis", c.passed}] = true
 		for n := range c.more {
-			f.ignoring.passed[ignored{"redis", fmt.Sprintf("GET other:%d", n)}] = true
+			f.bypass.passed[template{"redis", fmt.Sprintf("GET other:%d", n)}] = true
 		}
-		o := overlooking{x: &Runner{app: &app.App{Ignore: rules}, floor: f}, known: map[ignored]fold.Touch{}, rule: map[string]bool{}}
-		got := o.hidden(map[ignored]bool{{"redis", c.step}: true})
+		g := ignoreGuard{x: &Runner{app: &app.App{Ignore: rules}, floor: f}, known: map[template]fold.Touch{}, rule: map[string]bool{}}
+		got := g.hidden(map[template]bool{{"redis", c.step}: true})
 		if c.says == "" && len(got) > 0 || c.says != "" && (len(got) != 1 || got[0].text != c.says) {
 			t.Errorf("%s beside %s, and %d more: %v, want %q", c.passed, c.step, c.more, got, c.says)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A notices knows which notifications PostgreSQL owes the programs. The server sends them to each
+// notices tracks the notifications that PostgreSQL owes the programs. The server sends them to each
 // listener in its own time, so a program may look idle although a notification will wake it. The
 // explorer's own connection listens to the same channels. It knows at once what was sent.
 type notices struct {
@@ -19,7 +19,7 @@ type notices struct {
 
 	// Guarded by floor.mu.
 	channels map[*wire.Conn][]string
-	owed     map[*wire.Conn]map[string]int // as pushes show them
+	owed     map[*wire.Conn]map[string]int // number by text, as pushes show it
 	got      map[*wire.Conn]map[string]int
 	since    time.Time // of the last one that is owed
 }

@@ -50,7 +50,7 @@ func (r rest) delivered() bool {
 	if f.handed != nil && !r.received(f.handedTo, f.handed) {
 		return false
 	}
-	if last := f.ignoring.last; last != nil && !r.received(last.Buyer, last.Program()) {
+	if last := f.bypass.last; last != nil && !r.received(last.Buyer, last.Program()) {
 		return false
 	}
 	return f.conns.welcomed(r.received)

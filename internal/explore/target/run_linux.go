@@ -28,20 +28,20 @@ type run struct {
 	record   *recorder
 	leftover *leftover
 	pause    pause
-	current  int              // the buyer that was released or answered last; 0: none in particular
-	handed   int              // number of deliveries to buyers
-	coming   []*buyer         // buyers without a request yet: a request is a step of a shared instance
-	expired  int              // number of Redis keys that the clock had removed before
-	several  []string         // commands that were several statements
-	steps    map[ignored]bool // its commands, if the file ignores others
-	divided  []string         // commands that read and write although another buyer's write could come between
-	runsOut  []*op            // commands whose waits run out by a choice of this point
-	struck   bool             // an event has happened
-	answers  []exchange       // only in an observed run
-	held     bool             // a command that only tries again is not among the last moves
-	point    point            // the steps so far
-	before   int              // number of deliveries at the last point
-	overlap  bool             // a command ran while another one was held inside its server
+	current  int               // the buyer that was released or answered last; 0: none in particular
+	handed   int               // number of deliveries to buyers
+	coming   []*buyer          // buyers without a request yet: a request is a step of a shared instance
+	expired  int               // number of Redis keys that the clock had removed before
+	several  []string          // commands that were several statements
+	steps    map[template]bool // its commands, if the file ignores others
+	divided  []string          // commands that read and write although another buyer's write could come between
+	runsOut  []*op             // commands whose waits run out by a choice of this point
+	struck   bool              // an event has happened
+	answers  []exchange        // only in an observed run
+	held     bool              // a command that only tries again is not among the last moves
+	point    point             // the steps so far
+	before   int               // number of deliveries at the last point
+	overlap  bool              // a command ran while another one was held inside its server
 }
 
 // A buyer is one request.
@@ -65,7 +65,7 @@ type buyer struct {
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, snapshot: snapshots{}, steps: map[ignored]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{often: x.tries, routine: x.routine, changes: map[string]int{}}}
+	r := &run{x: x, snapshot: snapshots{}, steps: map[template]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{often: x.tries, routine: x.routine, changes: map[string]int{}}}
 	r.rest = rest{r}
 	r.settling = settling{r.rest}
 	r.clearing = clearing{r.settling}
@@ -280,7 +280,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		r.x.habits.learn(r.whose.lessons)
 	}
 	if err == nil {
-		for _, h := range r.x.ignored.hidden(r.steps) {
+		for _, h := range r.x.guard.hidden(r.steps) {
 			e.Ignored = append(e.Ignored, h.text)
 		}
 	}

@@ -42,7 +42,7 @@ type Runner struct {
 	watched   []string        // the columns of the user's watch query
 	ruled     map[string]bool // the tables that `never` names; nil: not known yet
 	habits    habits          // for buyers that share one instance
-	ignored   overlooking     // see app.Ignore
+	guard     ignoreGuard     // see app.Ignore
 	lookout   lookout
 	notices   *notices
 	routine   routine         // see polling
@@ -73,7 +73,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x.holdings = holdings{floor: x.floor, backends: x.backends}
 	x.door = door{x.fleet, x.patience}
 	x.rehearsal = &rehearsal{Runner: x, calm: map[string]bool{}}
-	x.ignored, x.lookout = overlooking{x: x}, lookout{x: x}
+	x.guard, x.lookout = ignoreGuard{x: x}, lookout{x: x}
 	x.notices = newNotices(x)
 	x.floor.notices = x.notices
 	defer func() {
@@ -108,7 +108,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if err := r.clearing.early(ctx); err != nil {
 		return e, err
 	}
-	if err := x.ignored.stretch(ctx); err != nil {
+	if err := x.guard.stretch(ctx); err != nil {
 		return e, err
 	}
 	if r.expired, err = x.expired(ctx); err != nil {

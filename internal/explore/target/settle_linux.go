@@ -53,7 +53,7 @@ func (r settling) settle(ctx context.Context) error {
 		if seq := f.seq.Load(); seq != lastSeq {
 			lastSeq, lastEvent = seq, now
 		}
-		if err := r.x.ignored.look(ctx); err != nil {
+		if err := r.x.guard.look(ctx); err != nil {
 			return err
 		}
 		if f.busy.Load() != 0 || r.x.notices.missing() {
@@ -207,8 +207,8 @@ func (r settling) attribute() error {
 		o.shown = r.names.shown(o.Text)
 		o.name = r.names.ofShown(o.shown)
 		r.buyer(o.buyer).begun = true
-		if r.x.ignored.on() {
-			r.steps[stepOf(o.Command)] = true
+		if r.x.guard.on() {
+			r.steps[templateOf(o.Command)] = true
 		}
 		f.held = append(f.held, o)
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A snapshots knows which transactions have just taken their snapshot: what another buyer commits from now
-// on, they do not see, whatever they read. So the search tries the moment before their next statement
-// early. A transaction counts if its BEGIN names a level above READ COMMITTED.
+// snapshots tracks the transactions that have just taken their snapshot: they do not see what another buyer
+// commits from now on. So the search tries the moment before their next statement early. A transaction
+// counts if its BEGIN names a level above READ COMMITTED.
 type snapshots map[*wire.Conn]stage
 
 // A stage is how far such a transaction is.

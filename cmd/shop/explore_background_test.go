@@ -66,22 +66,6 @@ func TestAppIgnoreHides(t *testing.T) {
 	}
 }
 
-// TestAppIgnoreCommit: the end of a sale's transaction is a step although an entry of `ignore` matches it.
-func TestAppIgnoreCommit(t *testing.T) {
-	t.Parallel()
-	code, stdout, stderr := exploreApp(t, backgroundShop(t, "plain", "ignore: [ ^COMMIT ]\n"), "--app-check", "--json")
-	var check target.CheckReport
-	if err := json.Unmarshal([]byte(stdout), &check); err != nil || len(check.Buyers) != 2 {
-		t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)
-	}
-	for _, b := range check.Buyers {
-		commits := func(s target.SeenReport) bool { return s.Text == "COMMIT" }
-		if !slices.ContainsFunc(b.Commands, commits) || len(b.Ignored) > 0 {
-			t.Errorf("buyer %d: commands %v, ignored %q", b.Buyer, b.Commands, b.Ignored)
-		}
-	}
-}
-
 // TestAppQuiet: the first buyer comes when the program has sent nothing for some time.
 func TestAppQuiet(t *testing.T) {
 	t.Parallel()

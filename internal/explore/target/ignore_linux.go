@@ -58,9 +58,15 @@ func whole(c *wire.Command) string {
 
 // passes reports whether a command that has arrived at a gate passes.
 func (b *bypass) passes(c *wire.Command) bool {
-	if len(b.rules.Entries) == 0 || !c.Gated {
+	if len(b.rules.Entries) == 0 || !c.Gated || !b.ignores(c) {
 		return false
 	}
+	b.flying[c] = time.Now()
+	return true
+}
+
+// ignores decides whether a command is ignored.
+func (b *bypass) ignores(c *wire.Command) bool {
 	conn, text := c.Conn(), whole(c)
 	if d, sql := effect.DialectOf(conn.Protocol); sql {
 		m := effect.Mentions(text, d)
@@ -90,7 +96,6 @@ func (b *bypass) passes(c *wire.Command) bool {
 	if len(b.passed) < mostIgnored {
 		b.passed[templateOf(c)] = true
 	}
-	b.flying[c] = time.Now()
 	return true
 }
 

@@ -86,7 +86,7 @@ func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 			return err
 		}
 	}
-	if err := x.settled(ctx); err != nil {
+	if _, err := x.reopened(ctx); err != nil {
 		return err
 	}
 	if err := x.idle(ctx, x.fleet.all...); err != nil {
@@ -126,8 +126,8 @@ func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 // the other and then all at once. If they block each other inside the program, it restarts the program
 // and sends them only one after the other. The search will find that block, too.
 func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
-	if i.line == "" {
-		if err := x.settled(ctx); err != nil {
+	if i.line == "" { // its connections are older than the gates
+		if _, err := x.reopened(ctx); err != nil {
 			return err
 		}
 	}
@@ -256,12 +256,3 @@ func (x *rehearsal) restart(ctx context.Context, programs ...*instance) error {
 	}
 	return x.warm(ctx, programs...)
 }
-
-// settled makes an attached program replace the connections that it opened before the gates.
-func (x *rehearsal) settled(ctx context.Context) error {
-	_, err := x.reopened(ctx)
-	return err
-}
-
-// staleConnections is the maximum number of such connections.
-const staleConnections = 20

@@ -50,8 +50,7 @@ const unstickTime = 4 * time.Second
 // restarted: one was killed, a buyer is not answered, or the previous run was discarded, too.
 func (r clearing) cut(ctx context.Context) bool {
 	x := r.x
-	up := func(i *instance) bool { return i.up() && i.line != "" }
-	if x.recovery.renewal == done || x.rehearsal.cold || !slices.ContainsFunc(x.fleet.all, up) || slices.ContainsFunc(x.fleet.all, func(i *instance) bool { return !up(i) }) {
+	if x.recovery.renewal == done || x.rehearsal.cold || slices.ContainsFunc(x.fleet.all, func(i *instance) bool { return !i.up() || i.line == "" }) {
 		return false
 	}
 	r.current = 0
@@ -86,9 +85,6 @@ func (r clearing) cut(ctx context.Context) bool {
 	return true
 }
 
-// errNotServed reports a program that does not serve after its connections were cut.
-var errNotServed = errors.New("the program does not open new connections")
-
 // renew lets the programs open new connections after cut, and rehearses the buyers as after a start.
 func (x *rehearsal) renew(ctx context.Context) error {
 	served, err := x.reopened(ctx)
@@ -96,7 +92,7 @@ func (x *rehearsal) renew(ctx context.Context) error {
 		return err
 	}
 	if !served {
-		return errNotServed
+		return errors.New("the program does not open new connections")
 	}
 	for _, i := range x.fleet.all {
 		if err := x.rehearse(ctx, i); err != nil {
@@ -109,6 +105,9 @@ func (x *rehearsal) renew(ctx context.Context) error {
 	x.floor.close()
 	return x.holdings.remember(ctx)
 }
+
+// staleConnections is the maximum number of rounds of requests in reopened.
+const staleConnections = 20
 
 // reopened sends requests until no buyer's request fails, and reports whether that has happened. A pool
 // notices a broken connection at its next request, which fails.

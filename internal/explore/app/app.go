@@ -51,7 +51,8 @@ type App struct {
 
 	file     string
 	lines    lines
-	template *Request // value of `buyer:`; nil if each buyer has its own request
+	ruled    map[string]string // see RuleOn
+	template *Request          // value of `buyer:`; nil if each buyer has its own request
 }
 
 // Attach is a program that already runs and connects to the gates.

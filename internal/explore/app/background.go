@@ -64,15 +64,3 @@ func (a *App) background(f *file) (err error) {
 	}
 	return nil
 }
-
-// RuleOn returns the first rule of `never` that names the table; "" if there is none.
-func (a *App) RuleOn(table string) string {
-	for _, query := range a.Never {
-		for _, d := range []effect.Dialect{effect.MySQL, effect.Postgres} {
-			if slices.Contains(effect.Relations(query, d), table) {
-				return query
-			}
-		}
-	}
-	return ""
-}

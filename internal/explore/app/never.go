@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
 )
 
 // Told counts the buyers by the program's answer.
@@ -85,8 +88,17 @@ func (a *App) queries(*file) error {
 			return err
 		}
 	}
+	a.ruled = map[string]string{}
+	for _, query := range a.Never {
+		for _, table := range slices.Concat(effect.Relations(query, effect.MySQL), effect.Relations(query, effect.Postgres)) {
+			a.ruled[table] = cmp.Or(a.ruled[table], query)
+		}
+	}
 	return nil
 }
+
+// RuleOn returns the first rule of `never` that names the table; "" if there is none.
+func (a *App) RuleOn(table string) string { return a.ruled[table] }
 
 // RulesOn returns the rules of `never` that a database is asked, without its name before them.
 func (a *App) RulesOn(protocol string) (all []string) {

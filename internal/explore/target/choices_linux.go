@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
@@ -38,6 +39,13 @@ func (r *run) Over() bool { return len(r.deadEnd()) == 0 }
 // choices finds the possible next moves of the buyers.
 type choices struct{ *run }
 
+// judged reports whether a command may change a table that a rule of `never` names. The search tries the
+// moments before it first.
+func (r choices) judged(o *op) bool {
+	dialect, sql := effect.DialectOf(o.Conn().Protocol)
+	return o.Alters && sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return r.x.app.RuleOn(name) != "" })
+}
+
 // ready returns the current moves. If all buyers only poll, time passes: first the waits end that their
 // programs have limited, and then a polling buyer asks again.
 func (r choices) ready() (all []move, _ error) {
@@ -60,7 +68,7 @@ func (r choices) ready() (all []move, _ error) {
 			if m.Command.behind {
 				continue
 			}
-			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.x.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
+			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
 			if m.Command.executed {
 				commitOf(&m)
 			}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
-	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
@@ -38,11 +37,10 @@ type Runner struct {
 	down      []*instance // ended after the previous run; recover restarts them
 	recovery  recovery
 	door      door
-	varying   varying         // see names
-	watched   []string        // the columns of the user's watch query
-	ruled     map[string]bool // the tables that `never` names; nil: not known yet
-	habits    habits          // for buyers that share one instance
-	guard     ignoreGuard     // see app.Ignore
+	varying   varying     // see names
+	watched   []string    // the columns of the user's watch query
+	habits    habits      // for buyers that share one instance
+	guard     ignoreGuard // see app.Ignore
 	lookout   lookout
 	notices   *notices
 	routine   routine         // see polling
@@ -115,24 +113,6 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, err
 	}
 	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)
-}
-
-// judged reports whether a command may change a table that a rule of `never` names. The search tries the
-// moments before it first.
-func (x *Runner) judged(o *op) bool {
-	if !o.Alters {
-		return false
-	}
-	if x.ruled == nil {
-		x.ruled = map[string]bool{}
-		for _, query := range x.app.Never {
-			for _, name := range slices.Concat(effect.Relations(query, effect.Postgres), effect.Relations(query, effect.MySQL)) {
-				x.ruled[name] = true
-			}
-		}
-	}
-	dialect, sql := effect.DialectOf(o.Conn().Protocol)
-	return sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return x.ruled[name] })
 }
 
 // expired returns how many keys of Redis the clock has removed so far.

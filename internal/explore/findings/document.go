@@ -141,10 +141,12 @@ func Unproven(r explore.Report, events []string) string {
 		return fmt.Sprintf("%s: nothing was found, but a pause of the program was too short for another buyer to move, so the choice of the next pooled connection was not explored: lengthen the pause for the test, or set `pauses: accepted` in the file; the pause followed %s", r.Strategy, r.Pauses[0])
 	case len(r.Divided) > 0 && !r.Atomic && r.Overlap:
 		return fmt.Sprintf("%s: nothing was found, but a statement locks the rows that it reads, and --overlap did not explore a deadlock inside it: have the program repeat it after a deadlock, and set `atomic: accepted` in the file; the statement is %s", r.Strategy, r.Divided[0])
-	case len(r.Divided) > 0 && !r.Atomic && !r.Shared:
-		return fmt.Sprintf("%s: nothing was found, but a statement that reads and writes was one step, so another buyer's write inside it was not explored: add --overlap; or lock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", r.Strategy, r.Divided[0])
 	case len(r.Divided) > 0 && !r.Atomic:
-		return fmt.Sprintf("%s: nothing was found, but a statement that reads and writes was one step, so another buyer's write inside it was not explored: lock the rows that it reads or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", r.Strategy, r.Divided[0])
+		overlap := "add --overlap; or "
+		if r.Shared {
+			overlap = "" // see App.CheckOverlap
+		}
+		return fmt.Sprintf("%s: nothing was found, but a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", r.Strategy, overlap, r.Divided[0])
 	case r.Empty():
 		return fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", r.Strategy, strings.Join(events, ", "))
 	case r.Explored < 2:

@@ -44,13 +44,13 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			c.Ignore = x.lookout.entries(c.Pollers, c.commands())
 		}
 	}()
-	steps := 0
+	steps, check := 0, checker{x}
 	for n := range x.app.Buyers {
-		alone, err := x.alone(ctx, n+1)
+		alone, err := check.alone(ctx, n+1)
 		if err != nil {
 			return c, err
 		}
-		if err := x.compare(ctx, &alone); err != nil {
+		if err := check.compare(ctx, &alone); err != nil {
 			return c, err
 		}
 		c.Buyers = append(c.Buyers, alone)
@@ -58,7 +58,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	}
 	x.steps = stepLimit(steps)
 	if d := (doubts{first(atReset, true), c.Buyers}); d.any() {
-		found, err := x.inTurn(ctx)
+		found, err := check.inTurn(ctx)
 		if err == nil {
 			err = d.decide(found)
 		}
@@ -70,10 +70,13 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	return c, nil
 }
 
+// A checker runs the buyers of Check, each alone.
+type checker struct{ *Runner }
+
 // compare runs the buyer again, and learns which values of its commands and answers differ. A run with
 // another command, such as the refresh of a cache, cannot be compared with one that lacks it. Then compare
 // runs the buyer up to mostComparisons times, until two of its runs have the same commands.
-func (x *Runner) compare(ctx context.Context, first *Alone) error {
+func (x checker) compare(ctx context.Context, first *Alone) error {
 	before := []Alone{*first}
 	for len(before) <= mostComparisons && first.Why == "" {
 		again, err := x.alone(ctx, first.Buyer)
@@ -96,7 +99,7 @@ const mostComparisons = 3
 
 // compared learns which values differ between two runs of a buyer, and records them in first. It returns
 // false, and learns nothing, if the runs have different commands.
-func (x *Runner) compared(first *Alone, one, other Alone) bool {
+func (x checker) compared(first *Alone, one, other Alone) bool {
 	same := func(a, b exchange) bool {
 		return a.server == b.server && placeOf(a.command, "") == placeOf(b.command, "")
 	}
@@ -120,8 +123,8 @@ func (x *Runner) compared(first *Alone, one, other Alone) bool {
 }
 
 // alone resets the state, runs one buyer step by step, and checks its answer and the rules.
-func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
-	if err := x.recover(ctx); err != nil {
+func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
+	if err := x.rehearsal.recover(ctx); err != nil {
 		return a, err
 	}
 	if err := x.reset(ctx); err != nil {
@@ -152,8 +155,8 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 }
 
 // inTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
-func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
-	if err := x.recover(ctx); err != nil {
+func (x checker) inTurn(ctx context.Context) (found []app.Finding, err error) {
+	if err := x.rehearsal.recover(ctx); err != nil {
 		return nil, err
 	}
 	if err := x.reset(ctx); err != nil {
@@ -177,8 +180,8 @@ func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
 
 // through runs one buyer step by step. It calls judge once the buyer is answered and the program is
 // idle.
-func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer) error) (a Alone, err error) {
-	if err := x.recover(ctx); err != nil {
+func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer) error) (a Alone, err error) {
+	if err := x.rehearsal.recover(ctx); err != nil {
 		return a, err
 	}
 	b := x.app.Buyers[id-1]
@@ -274,7 +277,7 @@ func (a alone) Do(ctx context.Context, m move) error {
 	return a.run.Do(ctx, m)
 }
 
-// End implements conduct.Subject. The buyer is judged by its answer, see Runner.alone.
+// End implements conduct.Subject. The buyer is judged by its answer, see checker.alone.
 func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	if err == nil && e.Cut {
 		err = voided("it goes round in circles", "%s", &a.repeated)

@@ -35,7 +35,7 @@ func (r clearing) early(ctx context.Context) error {
 }
 
 // finish ends the run. It opens the gates, so the programs can finish their work. It ends a program that
-// is stuck, was killed, or has left a lock behind; Runner.recover restarts it before the next run, if
+// is stuck, was killed, or has left a lock behind; rehearsal.recover restarts it before the next run, if
 // there is one. If ctx ends, finish does not wait for the programs any more.
 func (r clearing) finish(ctx context.Context, stuck bool) error {
 	x := r.x
@@ -78,13 +78,13 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 
 // recover restarts the programs that the previous run has ended, or renews the connections that it has
 // cut. If it restarts a program, all that were to end have ended by now, so none has a connection open.
-func (x *Runner) recover(ctx context.Context) error {
+func (x *rehearsal) recover(ctx context.Context) error {
 	if len(x.down) == 0 && x.recovery.renewal != due {
 		return nil
 	}
 	if len(x.down) == 0 {
 		x.recovery.renewal = done
-		err := x.rehearsal.renew(ctx)
+		err := x.renew(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (x *Runner) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := x.rehearsal.restart(ctx, x.down...); err != nil {
+	if err := x.restart(ctx, x.down...); err != nil {
 		return err
 	}
 	x.down, x.recovery.renewal = nil, unneeded

@@ -104,7 +104,7 @@ func (r settling) mark(timed bool) {
 }
 
 // late reports whether a command waits for a later point.
-func (r *run) late() bool {
+func (r settling) late() bool {
 	f := r.x.floor
 	f.mu.Lock()
 	defer f.mu.Unlock()

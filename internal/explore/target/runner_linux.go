@@ -92,7 +92,7 @@ func (x *Runner) Stated() bool { return false }
 // schedule.Void.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	x.ctx = ctx
-	if err := x.recover(ctx); err != nil {
+	if err := x.rehearsal.recover(ctx); err != nil {
 		return e, err
 	}
 	r := x.newRun(observe)

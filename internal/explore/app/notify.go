@@ -2,17 +2,37 @@ package app
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // A Notification is a NOTIFY of PostgreSQL.
 type Notification struct{ Channel, Payload string }
 
+// A Listener receives notifications on the explorer's own connection to PostgreSQL.
+type Listener struct {
+	db       *sql.DB
+	received []Notification
+}
+
+// newListener opens that connection.
+func newListener(c *pgx.ConnConfig) *Listener {
+	l := &Listener{}
+	c = c.Copy()
+	c.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+		l.received = append(l.received, Notification{n.Channel, n.Payload})
+	}
+	l.db = stdlib.OpenDB(*c)
+	return l
+}
+
 // Listen makes Notified return the notifications of a channel from now on.
-func (s *Servers) Listen(ctx context.Context, channel string) error {
+func (l *Listener) Listen(ctx context.Context, channel string) error {
 	return ask(ctx, func(ctx context.Context) error {
-		_, err := s.databases["postgres"].ExecContext(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize())
+		_, err := l.db.ExecContext(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize())
 		return err
 	})
 }
@@ -20,12 +40,12 @@ func (s *Servers) Listen(ctx context.Context, channel string) error {
 // Notified returns the notifications that were sent since the last call, those of the explorer's own
 // statements included. A notification is known as soon as the statement that sent it is answered:
 // PostgreSQL signals every listener before that, and the explorer's query makes its own one look.
-func (s *Servers) Notified(ctx context.Context) ([]Notification, error) {
+func (l *Listener) Notified(ctx context.Context) ([]Notification, error) {
 	err := ask(ctx, func(ctx context.Context) error {
-		_, err := s.databases["postgres"].ExecContext(ctx, "SELECT 1")
+		_, err := l.db.ExecContext(ctx, "SELECT 1")
 		return err
 	})
-	all := s.notified
-	s.notified = nil
+	all := l.received
+	l.received = nil
 	return all, err
 }

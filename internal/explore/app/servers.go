@@ -36,7 +36,7 @@ type Servers struct {
 	redis     *redis.Client
 	versions  []string
 	private   *localserver.Group
-	notified  []Notification // see Notified
+	listener  *Listener // nil without PostgreSQL
 }
 
 // Open connects to the servers, or starts private ones. Close must follow. The error is one
@@ -150,14 +150,10 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 	if err := unpooledPostgres(ctx, c); err != nil {
 		return err
 	}
-	listener := c.Copy()
-	listener.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
-		s.notified = append(s.notified, Notification{n.Channel, n.Payload})
-	}
-	db := stdlib.OpenDB(*listener)
+	s.listener = newListener(c)
 	c.RuntimeParams["lock_timeout"] = "100ms"
 	s.watchers["postgres"] = stdlib.OpenDB(*c)
-	return s.keep(ctx, "postgres", db, "SHOW server_version", func(version string) string {
+	return s.keep(ctx, "postgres", s.listener.db, "SHOW server_version", func(version string) string {
 		number, _, _ := strings.Cut(version, " ")
 		return "PostgreSQL " + number
 	})
@@ -223,6 +219,9 @@ func (s *Servers) Addresses() map[string]string { return s.addresses }
 
 // SQL returns the connection to a database; nil if there is none with that protocol.
 func (s *Servers) SQL(protocol string) *sql.DB { return s.databases[protocol] }
+
+// Listener returns the listener of the connection to PostgreSQL; nil if there is none.
+func (s *Servers) Listener() *Listener { return s.listener }
 
 // Redis returns the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }

@@ -111,12 +111,12 @@ func (n *notices) hear(ctx context.Context) error {
 		return nil
 	}
 	for _, channel := range missing {
-		if err := n.x.servers.Listen(ctx, channel); err != nil {
+		if err := n.x.servers.Listener().Listen(ctx, channel); err != nil {
 			return err
 		}
 		n.own[channel] = true
 	}
-	sent, err := n.x.servers.Notified(ctx)
+	sent, err := n.x.servers.Listener().Notified(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, one := range sent {

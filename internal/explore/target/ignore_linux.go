@@ -41,19 +41,11 @@ func newBypass(rules app.Ignore) bypass {
 const mostIgnored = 1000
 
 func templateOf(c *wire.Command) template {
-	text := whole(c)
+	text := c.InFull()
 	if c.Conn().Protocol != "redis" {
 		text = skeleton(text)
 	}
 	return template{c.Conn().Protocol, text}
-}
-
-// whole returns the text of a command in full length.
-func whole(c *wire.Command) string {
-	if c.Whole != nil {
-		return c.Whole()
-	}
-	return c.Text
 }
 
 // passes reports whether a command that has arrived at a gate passes.
@@ -67,7 +59,7 @@ func (b *bypass) passes(c *wire.Command) bool {
 
 // ignores decides whether a command is ignored.
 func (b *bypass) ignores(c *wire.Command) bool {
-	conn, text := c.Conn(), whole(c)
+	conn, text := c.Conn(), c.InFull()
 	if d, sql := effect.DialectOf(conn.Protocol); sql {
 		m := effect.Mentions(text, d)
 		switch {

@@ -119,7 +119,7 @@ func meets(held, other *op) bool {
 		return false
 	}
 	d, _ := effect.DialectOf(held.Conn().Protocol)
-	ours, theirs := whole(held.Command), whole(other.Command)
+	ours, theirs := held.InFull(), other.InFull()
 	if other.Compound || !other.Alters || strings.HasSuffix(ours, "...") || strings.HasSuffix(theirs, "...") || !effect.SQL(theirs, d).Writes() {
 		return true
 	}

@@ -101,6 +101,14 @@ type Command struct {
 // Endless is the Limit of a command that asks to wait without end.
 const Endless time.Duration = -1
 
+// InFull returns Text without a limit to its length.
+func (o *Command) InFull() string {
+	if o.Whole != nil {
+		return o.Whole()
+	}
+	return o.Text
+}
+
 // Conn returns the connection of the command.
 func (o *Command) Conn() *Conn { return o.conn }
 

@@ -43,11 +43,27 @@ func comparePage(t *testing.T, path, want string) {
 			t.Fatal(err)
 		}
 	}
-	if readPage(t, path) != want {
-		t.Errorf("%s is not current: run make generate", path)
+	if text := readPage(t, path); text != want {
+		is, should := firstDifference(text, want)
+		t.Errorf("%s is not current: run make generate. It has\n%s\nand should have\n%s", path, is, should)
 	}
 	if words := len(strings.Fields(want)); words > maxWords {
 		t.Errorf("%s has %d words; maximum %d", path, words, maxWords)
+	}
+}
+
+// firstDifference returns the first lines that differ between two texts that are not equal.
+func firstDifference(a, b string) (inA, inB string) {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for n := 0; ; n++ {
+		switch {
+		case n == len(as):
+			return "(end)", bs[n]
+		case n == len(bs):
+			return as[n], "(end)"
+		case as[n] != bs[n]:
+			return as[n], bs[n]
+		}
 	}
 }
 

@@ -388,17 +388,14 @@ func (s *exiting) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 // was created before and is not lost.
 type lazyLog struct {
 	purchase.Strategy
-	db    *gorm.DB
-	first sync.Once
-	err   error
+	db *gorm.DB
 }
 
+// Buy plants the bug before each sale, because a restarted database has forgotten it.
 func (s *lazyLog) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	s.first.Do(func() { // the bug
-		s.err = s.db.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 0, GLOBAL innodb_flush_log_at_timeout = 2700").Error
-	})
-	if s.err != nil {
-		return purchase.Receipt{}, s.err
+	const bug = "SET GLOBAL innodb_flush_log_at_trx_commit = 0, GLOBAL innodb_flush_log_at_timeout = 2700"
+	if err := s.db.Exec(bug).Error; err != nil {
+		return purchase.Receipt{}, err
 	}
 	return s.Strategy.Buy(ctx, o)
 }

@@ -46,6 +46,7 @@ func TestWaitingTimedOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.notices = newNotices(nil)
 	f.close()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,9 +9,12 @@ import (
 // secrets maps random values to their names in a witness, so that a witness always reads the same.
 type secrets map[string]string
 
+// uuidOf is the expression for a UUID.
+const uuidOf = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+
 // secret matches random values of strategies: rand.Text, a UUID with a number, redsync's 16 bytes in
 // base64. It also matches times.
-var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
+var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
 // ownKey matches an Idempotency-Key that a strategy made for an order without one: a name and rand.Text
 // in lower case.

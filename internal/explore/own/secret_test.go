@@ -29,3 +29,14 @@ func TestMayHide(t *testing.T) {
 		}
 	}
 }
+
+// TestExactNamesHolders: the name of a lock's holder is one random value, however many digits its number
+// has. A part that looks like a time gave the same state a second name, so its schedules ran again.
+func TestExactNamesHolders(t *testing.T) {
+	for _, number := range []string{"7", "3599999", "17539800001", "1753980000123", "1753980000123456", "7753980000123456789"} {
+		k := knowledge{r: &run{x: &Runner{}}, names: secrets{}}
+		if got := k.exact(2, "HSET lock "+uuid.NewString()+":"+number+" 1"); got != "HSET lock token2 1" {
+			t.Errorf("%s: %s", number, got)
+		}
+	}
+}

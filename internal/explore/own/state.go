@@ -216,8 +216,9 @@ func (k *knowledge) ended(b *buyer) bool {
 }
 
 // number is a time since 1970 in ms or µs, a time until a lease ends, in ms, or the id of a
-// record, see serverstate.FirstID.
-var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
+// record, see serverstate.FirstID. A UUID with a number also matches: that number is random, so it may have
+// as many digits as a time.
+var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
 
 // exact rewrites a text so that it is equal in all runs that reach this state. Random values become
 // names, times count from the start of the schedule, TTLs are rounded, and ids count from the first.
@@ -228,7 +229,7 @@ func (k *knowledge) exact(buyer int, text string) string {
 	text = number.ReplaceAllStringFunc(text, func(value string) string {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
-		case err != nil: // the id of an entry
+		case err != nil: // the id of an entry, or a UUID with a number
 			return value
 		case len(value) == 11:
 			if id := n - k.r.x.firstID; k.r.x.firstID > 0 && id >= 0 && id < serverstate.FirstID {

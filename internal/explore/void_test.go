@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
@@ -259,49 +260,51 @@ func TestVoidDropped(t *testing.T) {
 }
 
 // TestUnconfirmed: the search replays violations until one breaks again. If none does in time, the
-// result counts none and says so.
+// result counts none and says so. Only its pauses take time here.
 func TestUnconfirmed(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		replays   int // number of replays that fail
-		pause     time.Duration
-		budget    time.Duration
-		confirmed bool
-	}{{"the twelfth replay breaks again", 11 * 5, 0, 0, true}, {"no replay breaks again in time", 1 << 20, 3 * time.Millisecond, time.Second, false}} {
-		l := longer()
-		var lastRun time.Time
-		l.trouble = func(_ *world, p *schedule.Point) error {
-			if p.Depth == 0 {
-				lastRun = time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name      string
+			replays   int // number of replays that fail
+			pause     time.Duration
+			budget    time.Duration
+			confirmed bool
+		}{{"the twelfth replay breaks again", 11 * 5, 0, 0, true}, {"no replay breaks again in time", 1 << 20, 3 * time.Millisecond, time.Second, false}} {
+			l := longer()
+			var lastRun time.Time
+			l.trouble = func(_ *world, p *schedule.Point) error {
+				if p.Depth == 0 {
+					lastRun = time.Now()
+				}
+				if l.observed > 0 && l.observed <= c.replays && p.Depth == 1 {
+					time.Sleep(c.pause)
+					return stray
+				}
+				return nil
 			}
-			if l.observed > 0 && l.observed <= c.replays && p.Depth == 1 {
-				time.Sleep(c.pause)
-				return stray
+			config := littleConfig(l)
+			config.Budget = c.budget
+			begun := time.Now()
+			r := searchLittle(t, config, l)
+			if after := lastRun.Sub(begun); c.budget > 0 && after > c.budget+c.budget/10 {
+				t.Errorf("%s: a run begins after %s of %s", c.name, after, c.budget)
 			}
-			return nil
+			if (r.Witness != nil) != c.confirmed || (r.Violations > 0) != c.confirmed || (r.Unconfirmed > 0) == c.confirmed || r.Dropped < 10 {
+				t.Errorf("%s: %d violations, %d dropped, %d unconfirmed, witness %v", c.name, r.Violations, r.Dropped, r.Unconfirmed, r.Witness)
+			}
+			answers := 0
+			for _, n := range r.Answers {
+				answers += n
+			}
+			if answers != 3*r.Explored {
+				t.Errorf("%s: %v, want the answers of three buyers in %d schedules", c.name, r.Answers, r.Explored)
+			}
+			said := explore.NewReport(config, r).Extent()
+			if want := fmt.Sprintf("; %d violations more not replayed and not counted", r.Unconfirmed); !c.confirmed && !strings.Contains(said, want) {
+				t.Errorf("%s: says %q, want %q", c.name, said, want)
+			}
 		}
-		config := littleConfig(l)
-		config.Budget = c.budget
-		begun := time.Now()
-		r := searchLittle(t, config, l)
-		if after := lastRun.Sub(begun); c.budget > 0 && after > c.budget+c.budget/10 {
-			t.Errorf("%s: a run begins after %s of %s", c.name, after, c.budget)
-		}
-		if (r.Witness != nil) != c.confirmed || (r.Violations > 0) != c.confirmed || (r.Unconfirmed > 0) == c.confirmed || r.Dropped < 10 {
-			t.Errorf("%s: %d violations, %d dropped, %d unconfirmed, witness %v", c.name, r.Violations, r.Dropped, r.Unconfirmed, r.Witness)
-		}
-		answers := 0
-		for _, n := range r.Answers {
-			answers += n
-		}
-		if answers != 3*r.Explored {
-			t.Errorf("%s: %v, want the answers of three buyers in %d schedules", c.name, r.Answers, r.Explored)
-		}
-		said := explore.NewReport(config, r).Extent()
-		if want := fmt.Sprintf("; %d violations more not replayed and not counted", r.Unconfirmed); !c.confirmed && !strings.Contains(said, want) {
-			t.Errorf("%s: says %q, want %q", c.name, said, want)
-		}
-	}
+	})
 }
 
 // TestDoubtful: the search replays a violation next to a discarded run last, even if it is the
@@ -335,38 +338,41 @@ func TestMildness(t *testing.T) {
 	}
 }
 
-// TestShrinkEnds: shrinking a program's violation stops when its time is over or ctx ends.
+// TestShrinkEnds: shrinking a program's violation stops when its time is over or ctx ends. Only the pauses
+// take time here.
 func TestShrinkEnds(t *testing.T) {
-	l := longer()
-	l.buyers[2] = [][]command{slices.Repeat([]command{{"add", "a", "x"}}, 60)}
-	c := littleConfig(l)
-	c.First, c.Budget = true, 50*time.Millisecond
-	l.trouble = func(_ *world, p *schedule.Point) error {
-		if p.AtEnd() {
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		l := longer()
+		l.buyers[2] = [][]command{slices.Repeat([]command{{"add", "a", "x"}}, 60)}
+		c := littleConfig(l)
+		c.First, c.Budget = true, 50*time.Millisecond
+		l.trouble = func(_ *world, p *schedule.Point) error {
+			if p.AtEnd() {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
 		}
-		return nil
-	}
-	l.wrong = func(w *world) string { return "always" }
-	begun := time.Now()
-	r := searchLittle(t, c, l)
-	if took := time.Since(begun); r.Witness == nil || took > 2*time.Second || l.runs < 5 {
-		t.Errorf("%d runs in %s: %+v", l.runs, took, r.Witness)
-	}
+		l.wrong = func(w *world) string { return "always" }
+		begun := time.Now()
+		r := searchLittle(t, c, l)
+		if took := time.Since(begun); r.Witness == nil || took > 2*time.Second || l.runs < 5 {
+			t.Errorf("%d runs in %s: %+v", l.runs, took, r.Witness)
+		}
 
-	l.runs = 0
-	ctx, cancel := context.WithCancel(t.Context())
-	c.Budget = time.Minute
-	l.trouble = func(*world, *schedule.Point) error {
-		if l.runs == 3 {
-			cancel()
+		l.runs = 0
+		ctx, cancel := context.WithCancel(t.Context())
+		c.Budget = time.Minute
+		l.trouble = func(*world, *schedule.Point) error {
+			if l.runs == 3 {
+				cancel()
+			}
+			return nil
 		}
-		return nil
-	}
-	r, err := openLittle(t, c, l).Search(ctx)
-	if r.Witness == nil || l.runs > 4 || err != nil {
-		t.Errorf("%d runs, %v: %+v", l.runs, err, r.Witness)
-	}
+		r, err := openLittle(t, c, l).Search(ctx)
+		if r.Witness == nil || l.runs > 4 || err != nil {
+			t.Errorf("%d runs, %v: %+v", l.runs, err, r.Witness)
+		}
+	})
 }
 
 // TestShrinkVoid: a run that is discarded while a violation is shrunk is repeated.

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,82 +82,129 @@ func (c *candidate) promises(other *candidate) int {
 	return c.compare(other)
 }
 
+// steadyReplays is the number of replays that must break again before a violation counts as steady.
+const steadyReplays = 2
+
+// A confirmed violation has broken again in a replay. An unsteady one depends on something that its
+// schedule does not determine, such as the number of pooled connections.
+type confirmed struct {
+	c              *candidate
+	w              *Witness
+	broke, replays int // replays that broke in the same way, of all that reached an end
+}
+
+// isSteady reports whether each replay broke again.
+func (v *confirmed) isSteady() bool { return v.broke == v.replays }
+
+// isSteadier reports whether a larger share of the replays broke than those of other, which may be nil.
+func (v *confirmed) isSteadier(other *confirmed) bool {
+	return other == nil || v.broke*other.replays > other.broke*v.replays
+}
+
 // show implements search.show for a program. It replays violations, the most promising first, until one
-// breaks again, and drops those that do not. If none breaks again, it drops all violations. Replaying
-// may take as long as the search, and so may shrinking, but both end with the budget.
+// breaks again each time, and drops those that never do. If none is steady, it shows the steadiest. If
+// none breaks again, it drops all violations. Replaying may take as long as the search, and so may
+// shrinking, but both end with the budget.
 func (v *violations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
 	slices.SortFunc(v.ranked, (*candidate).promises)
 	s.voids.forgiven = true
 	v.allow(patience)
+	var best *confirmed
 	for n, c := range v.ranked {
-		if n >= leastReplayed && v.isLate(ctx) || v.spent() {
+		if (n >= leastReplayed || best != nil) && v.isLate(ctx) || v.spent() {
 			break
 		}
-		w, err := v.witness(ctx, c)
-		if w != nil && err == nil && !s.result.exhausted {
-			v.allow(patience)
-			w, err = v.shrunk(ctx, c, w)
-		}
-		s.result.Witness = w
+		found, err := v.confirm(ctx, c)
 		if err != nil {
 			return err
 		}
-		if w != nil || ctx.Err() != nil || v.spent() {
+		if found != nil && found.isSteadier(best) {
+			best = found
+		}
+		if best != nil && best.isSteady() || ctx.Err() != nil || v.spent() {
 			break
 		}
-		v.drop(c)
+		if found == nil {
+			v.drop(c)
+		}
 	}
-	if s.result.Witness == nil {
+	if best == nil {
 		v.dropAll()
+		return nil
 	}
-	return nil
+	var err error
+	if !s.result.exhausted {
+		v.allow(patience)
+		best, err = v.shrunk(ctx, best)
+	}
+	s.result.Witness = best.w
+	if !best.isSteady() {
+		best.w.Again = fmt.Sprintf("this schedule broke in %d of %d replays", best.broke, best.replays)
+	}
+	return err
 }
 
-// shrunk returns the witness of a shorter schedule that breaks like c. The search may not have run that
-// schedule. It returns w if no shorter schedule breaks again.
-func (v *violations) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness, error) {
+// shrunk returns a shorter schedule that breaks as steadily. The search may not have run that schedule.
+// It returns found if there is none.
+func (v *violations) shrunk(ctx context.Context, found *confirmed) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(ctx)
 	defer cancel()
-	shorter, err := c.shrink(bounded, v.s)
-	if err != nil || shorter == c {
-		return w, err
+	shorter, err := found.c.shrink(bounded, v.s)
+	if err != nil || shorter == found.c {
+		return found, err
 	}
-	if again, err := v.witness(ctx, shorter); again != nil || err != nil {
-		return again, err
+	if again, err := v.confirm(ctx, shorter); err != nil || again != nil && !found.isSteadier(again) {
+		return cmp.Or(again, found), err
 	}
-	return w, nil
+	return found, nil
 }
 
-// witness runs a violation once more, and repeats that while the run is void or ends in another way.
-// After ctx has ended it makes only one attempt. It returns nil if the budget ends first.
-func (v *violations) witness(ctx context.Context, c *candidate) (*Witness, error) {
+// confirm replays a violation until it has broken twice, or has ended in another way and broken once. It
+// repeats void runs. After ctx has ended it makes only one attempt. It returns nil if no replay breaks
+// again, or if the budget ends first.
+func (v *violations) confirm(ctx context.Context, c *candidate) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(context.WithoutCancel(ctx))
 	defer cancel()
+	found := &confirmed{c: c}
 	for range shownTries {
 		w, err := c.witness(bounded, v.s.x)
 		switch {
 		case err != nil && bounded.Err() != nil:
-			return nil, nil
+			return found.orNil(), nil
 		case err == nil && w.Verdict == c.Verdict:
 			v.s.voids.good()
-			return w, nil
+			found.w = w
+			found.broke++
+			found.replays++
 		case err == nil:
+			found.replays++
 			err = schedule.Void{Why: "the same schedule did not end in the same way again", Details: fmt.Sprintf("%s, and before %s", w.Verdict, c.Verdict)}
 		case errors.Is(err, schedule.ErrDivergence):
+			found.replays++
 			err = v.s.x.otherWay(err.Error())
 		case !v.s.x.isVoid(err):
 			return nil, err
 		}
-		if err := v.s.voids.count(err); err != nil {
-			return nil, err
+		if err != nil {
+			if err := v.s.voids.count(err); err != nil {
+				return nil, err
+			}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || found.broke == steadyReplays && found.isSteady() {
 			break
 		}
 	}
-	return nil, nil
+	return found.orNil(), nil
+}
+
+// orNil returns nil if no replay broke again.
+func (v *confirmed) orNil() *confirmed {
+	if v.broke == 0 {
+		return nil
+	}
+	return v
 }
 
 // dropAll removes the remaining violations from the result, since no replay has confirmed one.

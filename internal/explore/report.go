@@ -200,7 +200,8 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
-// Notes returns the lines below the result: the answers, the gaps of the search, and the void runs.
+// Notes returns the lines below the result: the answers, the gaps of the search, the share of replays in
+// which an unsteady witness broke, and the void runs.
 func (r Report) Notes() (all []string) {
 	if len(r.Answers) > 0 {
 		var counts []string
@@ -229,6 +230,9 @@ func (r Report) Notes() (all []string) {
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", Count(r.Early, "schedule")))
+	}
+	if r.Engine == AppEngine && r.Witness != nil && r.Witness.Again != "" {
+		all = append(all, r.Witness.Again)
 	}
 	for _, v := range r.Voided {
 		all = append(all, v.String())

@@ -259,6 +259,53 @@ func TestVoidDropped(t *testing.T) {
 	}
 }
 
+// TestSteady: the witness breaks again in each replay, if there is such a violation. If there is none, the
+// report says how often the witness broke.
+func TestSteady(t *testing.T) {
+	clean := oversells()
+	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
+	for _, c := range []struct {
+		name         string
+		holds        func(n int, schedule string) bool // whether the n-th replay holds
+		first        bool                              // whether the witness is the shortest schedule
+		dropped, all int
+		says         string
+	}{
+		{"the best one breaks once in two replays", func(n int, schedule string) bool { return schedule == best && n%2 == 0 }, false, 0, 12, ""},
+		{"each breaks once in two replays", func(n int, _ string) bool { return n%2 == 0 }, true, 0, 12, "this schedule broke in 3 of 5 replays"},
+		{"the second breaks most often", func(n int, _ string) bool { return (n%5 != 1) != (n > 5 && n <= 10) }, false, 0, 12, "this schedule broke in 4 of 5 replays"},
+		{"only the third breaks, and once", func(n int, _ string) bool { return n != 13 }, false, 11, 1, "this schedule broke in 1 of 5 replays"},
+	} {
+		l := oversells()
+		wrong, replays := l.wrong, 0
+		l.trouble = func(w *world, p *schedule.Point) error {
+			if l.observed == 0 {
+				return nil
+			}
+			if p.Depth == 0 {
+				replays++
+			}
+			l.wrong = wrong
+			if line := (explore.Schedule{Strategy: "little", Buyers: 2, Stock: 1, Tokens: w.tokens}); p.AtEnd() && c.holds(replays, line.String()) {
+				l.wrong = func(*world) string { return "" }
+			}
+			return nil
+		}
+		config := littleConfig(l)
+		r := searchLittle(t, config, l)
+		if r.Witness == nil || r.Witness.Again != c.says || r.Dropped != c.dropped || r.Violations != c.all {
+			t.Errorf("%s: %d dropped of %d, %+v; want %q", c.name, r.Dropped, r.Violations, r.Witness, c.says)
+			continue
+		}
+		if (r.Witness.Schedule == best) != c.first {
+			t.Errorf("%s: the witness is %s, the shortest is %s", c.name, r.Witness.Schedule, best)
+		}
+		if notes := seenIn(t, explore.NewReport(config, r)); slices.Contains(notes, c.says) == (c.says == "") {
+			t.Errorf("%s: %q", c.name, notes)
+		}
+	}
+}
+
 // TestUnconfirmed: the search replays violations until one breaks again. If none does in time, the
 // result counts none and says so. Only its pauses take time here.
 func TestUnconfirmed(t *testing.T) {

@@ -42,7 +42,7 @@ type Witness struct {
 
 	Why      string    `json:"why"`
 	Outcomes []Outcome `json:"outcomes"`
-	Again    string    `json:"again,omitempty"` // with a concurrent pair: how often it ends this way
+	Again    string    `json:"again,omitempty"` // how often it ends this way: with a concurrent pair, or if replays ended differently
 
 	Program  string    `json:"program,omitempty"`  // name of a program under test; "": a strategy of the catalogue
 	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil if there is none

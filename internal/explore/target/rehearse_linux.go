@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -122,9 +125,9 @@ func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 	}
 }
 
-// rehearseShared lets the buyers of the shared instance through with the gates open, first one after
-// the other and then all at once. If they block each other inside the program, it restarts the program
-// and sends them only one after the other. The search will find that block, too.
+// rehearseShared lets the buyers of the shared instance through, first one after the other and then all
+// at once, see arrivalsFirst. If they block each other inside the program, it restarts the program and
+// sends them only one after the other. The search will find that block, too.
 func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 	if i.line == "" { // its connections are older than the gates
 		if _, err := x.reopened(ctx); err != nil {
@@ -143,14 +146,14 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 	if err := x.reset(ctx); err != nil {
 		return err
 	}
-	x.floor.open()
 	r := x.newRun(false)
-	for _, b := range r.buyers {
-		if err := r.send(ctx, b); err != nil {
-			return err
-		}
+	x.floor.close()
+	_, err := conduct.New(together{r}, nil, nil, conduct.Limits{Steps: x.steps}).Run(ctx, r.arrivalsFirst)
+	if _, void := schedule.AsVoid(err); err != nil && !void {
+		return err
 	}
-	err := r.clearing.served(ctx)
+	x.floor.open() // a discarded run goes on without the gates
+	err = r.clearing.served(ctx)
 	if err == nil {
 		return x.clean(ctx)
 	}
@@ -171,6 +174,22 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 		return err
 	}
 	return x.oneByOne(ctx, i)
+}
+
+// A together is a conduct.Subject whose end is not judged: the buyers of a shared instance in a rehearsal.
+type together struct{ *run }
+
+// End implements conduct.Subject.
+func (together) End(_ context.Context, _ *schedule.Ended, err error) error { return err }
+
+// arrivalsFirst implements schedule.Chooser. All buyers arrive before the first is served, so each needs a
+// connection of its own. If the speed of the machine decided that, the program's pool would differ from
+// one start to the next, and with it what a schedule does.
+func (r *run) arrivalsFirst(p *schedule.Point) (string, error) {
+	if len(r.coming) > 0 {
+		return strconv.Itoa(r.coming[0].id), nil
+	}
+	return p.FirstMove(), nil
 }
 
 func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {

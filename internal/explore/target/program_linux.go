@@ -26,8 +26,9 @@ type instance struct {
 	listeners []*wire.Listener
 	program   *process.Program
 	log       *tail
-	due       window // of its next timer at the last point
-	home      string // its own HOME, deleted with it; "": that of this process
+	timer     process.Timer // its next one at the last point
+	due       window        // of that timer
+	home      string        // its own HOME, deleted with it; "": that of this process
 }
 
 // up reports whether the program runs and was not killed.

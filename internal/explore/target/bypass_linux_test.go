@@ -24,7 +24,7 @@ func (l lines) Next() (*wire.Command, error) {
 	line, err := l.program.R.ReadString('\n')
 	c := &wire.Command{Text: strings.TrimSpace(line), Raw: []byte(line), Gated: true, Effect: schedule.Writes}
 	c.Ends = c.Text == "COMMIT"
-	if c.Text == "BEGIN" {
+	if c.Text == "BEGIN" || strings.HasPrefix(c.Text, "SET ") {
 		c.Effect = schedule.Local
 	}
 	return c, err
@@ -37,14 +37,14 @@ func (l lines) Receive(*wire.Command) (wire.Message, error) {
 
 func (lines) TimedOut(_ *wire.Command, raw []byte) []byte { return raw }
 
-// TestBypass: a transaction of ignored commands is no event, from its BEGIN to its COMMIT. The COMMIT of any
-// other transaction counts, even if a pattern matches it.
-func TestBypass(t *testing.T) {
+// echo returns the address of a gate to a server that answers each line with itself.
+func echo(t *testing.T, f *floor) (address string) {
+	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { _ = server.Close() })
 	go func() {
 		for {
 			conn, err := server.Accept()
@@ -54,13 +54,19 @@ func TestBypass(t *testing.T) {
 			go func() { _, _ = io.Copy(conn, conn) }()
 		}
 	}()
+	open := func(program, server *wire.Socket) wire.Session { return lines{program, server} }
+	return wiretest.Proxy(t, f, wire.Protocol{Name: "mysql", Open: open}, server.Addr().String())
+}
+
+// TestBypass: a transaction of ignored commands is no event, from its BEGIN to its COMMIT. The COMMIT of any
+// other transaction counts, even if a pattern matches it.
+func TestBypass(t *testing.T) {
 	f, err := newFloor(app.Ignore{Entries: []string{"jobs", "^COMMIT"}, Tables: []string{"jobs"}, Patterns: []*regexp.Regexp{regexp.MustCompile("^COMMIT")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.notices = newNotices(nil)
-	open := func(program, server *wire.Socket) wire.Session { return lines{program, server} }
-	conn, err := net.Dial("tcp", wiretest.Proxy(t, f, wire.Protocol{Name: "mysql", Open: open}, server.Addr().String()))
+	conn, err := net.Dial("tcp", echo(t, f))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ type connections struct {
 	entering map[*wire.Conn]bool // logging in
 	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the answer
 	touched  map[*wire.Conn]bool // carried a gated command since floor.forget, see holdings.left
+	used     map[*wire.Conn]bool // carried a gated command that does not only set it up, see setUp
 	ending   []*wire.Conn        // closed by their programs; the server may not have finished with them
 }
 
@@ -26,6 +27,7 @@ func (all *connections) leave(c *wire.Conn) {
 	}
 	delete(all.joined, c)
 	delete(all.touched, c)
+	delete(all.used, c)
 	delete(all.entering, c)
 	delete(all.greeted, c)
 }

@@ -27,6 +27,7 @@ type op struct {
 	noted    bool   // timed is known
 	timed    bool   // it came without an answer to its buyer: a timer of the program has fired
 	late     bool   // it waits for the point at which an earlier run had it, see memory
+	setsUp   bool   // see setUp
 	result   string // the answer for people, see run.learn
 	known    bool   // result is set
 	halves
@@ -106,7 +107,7 @@ func newFloor(ignore app.Ignore) (*floor, error) {
 	return &floor{
 		traffic: traffic{bell: bell},
 		bypass:  newBypass(ignore),
-		conns:   connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
+		conns:   connections{joined: map[*wire.Conn]bool{}, used: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
 		byCmd:   map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
 	}, nil
 }
@@ -174,8 +175,10 @@ func (f *floor) Arrived(c *wire.Command) {
 		return
 	}
 	f.handed = nil
+	setsUp, used := isSetUp(c), f.conns.used[c.Conn()]
 	if c.Gated {
 		f.conns.touched[c.Conn()] = true
+		f.conns.used[c.Conn()] = used || !setsUp
 		f.sent = time.Now()
 		f.lone.saw(c.Conn().Protocol, c.Text, c.Conn().Buyer, f.sent)
 	}
@@ -187,7 +190,7 @@ func (f *floor) Arrived(c *wire.Command) {
 		return
 	}
 	c.Hold()
-	o := &op{Command: c, buyer: c.Conn().Buyer, behind: true}
+	o := &op{Command: c, buyer: c.Conn().Buyer, behind: true, setsUp: setsUp && !used}
 	f.byCmd[c] = o
 	f.fresh = append(f.fresh, o)
 }

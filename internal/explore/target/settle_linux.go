@@ -151,6 +151,10 @@ func (r settling) handOver() (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
 	err := r.attribute()
+	if err == nil && r.setUp() {
+		f.mu.Unlock()
+		return true, nil
+	}
 	if err != nil || len(f.answered) == 0 {
 		f.mu.Unlock()
 		return false, err

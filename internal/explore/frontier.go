@@ -96,6 +96,7 @@ func (w *walk) done(schedule.Ended) {
 	for _, f := range w.found {
 		w.frontier.push(f.cost, f.branch)
 	}
+	w.races()
 	if w.strayed {
 		w.again(w.branch, w.cost)
 	}

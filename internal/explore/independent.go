@@ -14,6 +14,13 @@ func independent(a, b *schedule.Choice) bool {
 		return a.Touches == schedule.Database || b.Touches == schedule.Database
 	case a.Touches != b.Touches:
 		return true
+	case usesNothing(a) || usesNothing(b):
+		return true
+	case a.Footprint != nil && b.Footprint != nil:
+		return a.Footprint.Commutes(*b.Footprint)
 	}
 	return a.Effect == schedule.Reads && b.Effect == schedule.Reads
 }
+
+// usesNothing reports whether a command uses no row, such as a SAVEPOINT.
+func usesNothing(c *schedule.Choice) bool { return c.Footprint != nil && len(*c.Footprint) == 0 }

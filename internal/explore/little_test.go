@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
@@ -29,6 +30,8 @@ type little struct {
 
 	lies     bool                                // whether writes are described as reads
 	unmixed  bool                                // whether Point.Mixed is never set
+	races    bool                                // whether the search follows races
+	rows     func(command) string                // the row in the footprint of a command; nil: no footprints
 	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
 	judged   string                              // the name of server a whose changes the rules judge
 	compound func() []string                     // Ended.Compound; may be nil
@@ -128,13 +131,35 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 		case c.do == "read" || c.do == "maybe" || w.l.lies:
 			effect = schedule.Reads
 		}
-		all = append(all, move{Command: t, Choice: schedule.Choice{Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
+		all = append(all, move{Command: t, Choice: schedule.Choice{Footprint: w.l.footprint(c), Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
 	}
 	return all, ctx.Err()
 }
 
+// footprints has one pointer for each footprint.
+var footprints sync.Map
+
+// footprint returns what a command uses; nil for a lock.
+func (l *little) footprint(c command) *schedule.Footprint {
+	if l.rows == nil || c.do == "lock" || c.do == "unlock" {
+		return nil
+	}
+	f := schedule.Footprint{}
+	name := l.rows(c)
+	switch c.do {
+	case "local":
+	case "read", "maybe":
+		f = append(f, schedule.Touch{Use: schedule.Sees, Table: name})
+	default:
+		f = append(f, schedule.Touch{Use: schedule.Locks, Table: name}, schedule.Touch{Use: schedule.Shows, Table: name})
+	}
+	one, _ := footprints.LoadOrStore(f.String(), &f)
+	return one.(*schedule.Footprint)
+}
+
 // Describe implements conduct.Subject.
 func (w *world) Describe(_ context.Context, p *schedule.Point, moves []move) {
+	p.Races = w.l.races
 	standing, waiting := map[int]bool{}, map[int]map[string]bool{}
 	for _, m := range moves {
 		standing[m.Buyer] = true

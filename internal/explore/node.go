@@ -19,6 +19,8 @@ type node struct {
 	cost   int                // cost so far
 	sleep  []*schedule.Choice // with Config.Reduce, see sleep.go
 	mixed  bool               // schedule.Point.Mixed
+	races  bool               // schedule.Point.Races
+	taken  []*schedule.Choice // if races: the choices with a branch, in the order in which they got it
 	paused bool               // a buyer paused in the step that led here, see pause.go
 	plain  map[string]string  // if paused: schedule.Point.Standing after each choice, by its token
 

@@ -72,9 +72,12 @@ type Report struct {
 	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in the file
 	// Pauses lists commands after which every pause of the program was too short for another buyer's
 	// move. No such move was explored.
-	Pauses        []string `json:"pauses,omitempty"`
-	ShortAccepted bool     `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
-	Atomic        bool     `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
+	Pauses []string `json:"pauses,omitempty"`
+	// Unforeseen is why commands that counted as commuting may not commute, in one line; "": they do. Then
+	// the search is not complete.
+	Unforeseen    string `json:"unforeseen,omitempty"`
+	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
+	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
@@ -112,7 +115,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, Unforeseen: r.Unforeseen, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -297,6 +300,9 @@ func (r Report) gaps() (text string) {
 	text += r.voidRuns()
 	if r.Late {
 		text += "; a timer of the program sent a command at different steps, and not every order with it was explored"
+	}
+	if r.Unforeseen != "" {
+		text += "; " + r.Unforeseen
 	}
 	switch {
 	case r.Cut > 0:

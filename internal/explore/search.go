@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,6 +59,8 @@ type Result struct {
 	Pauses   []string // see Report.Pauses; at most maxNamed
 	Divided  []string // see Report.Divided; at most maxNamed
 	Ignored  []string // see Report.Ignored; at most maxNamed
+
+	Unforeseen string // Report.Unforeseen
 
 	// Answers is Report.Answers.
 	Answers answers
@@ -118,7 +121,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		g.count()
 	} else {
 		err = s.all(bounded, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
-		if s.result.Late || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may be missing
+		if s.result.Late || s.result.Unforeseen != "" || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may be missing
 			s.result.Complete, s.result.Whole, s.result.Within = false, false, -1
 		}
 		if s.result.Whole {
@@ -260,6 +263,9 @@ func (s *search) note(e schedule.Ended) {
 	}
 	if e.Pruned && r.Reduced {
 		r.Asleep++
+	}
+	if r.Reduced {
+		r.Unforeseen = cmp.Or(r.Unforeseen, e.Unforeseen)
 	}
 	if e.Pruned {
 		return

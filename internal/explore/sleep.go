@@ -31,6 +31,9 @@ func (n *node) asleepBelow(by *schedule.Choice) (sleep []*schedule.Choice) {
 		return nil
 	}
 	before := n.awake()
+	if n.races {
+		before = n.taken
+	}
 	before = before[:max(0, slices.Index(before, by))]
 	for _, c := range slices.Concat(n.sleep, before) {
 		if independent(c, by) {

@@ -17,6 +17,7 @@ func TestReduce(t *testing.T) {
 	if exploretest.Soak() {
 		enough = 2500
 	}
+	named := func(c command) string { return c.name }
 	for _, c := range []struct {
 		name  string
 		lie   func(*little)
@@ -25,6 +26,10 @@ func TestReduce(t *testing.T) {
 		{"as it is", func(*little) {}, false},
 		{"writes said to be reads", func(l *little) { l.lies = true }, true},
 		{"answers of two servers said not to meet", func(l *little) { l.unmixed = true }, true},
+		{"races", func(l *little) { l.races = true }, false},
+		{"races and rows", func(l *little) { l.races, l.rows = true, named }, false},
+		{"rows without races", func(l *little) { l.rows = named }, false},
+		{"a row said to be another", func(l *little) { l.races, l.rows = true, command.String }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			programs, fewer, all, reduced, wrong := 0, 0, 0, 0, 0

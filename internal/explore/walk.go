@@ -33,7 +33,7 @@ type found struct {
 // choose implements schedule.Chooser.
 func (w *walk) choose(p *schedule.Point) (string, error) {
 	n := w.below(w.now, w.by)
-	n.seen, n.mixed = p.Seen, p.Mixed
+	n.seen, n.mixed, n.races = p.Seen, p.Mixed, p.Races && w.x.config.reduced()
 	w.result.Held = w.result.Held || p.Held
 	w.result.Late = w.result.Late || p.Late
 	if w.by != nil && w.by.Pair {
@@ -98,8 +98,8 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// open adds a new node. Its first choice is made now, and the others become branches. It returns nil at
-// the end, and if only sleeping choices are left.
+// open adds a new node. Its first choice is made now, and the others become branches; of commands, only
+// those that a race asks for, see races. It returns nil at the end, and if only sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)
@@ -108,7 +108,12 @@ func (w *walk) open(n *node) (first *schedule.Choice) {
 	if len(ordered) == 0 {
 		return nil
 	}
-	for _, c := range slices.Backward(ordered[1:]) {
+	n.taken = ordered
+	if n.races {
+		others := func(c *schedule.Choice) bool { return c.Command() && c.Buyer != ordered[0].Buyer }
+		n.taken = slices.DeleteFunc(slices.Clone(ordered), others)
+	}
+	for _, c := range slices.Backward(n.taken[1:]) {
 		w.found = append(w.found, found{branch{at: n, choice: c}, n.cost + n.price(n.last, c)})
 	}
 	return ordered[0]

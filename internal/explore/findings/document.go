@@ -135,6 +135,8 @@ func Unproven(r explore.Report, events []string) string {
 		return fmt.Sprintf("%s: nothing was found, but `ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; %s", r.Strategy, r.Ignored[0])
 	case r.Late:
 		return fmt.Sprintf("%s: nothing was found, but a timer of the program sent a command at different steps, so not every order with it was explored: remove the pause for the test", r.Strategy)
+	case r.Unforeseen != "":
+		return fmt.Sprintf("%s: nothing was found, but %s; --full explores every order", r.Strategy, r.Unforeseen)
 	case !r.Complete:
 		return fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", r.Strategy)
 	case len(r.Pauses) > 0 && !r.ShortAccepted:
@@ -150,7 +152,7 @@ func Unproven(r explore.Report, events []string) string {
 	case r.Empty():
 		return fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", r.Strategy, strings.Join(events, ", "))
 	case r.Explored < 2:
-		return fmt.Sprintf("%s: the result proves nothing: there is only one schedule, so the buyers never met at the servers; --app-check shows which commands reach the gates", r.Strategy)
+		return fmt.Sprintf("%s: the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates", r.Strategy)
 	}
 	return ""
 }

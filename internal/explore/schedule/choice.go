@@ -25,6 +25,9 @@ type Choice struct {
 	Buyer   int    // 0: no buyer
 	Effect  Effect
 
+	// Footprint is what the command uses in its server; nil: not known. Equal footprints have one pointer.
+	Footprint *Footprint
+
 	Judged     bool // it may change rows that a rule of the program reads, or its transaction has just taken its snapshot
 	Background bool // not sent by the buyer's own code: a renewal, or the end of a transaction whose context has ended
 	Pair       bool // two commands are released together

@@ -55,6 +55,8 @@ type Point struct {
 	// listens to a server or waits in one, and does so at two servers. Then no two choices of this
 	// point count as commuting, see explore.Config.Reduce.
 	Mixed bool
+	// Races reports that the search may follow only a schedule's races, see explore.Config.Reduce.
+	Races bool
 	// Held reports that a command is missing that would be one more futile retry, see
 	// explore.Config.Tries.
 	Held bool
@@ -88,6 +90,9 @@ type Ended struct {
 	// Ignored lists commands that ran without being steps, since the file of the program ignores them,
 	// although they have something to do with a step or a rule: each with the reason.
 	Ignored []string
+
+	// Unforeseen says in one line why commands that counted as commuting may not commute; "": they do.
+	Unforeseen string
 
 	Foreign    bool // a buyer has released another holder's lock
 	Early      bool // a buyer was answered sold out, and a later one could buy

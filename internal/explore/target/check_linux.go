@@ -44,6 +44,11 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			c.Ignore = x.lookout.entries(c.Pollers, c.commands())
 		}
 	}()
+	if x.byRows() {
+		if x.catalog, err = readCatalog(ctx, x.servers, x.app.Never); err != nil {
+			x.catalog = nil // a user who may not read it gets a search without footprints
+		}
+	}
 	steps, check := 0, checker{x}
 	for n := range x.app.Buyers {
 		alone, err := check.alone(ctx, n+1)
@@ -57,6 +62,12 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		steps += len(alone.Commands) + 1 // the request, too
 	}
 	x.steps = stepLimit(steps)
+	if steps <= longProgram {
+		x.catalog = nil
+	} else if x.catalog != nil {
+		x.catalog.learn(c.Buyers, x.short)
+		x.catalog.prints = map[string]*schedule.Footprint{}
+	}
 	if d := (doubts{first(atReset, true), c.Buyers}); d.any() {
 		found, err := check.inTurn(ctx)
 		if err == nil {
@@ -130,6 +141,14 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 	if err := x.reset(ctx); err != nil {
 		return a, err
 	}
+	if x.catalog != nil {
+		if err := x.catalog.sequences(ctx, x.servers.SQL("postgres")); err != nil {
+			return a, err
+		}
+		defer func() {
+			err = errors.Join(err, x.catalog.sequences(ctx, x.servers.SQL("postgres")))
+		}()
+	}
 	return x.through(ctx, id, func(a *Alone, me *buyer) error {
 		switch {
 		case me.err != nil:
@@ -188,7 +207,7 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	x.floor.close()
 	r := x.newRun(true)
-	r.polling.alone = true
+	r.polling.alone, r.rows.raw = true, true
 	r.settling.look()
 	begun := time.Now()
 	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps, Endless: r.repeated.endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
@@ -196,7 +215,7 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
-	a.answers = r.answers
+	a.answers, a.used = r.answers, r.rows.used
 	for _, h := range x.guard.hidden(r.steps) {
 		a.Hidden = append(a.Hidden, h.text)
 		if h.ruled {

@@ -31,6 +31,7 @@ type op struct {
 	result   string // the answer for people, see run.learn
 	known    bool   // result is set
 	halves
+	usage usage // see tracker
 }
 
 // A floor holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the

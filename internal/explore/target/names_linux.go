@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -167,6 +168,12 @@ func (n *names) seen(text string) string {
 		}
 		return "<>"
 	})
+}
+
+// masked replaces the values in a statement like shown, without naming new ones.
+func (n *names) masked(statement string) string {
+	name := func(v string) string { return cmp.Or(n.known[v], "<>") }
+	return n.varying.mask(placeOf(statement, ""), n.replaced(statement, name), name)
 }
 
 // replaced replaces the values that look random by what name returns, and the known ones by their names.

@@ -24,6 +24,7 @@ type AloneReport struct {
 	Ignored  []string     `json:"ignored,omitempty"` // commands that the file ignores
 	Hidden   []string     `json:"hidden,omitempty"`  // those that matter, each with the reason
 	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs
+	Meets    int          `json:"meets,omitempty"`   // commands whose order with another buyer's may matter; 0: not known
 	Why      string       `json:"why,omitempty"`
 }
 
@@ -49,7 +50,7 @@ func (c Check) Report(program string) CheckReport {
 		r.OK, r.Why = false, err.Error()
 	}
 	for _, a := range c.Buyers {
-		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Ignored: a.Ignored, Hidden: a.Hidden, Varies: a.Varies, Why: a.Why}
+		one := AloneReport{Buyer: a.Buyer, Request: a.Request, Answer: a.Answer, Sold: a.Sold, TookMS: float64(a.Took.Microseconds()) / 1000, Commands: []SeenReport{}, Passed: append([]string{}, a.Passed...), Ignored: a.Ignored, Hidden: a.Hidden, Varies: a.Varies, Meets: a.Meets, Why: a.Why}
 		for _, s := range a.Commands {
 			one.Commands = append(one.Commands, SeenReport(s))
 		}

@@ -26,6 +26,7 @@ type run struct {
 	snapshot snapshots
 	repeated repetition
 	record   *recorder
+	rows     *tracker
 	leftover *leftover
 	pause    pause
 	current  int               // the buyer that was released or answered last; 0: none in particular
@@ -76,6 +77,7 @@ func (x *Runner) newRun(observe bool) *run {
 		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
 	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}, at: -1}
+	r.rows = newTracker(r, false)
 	r.pause = pause{r: r, roles: map[*wire.Conn]string{}}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r
@@ -115,6 +117,7 @@ func (r *run) Begin(ctx context.Context) error {
 // Describe implements conduct.Subject.
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	p.Where, p.Mixed, p.Held, p.Late = r.x.floor.where, choices{r}.mixed(), r.held, r.settling.late()
+	p.Races = r.x.catalog != nil
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
 	if r.x.shared {
 		p.Paused, p.Standing = r.pause.last(), r.pause.standing()
@@ -233,6 +236,7 @@ func (r *run) take(o *op) error {
 	if r.record.Observe {
 		r.answers = append(r.answers, exchange{o.shown, protocol, r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
 	}
+	r.rows.answered(o)
 	r.record.answered(o)
 	r.leftover.answered(o)
 	return nil
@@ -277,10 +281,14 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		err = r.x.lookout.hint(judgement{r}.withRefusals(v))
 	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
+	e.Unforeseen = r.rows.why
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.Steps, r.record.columns, judgement{r}.outcomes()
 		e.Folded = r.record.folded(ctx, e)
+		if err == nil {
+			e.Unforeseen, err = r.rows.unforeseen(ctx)
+		}
 	}
 	if _, void := schedule.AsVoid(err); !void {
 		r.x.habits.learn(r.whose.lessons)

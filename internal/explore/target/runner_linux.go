@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // A Runner implements schedule.Runner for a program. It serves one goroutine.
@@ -41,6 +42,7 @@ type Runner struct {
 	watched   []string    // the columns of the user's watch query
 	habits    habits      // for buyers that share one instance
 	guard     ignoreGuard // see app.Ignore
+	catalog   *catalog    // nil: the search uses no footprints
 	lookout   lookout
 	notices   *notices
 	routine   routine         // see polling
@@ -111,6 +113,11 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	}
 	if r.expired, err = x.expired(ctx); err != nil {
 		return e, err
+	}
+	if x.catalog != nil {
+		if r.rows.since, err = serverstate.NextTransaction(ctx, x.servers.SQL("postgres")); err != nil {
+			return e, err
+		}
 	}
 	r.settling.look()
 	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)

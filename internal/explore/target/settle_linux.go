@@ -150,13 +150,15 @@ func (r settling) where() string {
 func (r settling) handOver() (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
-	err := r.attribute()
+	come, err := r.attribute()
 	if err == nil && r.setUp() {
 		f.mu.Unlock()
+		r.rows.arrived(come)
 		return true, nil
 	}
 	if err != nil || len(f.answered) == 0 {
 		f.mu.Unlock()
+		r.rows.arrived(come)
 		return false, err
 	}
 	for _, o := range f.answered { // the connection of a pushed message identifies its buyer
@@ -172,6 +174,7 @@ func (r settling) handOver() (moved bool, _ error) {
 	f.happened()
 	f.handed, f.handedTo = o.Conn().Program(), o.Conn().Buyer
 	f.mu.Unlock()
+	r.rows.arrived(come)
 	if err := r.take(o); err != nil {
 		return false, err
 	}
@@ -184,16 +187,16 @@ func (r settling) handOver() (moved bool, _ error) {
 	return true, nil
 }
 
-// attribute is called with floor.mu held.
-func (r settling) attribute() error {
+// attribute returns the commands that have come. It is called with floor.mu held.
+func (r settling) attribute() (come []*op, _ error) {
 	f := r.x.floor
 	if r.x.shared {
 		if err := r.whose.answered(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if len(f.fresh) == 0 {
-		return nil
+		return nil, nil
 	}
 	// Values that differ between runs are named in this order, so it must not depend on them.
 	slices.SortStableFunc(f.fresh, func(a, b *op) int {
@@ -202,11 +205,11 @@ func (r settling) attribute() error {
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
 			if err := r.whose.whose(o); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if r.buyer(o.buyer).crashed {
-			return voided("a program that was killed sends a command", "%s", o.of())
+			return nil, voided("a program that was killed sends a command", "%s", o.of())
 		}
 		o.shown = r.names.shown(o.Text)
 		o.name = r.names.ofShown(o.shown)
@@ -216,9 +219,9 @@ func (r settling) attribute() error {
 		}
 		f.held = append(f.held, o)
 	}
-	f.fresh = nil
+	come, f.fresh = f.fresh, nil
 	inOrder(f.held)
-	return nil
+	return come, nil
 }
 
 // inOrder sorts commands by buyer and name, those of timers last. A program with several threads sends
@@ -255,6 +258,7 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 			return true, err
 		}
 		r.polling.changedBy(&r.buyer(c.Buyer).pollster, c.Protocol) // a waiting buyer may try again
+		r.rows.closed(c)
 		f.mu.Lock()
 		f.conns.ended(c)
 		f.happened()

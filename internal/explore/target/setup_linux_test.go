@@ -28,7 +28,7 @@ func TestSetUp(t *testing.T) {
 		for deadline := time.Now().Add(20 * time.Second); ; f.bell.wait(look) {
 			f.mu.Lock()
 			if len(f.fresh) > 0 && !f.fresh[0].behind {
-				err := r.attribute()
+				_, err := r.attribute()
 				r.setUp()
 				r.mark(false)
 				held = len(f.held)

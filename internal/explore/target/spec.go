@@ -53,7 +53,12 @@ type Alone struct {
 	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
 	Why      string   // problem; "" if there is none
 
+	// Meets is the number of its commands whose order with another buyer's may matter; 0 if the search
+	// does not use that, since the program is short or has no PostgreSQL.
+	Meets int
+
 	answers []exchange
+	used    []used
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 

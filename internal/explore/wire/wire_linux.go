@@ -85,6 +85,10 @@ type Command struct {
 	// at once. Split needs it.
 	Autocommits bool
 	Alters      bool // it may change rows
+	// InTransaction reports one statement in an open transaction of PostgreSQL, and OwnTransaction one
+	// outside. If neither is certain, both are false.
+	InTransaction, OwnTransaction bool
+	Snapshots                     bool // in PostgreSQL, its transaction may be above READ COMMITTED
 	// Came is when the kernel received the command. The goroutines of connections may run in another
 	// order than their programs have sent.
 	Came   time.Time
@@ -170,6 +174,7 @@ type Answer struct {
 	Whole   string // Text before it was shortened; "": the same
 	Changed bool   // it has, or may have, changed what others can see or wait for
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
+	Refused bool   // PostgreSQL: an error, or the ROLLBACK that a COMMIT became
 	// Made lists the values that the server generated, such as the id of a new row. They differ in the
 	// next run.
 	Made []string

@@ -33,6 +33,7 @@ type result struct {
 type answer struct {
 	shown           wire.Shown
 	changed, failed bool
+	refused         bool
 	made            []string
 	rows            int // of all statements
 }
@@ -46,7 +47,7 @@ func (a *answer) fails(f frame, opened bool) {
 	} else {
 		a.shown.Add(text)
 	}
-	a.failed = true
+	a.failed, a.refused = true, true
 	a.changed = a.changed || opened
 }
 
@@ -55,6 +56,7 @@ func (a *answer) fill(out *wire.Answer) {
 	out.Rows = a.shown.Rows()
 	out.Unseen = max(0, a.rows-len(out.Rows))
 	out.Changed, out.Failed, out.Made = a.changed, a.failed, a.made
+	out.Refused = a.refused
 }
 
 // describes reads a RowDescription: the answer to a Describe, or the head of the rows of a Query.
@@ -213,7 +215,7 @@ func (c *call) complete(f frame) {
 			a.shown.Add("ok")
 		} else {
 			a.shown.Add("ROLLBACK")
-			a.failed = true // a COMMIT of a failed transaction
+			a.failed, a.refused = true, true // a COMMIT of a failed transaction
 		}
 	case "BEGIN", "START TRANSACTION", "SET", "RESET", "LISTEN", "UNLISTEN", "SAVEPOINT", "RELEASE", "PREPARE", "DEALLOCATE", "DEALLOCATE ALL",
 		"DECLARE CURSOR", "CLOSE CURSOR", "CLOSE CURSOR ALL":

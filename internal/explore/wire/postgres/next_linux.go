@@ -255,6 +255,9 @@ func (s *state) finish(b *batch) {
 	c.Text = b.text()
 	c.Effect = schedule.Local
 	b.opened = s.implicit
+	if b.executes == 1 && b.synced && !b.copied && !s.implicit && len(s.calls) == 0 {
+		c.InTransaction, c.OwnTransaction = s.status == 'T' || s.status == 'E', s.status == 'I'
+	}
 	if b.copied {
 		s.finishCopy(b)
 	}
@@ -291,6 +294,7 @@ func (s *state) finish(b *batch) {
 	case b.extended && !c.Silent && c.Effect == schedule.Writes:
 		s.implicit = s.implicit || s.status == 'I'
 	}
+	c.Snapshots = s.snapshots || s.isolated
 	if !c.Silent {
 		s.calls = append(s.calls, &b.call)
 	}

@@ -70,5 +70,5 @@ func refuse(current *wire.Command, refusal frame) {
 		}
 		out = append(out, f...)
 	}
-	current.Answer = wire.Answer{Raw: out, Text: wire.Shorten(errorText(errorOf(refusal))), Failed: true, Changed: true}
+	current.Answer = wire.Answer{Raw: out, Text: wire.Shorten(errorText(errorOf(refusal))), Failed: true, Refused: true, Changed: true}
 }

@@ -1,0 +1,664 @@
+package effect
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Rows are rows of one table. In each of them, a column of Fixed has one of its values.
+type Rows struct {
+	Table string // in lower case, without schema
+	Fixed map[string][]string
+}
+
+// An Access says which rows a statement of PostgreSQL touches.
+type Access struct {
+	Verb  string   // SELECT, INSERT, UPDATE or DELETE
+	Reads []Rows   // a change of any other row does not change its result, nor the rows that it writes
+	Locks bool     // a SELECT that locks the rows that it reads
+	Finds Rows     // the rows that an UPDATE or DELETE writes; an INSERT has only the table
+	None  bool     // an UPDATE or DELETE whose condition is never true, such as 0 = 1
+	Sets  []Values // the new values: one entry for each row of an INSERT, and one for an UPDATE
+}
+
+// Values are values by column; nil is a value that the text does not tell.
+type Values map[string]*string
+
+// Null and Default are values that are not constants.
+const (
+	Null    = "\x00null"
+	Default = "\x00default"
+)
+
+// Accesses returns which rows one statement touches. It reads only comparisons of a column with
+// constants or with a column of another table, connected by AND. has reports whether the table has the
+// column. ok is false if the statement is another one, or a part of it is not understood.
+func Accesses(sql string, has func(table, column string) bool) (a Access, ok bool) {
+	t, rest := tokens(sql, Postgres, false)
+	if rest != whole || len(sql) > longest || strings.Contains(sql, `\`) {
+		return a, false
+	}
+	t = withoutNames(sql, t)
+	if n := len(t); n > 0 && t[n-1].text == ";" {
+		t = t[:n-1]
+	}
+	if slices.ContainsFunc(t, func(one token) bool { return one.text == ";" }) {
+		return a, false
+	}
+	p := rowParser{has: has, access: &a}
+	a.Verb = first(t)
+	switch a.Verb {
+	case "SELECT":
+		ok = p.query(t, true)
+	case "INSERT":
+		ok = p.insert(t[1:])
+	case "UPDATE":
+		ok = p.update(t[1:])
+	case "DELETE":
+		ok = p.remove(t[1:])
+	}
+	relations := 0
+	for _, one := range t {
+		if one.is("FROM") || one.is("JOIN") || one.is("SELECT") {
+			relations++
+		}
+		if one.is("SKIP") || one.is("NOWAIT") || one.is("TABLESAMPLE") {
+			return a, false
+		}
+	}
+	return a, ok && relations == p.relations
+}
+
+// valueName matches a name that stands for a value which differs between runs, see package target.
+var valueName = regexp.MustCompile(`^<[\w-]+[.:]\w+>`)
+
+// withoutNames replaces the tokens of each such name by one string.
+func withoutNames(sql string, t []token) (all []token) {
+	for i := 0; i < len(t); i++ {
+		name := ""
+		if t[i].text == "<" {
+			name = valueName.FindString(sql[t[i].at:])
+		}
+		if name == "" {
+			all = append(all, t[i])
+			continue
+		}
+		all = append(all, token{kind: text, text: "'" + name + "'", at: t[i].at, spaced: t[i].spaced})
+		for i+1 < len(t) && t[i+1].at < t[i].at+len(name) && t[i+1].at < all[len(all)-1].at+len(name) {
+			i++
+		}
+	}
+	return all
+}
+
+// A rowParser reads one statement. relations counts the words SELECT, FROM and JOIN that it has read.
+type rowParser struct {
+	has       func(table, column string) bool
+	access    *Access
+	relations int
+}
+
+// group returns the end of the parentheses that open at i: the index of the closing one, or -1.
+func group(t []token, i int) int {
+	depth := 0
+	for ; i < len(t); i++ {
+		switch {
+		case t[i].kind != other:
+		case t[i].text == "(":
+			depth++
+		case t[i].text == ")":
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// eachOutside calls do for each token outside parentheses, until do returns false.
+func eachOutside(t []token, do func(i int) bool) {
+	for i := 0; i < len(t); i++ {
+		if t[i].kind == other && t[i].text == "(" {
+			if end := group(t, i); end >= 0 {
+				i = end
+				continue
+			}
+		}
+		if !do(i) {
+			return
+		}
+	}
+}
+
+// query reads a SELECT, or several that a set operation combines.
+func (p *rowParser) query(t []token, top bool) bool {
+	from, ok := 0, true
+	eachOutside(t, func(i int) bool {
+		if t[i].is("UNION") || t[i].is("INTERSECT") || t[i].is("EXCEPT") {
+			ok = ok && p.block(t[from:i], false)
+			if from = i + 1; from < len(t) && (t[from].is("ALL") || t[from].is("DISTINCT")) {
+				from++
+			}
+		}
+		return ok
+	})
+	return ok && p.block(t[from:], top && from == 0)
+}
+
+// endsPart are the words that end the part before them in a SELECT.
+var endsPart = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "WINDOW", "FOR"}
+
+// block reads one SELECT and the queries within it.
+func (p *rowParser) block(t []token, top bool) bool {
+	if first(t) != "SELECT" {
+		return false
+	}
+	p.relations++
+	parts, last, at, ok := map[string][]token{}, "SELECT", 0, true
+	eachOutside(t, func(i int) bool {
+		if i == 0 || !slices.ContainsFunc(endsPart, t[i].is) {
+			return true
+		}
+		word := strings.ToUpper(t[i].text)
+		if word == "FROM" && t[i-1].is("DISTINCT") {
+			if i > 1 && (t[i-2].is("IS") || t[i-2].is("NOT")) {
+				p.relations++
+				return true
+			}
+			ok = false
+		}
+		if _, twice := parts[word]; twice {
+			ok = false
+		}
+		parts[last] = t[at:i]
+		last, at = word, i
+		parts[word] = nil
+		return ok
+	})
+	parts[last] = t[at:]
+	if !ok || !p.nested(t[1:]) {
+		return false
+	}
+	if _, locks := parts["FOR"]; locks {
+		if !top {
+			return false
+		}
+		p.access.Locks = true
+	}
+	var s scope
+	if from := parts["FROM"]; len(from) > 0 {
+		p.relations++
+		if !s.from(p, from[1:]) {
+			return false
+		}
+	}
+	if where := parts["WHERE"]; len(where) > 0 {
+		s.restrict(p, where[1:], "")
+	}
+	p.access.Reads = append(p.access.Reads, s.rows()...)
+	return true
+}
+
+// nested reads the queries in parentheses.
+func (p *rowParser) nested(t []token) bool {
+	for i := 0; i+1 < len(t); i++ {
+		if t[i].kind != other || t[i].text != "(" {
+			continue
+		}
+		switch {
+		case t[i+1].is("SELECT"):
+			end := group(t, i)
+			if end < 0 || !p.query(t[i+1:end], false) {
+				return false
+			}
+			i = end
+		case t[i+1].is("WITH"), t[i+1].is("TABLE"), t[i+1].is("VALUES") && !(i > 0 && t[i-1].kind == word):
+			return false
+		}
+	}
+	return true
+}
+
+// A scope has the tables of one SELECT by their aliases, and what restricts their rows.
+type scope struct {
+	aliases []string
+	tables  map[string]string // "": a query in parentheses
+	fixed   map[column]knownValues
+	equal   []equality
+	none    bool // the condition is never true
+}
+
+// knownValues has the values of a column in the rows that matter. If it is sure, each row of the result has
+// one of them. Otherwise, a LEFT JOIN may have put NULL there.
+type knownValues struct {
+	values []string
+	sure   bool
+}
+
+// A column is a column of a table with an alias.
+type column struct{ alias, name string }
+
+// An equality says that two columns have one value. If left, it is the condition of a LEFT JOIN that adds
+// b's table.
+type equality struct {
+	a, b column
+	left bool
+}
+
+// from reads the list of tables.
+func (s *scope) from(p *rowParser, t []token) bool {
+	s.tables, s.fixed = map[string]string{}, map[column]knownValues{}
+	i := 0
+	alias, ok := s.relation(t, &i)
+	if !ok {
+		return false
+	}
+	for i < len(t) {
+		left, on := false, true
+		switch {
+		case t[i].text == ",":
+			on = false
+			i++
+		case t[i].is("JOIN"):
+			i++
+		case t[i].is("INNER") && i+1 < len(t) && t[i+1].is("JOIN"):
+			i += 2
+		case t[i].is("CROSS") && i+1 < len(t) && t[i+1].is("JOIN"):
+			on = false
+			i += 2
+		case t[i].is("LEFT") && i+1 < len(t) && t[i+1].is("JOIN"):
+			left = true
+			i += 2
+		case t[i].is("LEFT") && i+2 < len(t) && t[i+1].is("OUTER") && t[i+2].is("JOIN"):
+			left = true
+			i += 3
+		default:
+			return false
+		}
+		if i > 0 && t[i-1].is("JOIN") {
+			p.relations++
+		}
+		if alias, ok = s.relation(t, &i); !ok {
+			return false
+		}
+		if !on {
+			continue
+		}
+		if i >= len(t) || !t[i].is("ON") {
+			return false
+		}
+		end := len(t)
+		eachOutside(t[i+1:], func(n int) bool {
+			one := t[i+1+n]
+			next := token{}
+			if i+2+n < len(t) {
+				next = t[i+2+n]
+			}
+			if one.text == "," && one.kind == other || one.is("JOIN") || one.is("INNER") || one.is("CROSS") || one.is("RIGHT") || one.is("FULL") || one.is("NATURAL") ||
+				one.is("LEFT") && (next.is("JOIN") || next.is("OUTER")) {
+				end = i + 1 + n
+				return false
+			}
+			return true
+		})
+		right := ""
+		if left {
+			right = alias
+		}
+		s.restrict(p, t[i+1:end], right)
+		i = end
+	}
+	return true
+}
+
+// relation reads a table or a query in parentheses, with its alias.
+func (s *scope) relation(t []token, i *int) (alias string, ok bool) {
+	if *i < len(t) && t[*i].is("ONLY") {
+		*i++
+	}
+	if *i >= len(t) {
+		return "", false
+	}
+	table := ""
+	if t[*i].text == "(" && t[*i].kind == other {
+		end := group(t, *i)
+		if end < 0 || *i+1 >= len(t) || !t[*i+1].is("SELECT") {
+			return "", false
+		}
+		*i = end + 1
+	} else {
+		for {
+			if *i >= len(t) || t[*i].kind != word && t[*i].kind != identifier || t[*i].is("LATERAL") {
+				return "", false
+			}
+			alias = folded(t[*i])
+			*i++
+			if *i >= len(t) || t[*i].text != "." {
+				break
+			}
+			*i++
+		}
+		table = strings.ToLower(alias)
+		if *i < len(t) && t[*i].text == "(" {
+			return "", false // a function
+		}
+	}
+	if *i < len(t) && t[*i].is("AS") {
+		*i++
+	}
+	if *i < len(t) && (t[*i].kind == identifier || t[*i].kind == word && !slices.ContainsFunc(afterRelation, t[*i].is)) {
+		alias = folded(t[*i])
+		*i++
+		if *i < len(t) && t[*i].text == "(" {
+			return "", false // names for the columns
+		}
+	}
+	if _, twice := s.tables[alias]; twice || alias == "" {
+		return "", false
+	}
+	s.tables[alias] = table
+	s.aliases = append(s.aliases, alias)
+	return alias, true
+}
+
+// folded returns a name as the server keeps it.
+func folded(t token) string {
+	if t.kind == identifier {
+		return strings.Trim(t.text, `"`)
+	}
+	return strings.ToLower(t.text)
+}
+
+// restrict reads a condition. right is the table that a LEFT JOIN adds: then the condition restricts only
+// rows of that table.
+func (s *scope) restrict(p *rowParser, t []token, right string) {
+	for len(t) > 1 && t[0].text == "(" && t[0].kind == other && group(t, 0) == len(t)-1 {
+		t = t[1 : len(t)-1]
+	}
+	var parts [][]token
+	from, simple := 0, true
+	eachOutside(t, func(i int) bool {
+		switch {
+		case t[i].is("OR"), t[i].is("BETWEEN"), t[i].is("CASE"), t[i].is("XOR"):
+			simple = false
+		case t[i].is("AND"):
+			parts = append(parts, t[from:i])
+			from = i + 1
+		}
+		return simple
+	})
+	if !simple {
+		return
+	}
+	if from > 0 {
+		for _, part := range append(parts, t[from:]) {
+			s.restrict(p, part, right)
+		}
+		return
+	}
+	a, n := s.column(p, t)
+	if n == 0 {
+		v, constant := constantOf(t, 0)
+		if other, both := constantOf(t, 2); constant && both && len(t) == 3 && t[0].kind == number && t[2].kind == number && t[1].text == "=" {
+			s.none = s.none || right == "" && v != other
+			return
+		}
+		if constant && len(t) > 2 && t[1].text == "=" {
+			if b, m := s.column(p, t[2:]); m > 0 && m == len(t)-2 {
+				s.fix(b, []string{v}, right)
+			}
+		}
+		return
+	}
+	switch rest := t[n:]; {
+	case len(rest) == 2 && rest[0].text == "=" && isConstant(rest, 1):
+		v, _ := constantOf(rest, 1)
+		s.fix(a, []string{v}, right)
+	case len(rest) > 2 && rest[0].is("IN") && rest[1].text == "(" && group(rest, 1) == len(rest)-1:
+		var all []string
+		for i := 2; i < len(rest)-1; i += 2 {
+			v, constant := constantOf(rest, i)
+			if !constant || i+1 < len(rest)-1 && rest[i+1].text != "," {
+				return
+			}
+			all = append(all, v)
+		}
+		s.fix(a, all, right)
+	case len(rest) > 1 && rest[0].text == "=":
+		if b, m := s.column(p, rest[1:]); m > 0 && m == len(rest)-1 && a.alias != b.alias {
+			switch right {
+			case "":
+				s.equal = append(s.equal, equality{a, b, false})
+			case a.alias:
+				s.equal = append(s.equal, equality{b, a, true})
+			case b.alias:
+				s.equal = append(s.equal, equality{a, b, true})
+			}
+		}
+	}
+}
+
+func (s *scope) fix(c column, values []string, right string) {
+	if (right == "" || right == c.alias) && len(values) > 0 && !s.fixed[c].sure {
+		s.fixed[c] = knownValues{values, right == ""}
+	}
+}
+
+// column reads the name of a column, and returns how many tokens it has; 0: it is none of these tables.
+func (s *scope) column(p *rowParser, t []token) (c column, n int) {
+	name := func(i int) bool { return i < len(t) && (t[i].kind == word || t[i].kind == identifier) }
+	switch {
+	case !name(0):
+		return c, 0
+	case len(t) > 2 && t[1].text == "." && name(2):
+		c, n = column{folded(t[0]), folded(t[2])}, 3
+		if len(t) > 3 && t[3].text == "." {
+			return c, 0
+		}
+	case len(s.aliases) == 1:
+		c, n = column{s.aliases[0], folded(t[0])}, 1
+	}
+	if table := s.tables[c.alias]; table == "" || !p.has(table, c.name) {
+		return c, 0
+	}
+	return c, n
+}
+
+// wholeNumber matches a number that has only one spelling.
+var wholeNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
+
+func isConstant(t []token, i int) bool {
+	_, constant := constantOf(t, i)
+	return constant
+}
+
+// constantOf returns the constant at i.
+func constantOf(t []token, i int) (value string, constant bool) {
+	if i >= len(t) {
+		return "", false
+	}
+	switch one := t[i]; {
+	case one.kind == number && wholeNumber.MatchString(one.text):
+		return one.text, true
+	case one.kind == text && len(one.text) > 1 && one.text[0] == '\'':
+		if value = one.text[1 : len(one.text)-1]; !strings.Contains(value, "'") {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// rows returns the rows of each table that matter.
+func (s *scope) rows() (all []Rows) {
+	if s.none {
+		return nil
+	}
+	for changed := true; changed; {
+		changed = false
+		derive := func(from, to column, sure bool) {
+			known, now := s.fixed[from], s.fixed[to]
+			if sure = sure && known.sure; known.values != nil && (now.values == nil || sure && !now.sure) {
+				s.fixed[to], changed = knownValues{known.values, sure}, true
+			}
+		}
+		for _, e := range s.equal {
+			derive(e.a, e.b, !e.left)
+			if !e.left || s.fixed[e.b].sure { // then the LEFT JOIN has found a row
+				derive(e.b, e.a, true)
+			}
+		}
+	}
+	for _, alias := range s.aliases {
+		if s.tables[alias] == "" {
+			continue
+		}
+		r := Rows{Table: s.tables[alias], Fixed: map[string][]string{}}
+		for c, one := range s.fixed {
+			if c.alias == alias {
+				r.Fixed[c.name] = one.values
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// target reads the table that a statement writes, with its alias.
+func (p *rowParser) target(s *scope, t []token, i *int) bool {
+	s.tables, s.fixed = map[string]string{}, map[column]knownValues{}
+	_, ok := s.relation(t, i)
+	return ok
+}
+
+// condition reads WHERE and RETURNING at the end of a statement.
+func (p *rowParser) condition(s *scope, t []token) bool {
+	end := len(t)
+	eachOutside(t, func(i int) bool {
+		if t[i].is("RETURNING") {
+			end = i
+		}
+		return end == len(t)
+	})
+	if end > 0 {
+		if !t[0].is("WHERE") {
+			return false
+		}
+		s.restrict(p, t[1:end], "")
+	}
+	p.access.None = s.none
+	for _, own := range s.rows() {
+		p.access.Finds = own
+		p.access.Reads = append(p.access.Reads, Rows{own.Table, maps.Clone(own.Fixed)})
+	}
+	return p.nested(t)
+}
+
+// update reads what follows UPDATE.
+func (p *rowParser) update(t []token) bool {
+	var s scope
+	i := 0
+	if !p.target(&s, t, &i) || i >= len(t) || !t[i].is("SET") {
+		return false
+	}
+	from := i + 1
+	end, ok := len(t), true
+	eachOutside(t[from:], func(n int) bool {
+		switch one := t[from+n]; {
+		case one.is("WHERE"), one.is("RETURNING"):
+			end = from + n
+		case one.is("FROM"):
+			ok = false
+		}
+		return ok && end == len(t)
+	})
+	values := Values{}
+	for rest, more := t[from:end], true; more && ok; {
+		var one []token
+		one, rest, more = cut(rest)
+		if len(one) < 3 || one[0].kind != word && one[0].kind != identifier || one[1].text != "=" {
+			return false
+		}
+		values[folded(one[0])] = valueOf(one[2:])
+	}
+	p.access.Sets = []Values{values}
+	return ok && p.nested(t[from:end]) && p.condition(&s, t[end:])
+}
+
+// valueOf returns the value of an expression; nil if the text does not tell it.
+func valueOf(t []token) *string {
+	if len(t) != 1 {
+		return nil
+	}
+	v, constant := constantOf(t, 0)
+	switch {
+	case t[0].is("NULL"):
+		v = Null
+	case t[0].is("DEFAULT"):
+		v = Default
+	case !constant:
+		return nil
+	}
+	return &v
+}
+
+// remove reads what follows DELETE.
+func (p *rowParser) remove(t []token) bool {
+	var s scope
+	i := 1
+	if first(t) != "FROM" || !p.target(&s, t, &i) {
+		return false
+	}
+	p.relations++
+	return p.condition(&s, t[i:])
+}
+
+// insert reads what follows INSERT.
+func (p *rowParser) insert(t []token) bool {
+	if first(t) != "INTO" {
+		return false
+	}
+	i := 1
+	table := ""
+	for i < len(t) && (t[i].kind == word || t[i].kind == identifier) {
+		table = strings.ToLower(folded(t[i]))
+		if i++; i >= len(t) || t[i].text != "." {
+			break
+		}
+		i++
+	}
+	end := -1
+	if i < len(t) && t[i].text == "(" {
+		end = group(t, i)
+	}
+	if end < 0 || table == "" || end+1 >= len(t) || !t[end+1].is("VALUES") {
+		return false
+	}
+	var columns []string
+	for n := i + 1; n < end; n += 2 {
+		columns = append(columns, folded(t[n]))
+	}
+	for i = end + 2; i < len(t) && t[i].text == "("; i++ {
+		if end = group(t, i); end < 0 {
+			return false
+		}
+		values, n := Values{}, 0
+		for rest, more := t[i+1:end], true; more; n++ {
+			var one []token
+			one, rest, more = cut(rest)
+			if n < len(columns) {
+				values[columns[n]] = valueOf(one)
+			}
+		}
+		if n != len(columns) {
+			return false
+		}
+		p.access.Sets = append(p.access.Sets, values)
+		if i = end + 1; i >= len(t) || t[i].text != "," {
+			break
+		}
+	}
+	p.access.Finds = Rows{Table: table}
+	return (i >= len(t) || t[i].is("RETURNING")) && p.nested(t)
+}

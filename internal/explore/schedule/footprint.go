@@ -1,0 +1,176 @@
+package schedule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Footprint says which rows a command of a database uses. A command without any commutes with every
+// command of another buyer.
+type Footprint []Touch
+
+// A Touch is one use of rows of a table.
+type Touch struct {
+	Use   Use
+	Table string
+	// Fixed are the possible values of columns in these rows. A row with another value is not among them.
+	Fixed map[string][]string
+	// Keys reports that the rows come, go or change their keys. It belongs to Locks and Shows.
+	Keys bool
+	// Index is the index in which a Claims needs a place.
+	Index string
+	// Held reports a lock that the transaction of the command has already. Without a table, it may have
+	// any lock.
+	Held bool
+}
+
+// A Use is how a command uses rows, in a database in which readers see only committed rows.
+type Use byte
+
+// The uses.
+const (
+	Sees   Use = iota // reads committed rows
+	Locks             // locks rows, so that no other transaction changes them
+	Checks            // checks that a row exists that a foreign key names, and keeps it
+	Claims            // adds keys to a unique index, or removes them
+	Shows             // commits changes, so that others see them
+	Draws             // writes a row whose place among other buyers' rows matters: its key, time, or order on disk
+)
+
+// The values that are no constants.
+const (
+	Null  = "\x00null"
+	Fresh = "\x00fresh" // a value that no other row has
+)
+
+// Commutes reports whether two commands of different buyers can change places, so that each has the same
+// result, and the rows are the same.
+func (f Footprint) Commutes(g Footprint) bool {
+	for i := range f {
+		for k := range g {
+			if f[i].Meets(g[k]) {
+				return false
+			}
+		}
+	}
+	return !(f.waits(g) && g.waits(f)) // the last of two such waits closes the cycle, and is the deadlock's victim
+}
+
+// waits reports whether a command may wait for a lock that the other's transaction has already.
+func (f Footprint) waits(g Footprint) bool {
+	for _, held := range g {
+		if !held.Held {
+			continue
+		}
+		held.Held = false
+		for _, t := range f {
+			if t.locks() && (held.Table == "" || t.Meets(held)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// locks reports whether the use may wait for another transaction.
+func (t Touch) locks() bool { return !t.Held && (t.Use == Locks || t.Use == Checks || t.Use == Claims) }
+
+// Holding adds to a command what the transaction has locked before, if the command may wait. unknown
+// reports that the transaction may have locked anything.
+func (f Footprint) Holding(before Footprint, unknown bool) Footprint {
+	may := false
+	for _, t := range f {
+		may = may || t.locks()
+	}
+	if !may {
+		return f
+	}
+	if unknown {
+		return append(f, Touch{Use: Locks, Held: true})
+	}
+	for _, t := range before {
+		if t.locks() {
+			t.Held = true
+			f = append(f, t)
+		}
+	}
+	return f
+}
+
+// Meets reports whether the order of two uses may matter.
+func (t Touch) Meets(other Touch) bool {
+	if t.Table != other.Table || t.Held || other.Held {
+		return false
+	}
+	if t.Use > other.Use {
+		t, other = other, t
+	}
+	switch {
+	case t.Use == Draws:
+		return other.Use == Draws
+	case t.Use == Claims || other.Use == Claims:
+		if t.Use != other.Use || t.Index != other.Index {
+			return false
+		}
+	case t.Use == Sees:
+		if other.Use != Shows {
+			return false
+		}
+	case t.Use == Locks:
+		if other.Use == Checks && !t.Keys {
+			return false
+		}
+	case t.Use == Checks:
+		if other.Use != Shows || !other.Keys {
+			return false
+		}
+	}
+	if other.Use == Draws {
+		return false
+	}
+	for column, values := range t.Fixed {
+		if apart(values, other.Fixed[column]) {
+			return false
+		}
+	}
+	return true
+}
+
+// apart reports whether no value of a column can be in both lists. An empty list means any value.
+func apart(some, others []string) bool {
+	for _, a := range some {
+		for _, b := range others {
+			if SameValue(a, b) {
+				return false
+			}
+		}
+	}
+	return len(some) > 0 && len(others) > 0
+}
+
+// SameValue reports whether two values may be one.
+func SameValue(a, b string) bool {
+	switch {
+	case a == Fresh && b == Fresh:
+		return false
+	case a == Null || b == Null, a == b:
+		return a == b
+	}
+	return a == Fresh || b == Fresh || strings.HasPrefix(a, "<") != strings.HasPrefix(b, "<") // a value with a name may be that constant
+}
+
+// String returns the same text for the same footprint.
+func (f Footprint) String() string {
+	var all []string
+	for _, t := range f {
+		one := fmt.Sprint(t.Use, t.Keys, t.Held, " ", t.Table, " ", t.Index)
+		for _, column := range slices.Sorted(maps.Keys(t.Fixed)) {
+			one += fmt.Sprintf(" %q=%q", column, t.Fixed[column])
+		}
+		all = append(all, one)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "\n")
+}

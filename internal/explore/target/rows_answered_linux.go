@@ -1,0 +1,207 @@
+package target
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// answered follows a command that is answered.
+func (t *tracker) answered(o *op) {
+	if t.catalog == nil || o.Conn().Protocol != "postgres" || o.Push {
+		return
+	}
+	m := effect.Mentions(o.Text, effect.Postgres)
+	tx := t.open[o.Conn()]
+	if m.Controls && !strings.Contains(o.Text, ";") {
+		t.used = append(t.used, used{o.buyer, o.usage})
+		if tx != nil && (tx.failed || o.Answer.Refused || rollsBack.MatchString(o.Text)) {
+			delete(t.rows, o.buyer)
+			t.sets = append(t.sets, cellChange{buyer: o.buyer, conn: o.Conn(), at: len(t.used), undone: true})
+		}
+		if m.Ends {
+			delete(t.open, o.Conn())
+		}
+		return
+	}
+	if tx == nil || o.OwnTransaction {
+		tx = &transaction{buyer: o.buyer}
+		delete(t.open, o.Conn())
+	}
+	if !o.OwnTransaction {
+		t.open[o.Conn()] = tx
+	}
+	tx.failed = tx.failed || o.Answer.Refused // then a COMMIT rolls back
+	u := o.usage
+	if table := overtaken(used{o.buyer, u}, o.Conn(), t.sets); table != "" {
+		t.doubt(fmt.Sprintf("a buyer changes a row of %s on two connections at once, so commands on it may not commute", table))
+	}
+	if u.now == nil || o.timed {
+		t.unclear(tx, o)
+		return
+	}
+	t.remember(tx, &u, o)
+	for _, one := range u.all {
+		if one.Use != schedule.Sees && one.Use != schedule.Draws {
+			tx.uses = append(tx.uses, one)
+		}
+	}
+	t.writes(o, u)
+	for c, other := range t.open {
+		if c != o.Conn() && other.buyer == o.buyer && len(other.uses) > 0 && len(tx.uses) > 0 {
+			t.doubt("a buyer writes in two transactions at once, so a deadlock may need more than two commands")
+		}
+	}
+	t.used = append(t.used, used{o.buyer, u})
+	t.foresee(len(t.used) - 1)
+}
+
+// doubt notes why commands may not commute, unless there is a reason already.
+func (t *tracker) doubt(why string) { t.why = cmp.Or(t.why, why) }
+
+// unclear follows a command that is answered and has no footprint.
+func (t *tracker) unclear(tx *transaction, o *op) {
+	tx.unknown = tx.unknown || o.Effect != schedule.Reads
+	if o.Effect == schedule.Writes {
+		delete(t.rows, o.buyer)
+		if o.usage.now == nil {
+			t.wrote = nil
+			t.set(o, cell{})
+		}
+	}
+	t.writes(o, o.usage)
+	t.used = append(t.used, used{o.buyer, o.usage})
+}
+
+// writes notes the tables and columns that a command changes.
+func (t *tracker) writes(o *op, u usage) {
+	for _, one := range u.all {
+		if one.Use != schedule.Shows {
+			continue
+		}
+		if t.wrote != nil {
+			t.wrote[one.Table] = true
+		}
+		if one.Table != u.table || one.Fixed == nil {
+			t.set(o, cell{table: one.Table})
+		}
+	}
+	if u.table == "" {
+		return
+	}
+	primary := t.shapes[u.table].Primary
+	if u.finds.Fixed == nil {
+		for _, values := range u.new {
+			if key := t.row(u.table, values)[primary]; key != schedule.Fresh {
+				t.set(o, cell{table: u.table, key: key})
+			}
+		}
+		return
+	}
+	keys := u.finds.Fixed[primary]
+	if len(keys) == 0 {
+		keys = []string{""}
+	}
+	for _, key := range keys {
+		for _, values := range u.new {
+			for column := range values {
+				t.set(o, cell{u.table, column, key})
+			}
+		}
+	}
+}
+
+// set notes a change of a cell.
+func (t *tracker) set(o *op, one cell) {
+	t.sets = append(t.sets, cellChange{cell: one, buyer: o.buyer, conn: o.Conn(), at: len(t.used)})
+}
+
+// closed follows a connection that its program has closed.
+func (t *tracker) closed(c *wire.Conn) {
+	tx := t.open[c]
+	if tx == nil {
+		return
+	}
+	if tx.unknown || len(tx.uses) > 0 {
+		t.doubt("a program closed a connection inside a transaction, whose end was not a step")
+	}
+	delete(t.open, c)
+	delete(t.rows, c.Buyer)
+}
+
+// remember keeps the values of the rows that the command has inserted, with their keys, and follows
+// their changes.
+func (t *tracker) remember(tx *transaction, u *usage, o *op) {
+	for _, one := range u.all {
+		if one.Use == schedule.Shows && one.Table != u.table {
+			delete(t.rows[o.buyer], one.Table) // for example, a foreign key has changed its rows
+		}
+	}
+	if u.table == "" || len(u.new) == 0 || o.Answer.Refused {
+		return
+	}
+	shape := t.shapes[u.table]
+	if t.rows[o.buyer] == nil {
+		t.rows[o.buyer] = images{}
+	}
+	if u.finds.Fixed == nil { // an INSERT
+		for n, values := range u.new {
+			row := t.row(u.table, values)
+			if key := (naming{t}).keyOf(u, row, o, n); key != "" {
+				row[shape.Primary] = key
+				t.rows[o.buyer].put(u.table, key, &image{tx, maps.Clone(row)})
+				if len(u.new) == 1 {
+					for i := range u.all {
+						if u.all[i].Use == schedule.Shows && u.all[i].Table == u.table {
+							u.all[i].Fixed = lists(row)
+						}
+					}
+				}
+			}
+		}
+		return
+	}
+	fixed := u.finds.Fixed[shape.Primary]
+	certain := len(fixed) == 1 && strings.HasSuffix(cmp.Or(o.Answer.Whole, o.Answer.Text), "1 changed") // otherwise other conditions may have left rows out
+	for key, one := range t.rows[o.buyer][u.table] {
+		if len(fixed) == 1 && fixed[0] != key {
+			continue
+		}
+		for column, value := range u.new[0] {
+			delete(one.values, column)
+			if v, known := t.value(u.table, column, value); known && certain {
+				one.values[column] = v
+			}
+		}
+	}
+}
+
+// keyOf returns the primary key of a new row; "" if it is not known, or has no name.
+func (t naming) keyOf(u *usage, row map[string]string, o *op, n int) string {
+	shape := t.shapes[u.table]
+	key := row[shape.Primary]
+	if shape.Primary == "" || key == schedule.Null {
+		return ""
+	}
+	if key != "" && key != schedule.Fresh {
+		return key
+	}
+	if len(o.Answer.Rows) != len(u.new) {
+		return ""
+	}
+	for _, cell := range o.Answer.Rows[n] {
+		if cell.Column != shape.Primary {
+			continue
+		}
+		if t.raw || t.r.names.known[cell.Text] != "" {
+			key, _ = t.known(u.table, shape.Primary, cell.Text, "")
+			return key
+		}
+	}
+	return ""
+}

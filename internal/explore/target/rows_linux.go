@@ -1,0 +1,173 @@
+package target
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A tracker follows the transactions of a run.
+type tracker struct {
+	*catalog
+	r     *run
+	raw   bool // the values are those of this run: their names are not used
+	open  map[*wire.Conn]*transaction
+	rows  map[int]images // by buyer
+	sets  []cellChange
+	used  []used
+	wrote map[string]bool // tables that commands name; nil: any table may change
+	since int64           // the run's first transaction number
+	why   string          // see schedule.Ended.Unforeseen
+}
+
+// A transaction is what an open transaction has used.
+type transaction struct {
+	uses    schedule.Footprint
+	unknown bool
+	failed  bool // one of its commands has
+	buyer   int
+}
+
+func newTracker(r *run, raw bool) *tracker {
+	return &tracker{catalog: r.x.catalog, r: r, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
+}
+
+// hasName matches a name of a value that a server has generated.
+var hasName = regexp.MustCompile(`<[\w-]+:\w+>`)
+
+// sequence are the functions whose order shows.
+var sequence = regexp.MustCompile(`(?i)\b(?:nextval|currval|setval|lastval)\b`)
+
+// clock matches a statement with a value that differs each time.
+var clock = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_timestamp|timeofday|random|default|\w*uuid\w*)\b`)
+
+// arrived determines what commands use, before they are sent.
+func (t *tracker) arrived(commands []*op) {
+	for _, o := range commands {
+		o.usage = t.usage(o)
+	}
+}
+
+// usage returns what a command uses. The command has arrived, and is not sent.
+func (t *tracker) usage(o *op) (u usage) {
+	if t.catalog == nil || o.Conn().Protocol != "postgres" || o.Snapshots || o.Compound {
+		return u
+	}
+	text := o.InFull()
+	masked := t.r.names.masked(text)
+	m := effect.Mentions(text, effect.Postgres)
+	u.at = len(t.used)
+	u.ids = hasName.MatchString(masked)
+	if m.Controls && !strings.Contains(text, ";") {
+		u.now = t.control(o, m)
+		return u
+	}
+	if m.Undecided || m.Waits || m.Controls || !o.InTransaction && !o.OwnTransaction || sequence.MatchString(text) {
+		return u
+	}
+	all, decided := t.uses(&u, o, text, masked, m)
+	if !decided {
+		return usage{ids: u.ids}
+	}
+	u.all = all
+	now := slices.Clone(all)
+	if !o.OwnTransaction {
+		now = slices.DeleteFunc(now, func(one schedule.Touch) bool { return one.Use == schedule.Shows })
+	}
+	if tx := t.open[o.Conn()]; tx != nil {
+		now = now.Holding(tx.uses, tx.unknown || len(t.r.buyers) > 2) // a cycle of three waits is no matter of two footprints
+	}
+	u.now = t.one(now)
+	return u
+}
+
+// control returns what a command uses that begins, ends or sets up a transaction.
+func (t *tracker) control(o *op, m effect.Mention) *schedule.Footprint {
+	tx := t.open[o.Conn()]
+	switch {
+	case !o.InTransaction && !o.OwnTransaction: // an earlier command may not be answered yet
+		return nil
+	case tx == nil, !m.Ends && !rollsBack.MatchString(o.Text):
+		return t.one(schedule.Footprint{})
+	case tx.unknown:
+		return nil
+	}
+	return t.one(slices.Clone(tx.uses))
+}
+
+// rollsBack matches a statement that undoes changes, such as ROLLBACK TO SAVEPOINT.
+var rollsBack = regexp.MustCompile(`(?i)\b(?:ROLLBACK|ABORT)\b`)
+
+// uses returns what a statement uses; false if that is not known.
+func (t *tracker) uses(u *usage, o *op, text, masked string, m effect.Mention) (all schedule.Footprint, decided bool) {
+	named := map[string]bool{}
+	parts := false
+	for _, name := range m.Names {
+		if table := t.tables[name]; table != nil {
+			named[name] = true
+			parts = parts || len(table.Parts) > 0
+			for _, part := range table.Parts {
+				named[part] = true
+			}
+			if table.Opaque || m.Alters && (table.Fires || t.shapes[name] == nil || t.shapes[name].Late) {
+				return nil, false
+			}
+		}
+	}
+	a, understood := effect.Accesses(text, t.shapes.Tells)
+	if !understood || parts {
+		for name := range named {
+			all = append(all, schedule.Touch{Use: schedule.Sees, Table: name})
+			if m.Alters {
+				all = append(all, t.anyRow(name, map[string]bool{})...)
+			}
+		}
+		return all, true
+	}
+	for _, r := range append(slices.Clone(a.Reads), a.Finds) {
+		if r.Table != "" && t.shapes[r.Table] == nil {
+			return nil, false
+		}
+	}
+	a = naming{t}.named(a, masked)
+	for _, r := range a.Reads {
+		fixed := r.Fixed
+		all = append(all, schedule.Touch{Use: schedule.Sees, Table: r.Table, Fixed: fixed})
+		if a.Locks {
+			all = append(all, schedule.Touch{Use: schedule.Locks, Table: r.Table, Keys: true, Fixed: fixed}) // FOR UPDATE also keeps foreign keys out
+		}
+	}
+	if a.None {
+		return all, true
+	}
+	u.table, u.finds, u.new = a.Finds.Table, a.Finds, a.Sets
+	if t.all || t.ordered[u.table] {
+		all = append(all, schedule.Touch{Use: schedule.Draws, Table: u.table})
+	}
+	switch a.Verb {
+	case "INSERT":
+		for _, values := range a.Sets {
+			all = append(all, t.inserts(u.table, t.row(u.table, values))...)
+		}
+	case "UPDATE":
+		varies := strings.Contains(masked, "<") || clock.MatchString(text)
+		for column, value := range a.Sets[0] {
+			if varies && (value == nil || *value == effect.Default) && t.ruled[u.table] && t.ruled[strings.ToLower(column)] {
+				all = append(all, schedule.Touch{Use: schedule.Draws, Table: u.table})
+			}
+		}
+		all = append(all, t.updates(a, t.merged(u, o, a.Finds.Fixed))...)
+	case "DELETE":
+		fixed := t.merged(u, o, a.Finds.Fixed)
+		all = append(all, schedule.Touch{Use: schedule.Locks, Table: u.table, Keys: true, Fixed: fixed}, schedule.Touch{Use: schedule.Shows, Table: u.table, Keys: true, Fixed: fixed})
+		all = append(all, t.claims(u.table, nil, fixed)...)
+		for _, kid := range t.shapes[u.table].Kids {
+			all = append(all, t.anyRow(kid, map[string]bool{})...)
+		}
+	}
+	return all, true
+}

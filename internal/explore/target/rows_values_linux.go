@@ -1,0 +1,127 @@
+package target
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+)
+
+// images has the values of the rows that a buyer has inserted, by table and primary key.
+type images map[string]map[string]*image
+
+// An image has the values of a row. Until tx ends, no other connection sees or changes the row.
+type image struct {
+	tx     *transaction
+	values map[string]string
+}
+
+func (m images) put(table, key string, one *image) {
+	if m[table] == nil {
+		m[table] = map[string]*image{}
+	}
+	m[table][key] = one
+}
+
+// merged adds to the columns that fix one row what the buyer knows of that row.
+func (t *tracker) merged(u *usage, o *op, fixed map[string][]string) map[string][]string {
+	table := u.table
+	shape := t.shapes[table]
+	at := fixed[shape.Primary]
+	if shape.Primary == "" || len(at) != 1 {
+		return fixed
+	}
+	one := t.rows[o.buyer][table][at[0]]
+	if one == nil {
+		return fixed
+	}
+	all := lists(one.values)
+	for column := range all {
+		if _, has := fixed[column]; !has && one.tx != t.open[o.Conn()] {
+			u.knew = append(u.knew, cell{table, column, at[0]})
+		}
+	}
+	maps.Copy(all, fixed)
+	return all
+}
+
+func lists(row map[string]string) map[string][]string {
+	all := map[string][]string{}
+	for column, value := range row {
+		all[column] = []string{value}
+	}
+	return all
+}
+
+// The spellings of values that have only one.
+var (
+	oneNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
+	oneUUID   = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+)
+
+// A naming knows which values of a run are the same in each run.
+type naming struct{ *tracker }
+
+// named replaces the values of an Access by their names. It leaves out those of which two texts may be
+// one value, and those that may differ in the next run and have no name.
+func (t naming) named(a effect.Access, masked string) effect.Access {
+	rows := func(r effect.Rows) effect.Rows {
+		fixed := map[string][]string{}
+		for column, values := range r.Fixed {
+			var all []string
+			for _, v := range values {
+				if name, known := t.known(r.Table, column, v, masked); known {
+					all = append(all, name)
+				}
+			}
+			if len(all) == len(values) {
+				fixed[column] = slices.Compact(slices.Sorted(slices.Values(all)))
+			}
+		}
+		return effect.Rows{Table: r.Table, Fixed: fixed}
+	}
+	for i := range a.Reads {
+		a.Reads[i] = rows(a.Reads[i])
+	}
+	if a.Finds.Fixed != nil {
+		a.Finds = rows(a.Finds)
+	}
+	for _, values := range a.Sets {
+		for column, v := range values {
+			if a.None || v == nil || *v == effect.Null || *v == effect.Default {
+				continue
+			}
+			values[column] = nil
+			if name, known := t.known(a.Finds.Table, column, *v, masked); known {
+				values[column] = &name
+			}
+		}
+	}
+	return a
+}
+
+// known returns the name of a value, or the value if it is the same in each run. masked is the statement
+// with names; "" if the value is not from a statement.
+func (t naming) known(table, column, v, masked string) (name string, known bool) {
+	plain := true
+	switch t.shapes[table].Columns[column].Kind {
+	case serverstate.Unclear:
+		return "", false
+	case serverstate.Number:
+		plain = oneNumber.MatchString(v)
+	case serverstate.UUID:
+		plain = oneUUID.MatchString(v)
+	}
+	switch {
+	case !plain || strings.ContainsAny(v, "<\x00"):
+		return "", false
+	case t.raw:
+		return v, true
+	case t.r.names.known[v] != "":
+		return t.r.names.known[v], true
+	}
+	return v, strings.Contains(masked, v) && t.r.names.masked(v) == v
+}

@@ -1,0 +1,24 @@
+package target
+
+import (
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A usage is what a command uses.
+type usage struct {
+	now   *schedule.Footprint // with the command; nil: not known
+	all   schedule.Footprint  // also with the COMMIT of its transaction
+	new   []effect.Values     // for an INSERT with one table: its rows
+	table string
+	finds effect.Rows // for an UPDATE
+	at    int         // the number of executed commands when it came
+	knew  []cell      // where it relied on the images of rows that others can see
+	ids   bool        // the statement has a value that the server has generated
+}
+
+// A used is an executed command.
+type used struct {
+	buyer int
+	usage
+}

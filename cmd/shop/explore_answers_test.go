@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,8 @@ type statementShop struct {
 	fails    string // status if the server refuses a statement; "": 500; "-": no answer
 	never    string // the rule; "": one that no sale breaks
 	more     string // further lines of the file
+	schema   string // further statements of the schema
+	reset    string // a further statement of the reset
 }
 
 // file writes oversell.yaml for the shop and returns its path. The stock of each item is 2.
@@ -24,6 +28,15 @@ func (s statementShop) file(t *testing.T) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
 	dir := absolute(t, "testdata/answers")
+	schema := dir + "/schema.sql"
+	if s.schema != "" {
+		basic, err := os.ReadFile(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema = filepath.Join(t.TempDir(), "schema.sql")
+		write(t, schema, string(basic)+s.schema)
+	}
 	port := map[string]string{"mysql": "3306", "postgres": "5432"}[s.database]
 	env := fmt.Sprintf("SQL: %q", strings.Join(s.sql, "\n"))
 	if s.fails != "" {
@@ -35,13 +48,13 @@ env: { %s }
 ready: http://127.0.0.1:8080/
 %[2]s: 127.0.0.1:%[4]s
 local: true
-schema: %[1]s/schema.sql
+schema: %[8]s
 %[5]s
 reset:
-  sql: [ "UPDATE items SET stock = 2", "DELETE FROM orders" ]
+  sql: [ "UPDATE items SET stock = 2", "DELETE FROM orders", %[9]q ]
 sold: 200
 never: [ %[6]q ]
-%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"), s.more))
+%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"), s.more, schema, cmp.Or(s.reset, "SELECT 1")))
 }
 
 // staleSnapshot takes the lock after the snapshot, so PostgreSQL refuses a buyer that has waited.

@@ -9,9 +9,9 @@ import (
 // Sleep sets alone run a branch at every point at which another buyer could have continued, and notice
 // only at its end that it showed nothing new. In a program with hundreds of commands, these runs take all
 // the time. So such a search follows races (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for
-// Model Checking Software", POPL 2005): a branch begins only before a step that does not commute with a
-// later step of another buyer, unless the first must precede the second for another reason. The branch
-// lets that buyer continue there.
+// Model Checking Software", POPL 2005). A branch begins only before a step that does not commute with a
+// later step of another buyer. There is none if the first must precede the second for another reason. The
+// branch lets that buyer continue there.
 //
 // Flanagan and Godefroid look only at the last such step before each later one. races looks at all of
 // them, and at the commands that a run has left at the gates, which can only add branches.

@@ -14,7 +14,7 @@ import (
 // The search of a long program on PostgreSQL explores only the orders of commands that use the same rows.
 // At READ COMMITTED, a plain SELECT sees committed rows only. So it commutes with a change in an open
 // transaction, and with a COMMIT of other rows. A footprint follows from the text of a statement and from
-// the catalog. What they do not decide has no footprint, and commutes with nothing.
+// the catalog. If they do not decide it, a command has no footprint, and commutes with nothing.
 //
 // MariaDB has none: InnoDB also locks the gaps between rows.
 
@@ -22,9 +22,9 @@ import (
 // it, a search is complete without them.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints. They are argued for the commands of buyers with an
-// instance each, which reach the server one after the other: not for an event, a statement that is held
-// inside the server, or a transaction that also has ignored commands.
+// byRows reports whether the search may use footprints. Each buyer needs an instance of its
+// own, whose commands reach the server one after the other. Footprints do not describe events, statements
+// that are held inside the server, and transactions with ignored commands.
 func (x *Runner) byRows() bool {
 	return !x.shared && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }
@@ -99,9 +99,9 @@ func (c *catalog) rules(never []string) {
 	}
 }
 
-// learn compares what the buyers use alone. It returns how many commands of each buyer may meet another
-// buyer's, and notes the tables in which the order of written rows may show: in the keys, in the times,
-// and in the order in which a SELECT without ORDER BY returns them.
+// learn compares the rows that the buyers use alone. It counts the commands of each buyer that may meet
+// another buyer's. It also notes the tables in which the order of written rows may show. Their keys, their
+// times and the result of a SELECT without ORDER BY show it.
 func (c *catalog) learn(alone []Alone, short bool) {
 	c.all = c.all || short
 	for i := range alone {

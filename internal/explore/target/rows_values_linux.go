@@ -114,6 +114,8 @@ func (t naming) known(table, column, v, masked string) (name string, known bool)
 		plain = oneNumber.MatchString(v)
 	case serverstate.UUID:
 		plain = oneUUID.MatchString(v)
+	case serverstate.Text:
+		plain = !strings.HasSuffix(v, " ") // varchar(n) cuts surplus spaces
 	}
 	switch {
 	case !plain || strings.ContainsAny(v, "<\x00"):

@@ -2,7 +2,8 @@
 
 SQL has the statements of a sale, one per line; {0} and {1} are the items of POST /buy?0,1.
 The shop answers 200 if each statement that writes has changed a row, and otherwise 409. If
-the server refuses a statement, it answers FAILS; "": it closes the connection without an answer.
+the server refuses a statement, it answers FAILS; "": it closes the connection without an answer. It
+ignores the refusal of a statement after "?". A line "!" closes the connection to the server.
 """
 import os
 import sys
@@ -24,7 +25,16 @@ def connect():
 
 def sell(cursor, items):
     for statement in os.environ["SQL"].splitlines():
-        cursor.execute(statement.format(*items))
+        if statement == "!":
+            server.db.close()
+            server.db = connect()
+            cursor = server.db.cursor()
+            continue
+        try:
+            cursor.execute(statement.removeprefix("?").format(*items))
+        except psycopg2.Error:
+            if not statement.startswith("?"):
+                raise
         if statement.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "MERGE")) and cursor.rowcount < 1:
             cursor.execute("ROLLBACK")
             return False

@@ -174,6 +174,9 @@ func commands(t *testing.T, server *localserver.Postgres) {
 			t.Errorf("got %q %d %t %q %q\nwant %q %d %t %q %q", got.Text, got.Effect, got.Gated, got.Answer.Text, notes(got),
 				want.text, want.effect, want.gated, want.answer, want.notes)
 		}
+		if refused := strings.HasPrefix(want.answer, "error ") || want.answer == "ROLLBACK"; got.Answer.Refused != refused {
+			t.Errorf("%s: refused %t: %s", want.text, got.Answer.Refused, got.Answer.Text)
+		}
 	}
 	if n := len(b.gate.Commands()); n != seen {
 		t.Errorf("%d commands, want %d", n, seen)

@@ -251,8 +251,7 @@ type equality struct {
 func (s *scope) from(p *rowParser, t []token) bool {
 	s.tables, s.fixed = map[string]string{}, map[column]knownValues{}
 	i := 0
-	alias, ok := s.relation(t, &i)
-	if !ok {
+	if _, ok := s.relation(t, &i); !ok {
 		return false
 	}
 	for i < len(t) {
@@ -280,7 +279,8 @@ func (s *scope) from(p *rowParser, t []token) bool {
 		if i > 0 && t[i-1].is("JOIN") {
 			p.relations++
 		}
-		if alias, ok = s.relation(t, &i); !ok {
+		alias, ok := s.relation(t, &i)
+		if !ok {
 			return false
 		}
 		if !on {

@@ -61,8 +61,13 @@ func (t *tracker) answered(o *op) {
 	t.foresee(len(t.used) - 1)
 }
 
-// doubt notes why commands may not commute, unless there is a reason already.
-func (t *tracker) doubt(why string) { t.why = cmp.Or(t.why, why) }
+// doubt notes why commands may not commute, unless there is a reason already. Without a catalog, no
+// command commutes by its rows, so there is nothing to doubt.
+func (t *tracker) doubt(why string) {
+	if t.catalog != nil {
+		t.why = cmp.Or(t.why, why)
+	}
+}
 
 // unclear follows a command that is answered and has no footprint.
 func (t *tracker) unclear(tx *transaction, o *op) {

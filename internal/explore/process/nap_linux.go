@@ -19,7 +19,6 @@ type wait struct {
 	sp   uint64
 	word uint64        // for a futex: its address, up to the halves of a condition variable
 	left time.Duration // time until the time-out or deadline; -1: not known
-	ran  uint64        // how often the thread had been switched in
 }
 
 // A place is the position of a wait in the program, whichever thread of a pool has it.
@@ -35,7 +34,7 @@ type place struct {
 type idle struct {
 	most    map[place]int           // maximum number at once
 	longest map[place]time.Duration // for loops
-	same    map[wait]bool           // with left and ran set to 0
+	same    map[wait]bool           // with left set to 0
 }
 
 // Baseline records the timed waits of the idle program, and reports whether it found one that earlier
@@ -62,7 +61,7 @@ func (i *idle) note(waits []wait) (found bool) {
 		found = found || now[w.at] > i.most[w.at] || w.left > i.longest[w.at]
 		i.most[w.at] = max(i.most[w.at], now[w.at])
 		i.longest[w.at] = max(i.longest[w.at], w.left)
-		w.left, w.ran = 0, 0
+		w.left = 0
 		i.same[w] = true
 	}
 	return found
@@ -81,46 +80,18 @@ func (p *Program) Napping(within time.Duration) bool {
 	return naps || !sure
 }
 
-// A Timer is the time-out with which a thread waits.
-type Timer struct {
-	Left time.Duration // from the beginning of the wait
-	Idle bool          // the idle program waits like that, too
-	tid  int
-	ran  uint64 // how often the thread had been switched in
-}
-
-// Continues reports whether both are from the same wait.
-func (t Timer) Continues(other Timer) bool { return t.tid == other.tid && t.ran == other.ran }
-
-// Soonest returns the shortest time-out that the idle program does not have or, if there is none, the
-// shortest of an event loop. timed is false if there is neither.
-func (p *Program) Soonest() (soonest Timer, timed bool) {
+// Soonest returns the shortest time-out with which a thread waits, unless the idle program waits like
+// that, too. timed is false if there is none. The time-out counts from the beginning of the wait.
+func (p *Program) Soonest() (left time.Duration, timed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waits, _ := p.tree.waits()
 	for _, w := range waits {
-		t := Timer{Left: w.left, Idle: w.left < 0 || !p.idle.nap([]wait{w}, w.left), tid: w.tid, ran: w.ran}
-		if w.left < 0 || t.Idle && !w.at.loop {
-			continue
-		}
-		if !timed || soonest.Idle && !t.Idle || soonest.Idle == t.Idle && t.Left < soonest.Left {
-			soonest, timed = t, true
+		if w.left >= 0 && (!timed || w.left < left) && p.idle.nap([]wait{w}, w.left) {
+			left, timed = w.left, true
 		}
 	}
-	return soonest, timed
-}
-
-// Pending reports whether the thread still waits as it did when Soonest returned t.
-func (p *Program) Pending(t Timer) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, th := range p.tree.order {
-		if th.tid == t.tid {
-			ran, err := th.count()
-			return err == nil && ran == t.ran
-		}
-	}
-	return false
+	return left, timed
 }
 
 // napping is Napping, and also reports whether every thread's wait was read. If not, none of the waits
@@ -163,12 +134,10 @@ func (t *tree) waits() (all []wait, known bool) {
 			continue
 		}
 		// A thread that has woken since may have overwritten the time that was read.
-		ran, err := th.count()
-		if t.still && (err != nil || ran != th.ran) {
+		if ran, err := th.count(); t.still && (err != nil || ran != th.ran) {
 			known = false
 			continue
 		}
-		w.ran = ran
 		all = append(all, w)
 	}
 	return all, known
@@ -203,7 +172,7 @@ func (i idle) other(w wait) bool {
 }
 
 func (i idle) known(w wait) bool {
-	w.left, w.ran = 0, 0
+	w.left = 0
 	return i.same[w]
 }
 

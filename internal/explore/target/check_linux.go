@@ -208,7 +208,6 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	x.floor.close()
 	r := x.newRun(true)
 	r.polling.alone, r.rows.raw = true, true
-	r.settling.look()
 	begun := time.Now()
 	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps, Endless: r.repeated.endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)

@@ -118,28 +118,13 @@ func (r clearing) drain(ctx context.Context) error {
 	if err := r.served(ctx); err != nil {
 		return err
 	}
-	for begun := time.Now(); !r.restful() || r.brief() && time.Since(begun) < mostBrief; f.bell.wait(look) {
-		if time.Since(begun) > r.x.patience || ctx.Err() != nil {
+	for deadline := time.Now().Add(r.x.patience); !r.restful(); f.bell.wait(look) {
+		if time.Now().After(deadline) || ctx.Err() != nil {
 			return errors.New("the program does not become idle")
 		}
 	}
 	f.close()
 	return nil
-}
-
-// mostBrief is the time for brief timers at the end of a run. A program may set one after the other.
-const mostBrief = 100 * time.Millisecond
-
-// brief reports whether a program has a timer that fires at once, such as one for a job after an answer.
-// The job belongs to this run, not to the next.
-func (r clearing) brief() bool {
-	return slices.ContainsFunc(r.x.fleet.all, func(i *instance) bool {
-		if !i.up() {
-			return false
-		}
-		t, timed := i.program.Soonest()
-		return timed && !t.Idle && t.Left <= briefTimer
-	})
 }
 
 // done reports whether the run has just ended in a standstill with nothing at the gates, so there is

@@ -26,9 +26,8 @@ type instance struct {
 	listeners []*wire.Listener
 	program   *process.Program
 	log       *tail
-	timer     process.Timer // its next one at the last point
-	due       window        // of that timer
-	home      string        // its own HOME, deleted with it; "": that of this process
+	due       window // of its next timer at the last point
+	home      string // its own HOME, deleted with it; "": that of this process
 }
 
 // up reports whether the program runs and was not killed.

@@ -4,23 +4,19 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"math/bits"
 	"slices"
 	"time"
-
-	"github.com/oversell/oversell/internal/explore/process"
 )
 
-// A buyer with a command at the gates, or with its answer, may also have timers: a branch of its request
-// pauses, and then sends on a connection of its own. How soon that is, in steps, depends on the speed of
-// the machine. So the first run through a point decides which commands stand there, and later runs repeat
-// that: they wait for a command that is missing, and leave out one that has come early. Each run is real;
-// only the moment at which the search learns of the command is the same.
+// A buyer with several commands at the gates may also have timers: a branch of its request pauses, and
+// then sends on a connection of its own. How soon that is, in steps, depends on the speed of the machine.
+// So the first run through a point decides which commands stand there, and later runs repeat that: they
+// wait for a command that is missing, and leave out one that has come early. Each run is real; only the
+// moment at which the search learns of the command is the same.
 
 // Times for timers of a buyer that has commands at the gates.
 const (
 	shortTimer = 500 * time.Millisecond // at a new point, a new timer is waited for if it ends within this
-	briefTimer = 5 * time.Millisecond   // at a new point, any timer is waited for if it ends within this
 	mostTimers = 2 * time.Second        // for all timers at one point, one after the other
 	missedNap  = time.Second            // for a missing command, if a timer runs
 	missed     = 200 * time.Millisecond // for a missing command, if no timer runs
@@ -65,7 +61,12 @@ func (r settling) repeat(ctx context.Context) error {
 	f := r.x.floor
 	f.mu.Lock()
 	r.mark(false)
+	several := r.several()
 	f.mu.Unlock()
+	r.x.parallel = r.x.parallel || several
+	if !r.x.parallel {
+		return nil
+	}
 	known, is := r.x.memory[r.point]
 	if is && !r.polling.alone {
 		return r.match(ctx, known)
@@ -77,11 +78,15 @@ func (r settling) repeat(ctx context.Context) error {
 	return nil
 }
 
-// forget drops what the run has recorded. A discarded run is no model for later runs.
-func (r settling) forget() {
-	for _, p := range r.visited {
-		delete(r.x.memory, p)
+// several reports whether a buyer has several commands at the gates. It is called with floor.mu held.
+func (r settling) several() bool {
+	held := r.x.floor.held
+	for i := 1; i < len(held); i++ {
+		if held[i].buyer == held[i-1].buyer {
+			return true
+		}
 	}
+	return false
 }
 
 // mark finds the commands that have come since the last point without a delivery to their buyer; with
@@ -106,96 +111,37 @@ func (r settling) late() bool {
 	return slices.ContainsFunc(f.held, func(o *op) bool { return o.late })
 }
 
-// timers waits for new timers of the programs, so that a point of the search has all commands that come
-// without an answer.
+// timers waits for new timers of the program that has continued last, so that a point of the search has
+// all commands that come without an answer.
 func (r settling) timers(ctx context.Context) error {
-	for _, i := range r.x.fleet.all {
-		var fires time.Time // the earliest moment at which the last new timer fires
-		for begun := time.Now(); i.up() && time.Since(begun) < mostTimers; {
-			t, isNew := r.next(i)
-			cause := r.cause(i, t)
-			if isNew && r.x.futile[cause] < mostFutile {
-				fires = i.due.from
-			} else if t.Idle || t.Left > shortTimer || time.Now().After(fires) {
-				break
-			}
-			seq := r.x.floor.moves()
-			if err := r.fires(ctx, i, t); err != nil {
-				return err
-			}
-			if r.x.floor.moves() == seq {
-				r.x.futile[cause]++
-			} else {
-				r.x.futile[cause] = -mostPoints
-			}
-		}
-	}
-	return nil
-}
-
-// A cause identifies the timers that a program sets after an answer, by their size.
-type cause uint64
-
-func (r settling) cause(i *instance, t process.Timer) cause {
-	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, i.buyer, " ", r.buyer(i.buyer).last, " ", bits.Len64(uint64(t.Left/time.Millisecond)))
-	return cause(h.Sum64())
-}
-
-// mostFutile is the number of times that a timer with the same cause is waited for although nothing
-// follows: for example the time limit of a call.
-const mostFutile = 2
-
-// next returns the next timer of an idle program, and whether it is new since the last call: it will fire
-// well before the earlier one. An event loop fires a timer late by the time that it has worked, so a
-// smaller difference tells nothing.
-func (r settling) next(i *instance) (t process.Timer, isNew bool) {
-	t, timed := i.program.Soonest()
-	now := time.Now()
-	if !timed {
-		i.timer, i.due = process.Timer{Idle: true}, window{}
-		return i.timer, false
-	}
-	if t.Continues(i.timer) {
-		return t, false
-	}
-	r.x.floor.mu.Lock()
-	due := window{r.x.floor.last.Add(t.Left), now.Add(t.Left)}
-	r.x.floor.mu.Unlock()
-	rest := i.due.from.Sub(now) // of the earlier timer
-	if rest <= 0 {              // it has fired, or there was none
-		rest = i.timer.Left
-	}
-	i.timer, i.due = t, due
-	return t, !t.Idle && (t.Left <= briefTimer || t.Left <= shortTimer && 2*t.Left < rest)
-}
-
-// look records the next timers of the programs.
-func (r settling) look() {
-	for _, i := range r.x.fleet.all {
-		if i.up() && !r.x.shared {
-			r.next(i)
-		}
-	}
-}
-
-// fires waits until a timer has fired, or its program has received something, and what follows from
-// that. The time alone does not tell: on a busy machine, a timer fires late.
-func (r settling) fires(ctx context.Context, i *instance, t process.Timer) error {
 	f := r.x.floor
-	late := time.Now().Add(t.Left + mostTimers)
-	for seq := f.moves(); f.moves() == seq && i.program.Pending(t) && time.Now().Before(late); time.Sleep(time.Millisecond) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	i := r.x.fleet.of(max(r.current, 1))
+	for begun := time.Now(); i.up() && time.Since(begun) < mostTimers; {
+		left, timed := i.program.Soonest()
+		now := time.Now()
+		f.mu.Lock()
+		due := window{f.last.Add(left), now.Add(left)}
+		f.mu.Unlock()
+		isNew := timed && left <= shortTimer && i.due.from.After(due.to)
+		if i.due = (window{}); timed {
+			i.due = due
 		}
+		if !isNew {
+			return nil
+		}
+		for seq := f.moves(); f.moves() == seq && time.Now().Before(due.to.Add(look)); time.Sleep(time.Millisecond) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		f.wake()
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		r.mark(true)
+		f.mu.Unlock()
 	}
-	f.wake()
-	if err := r.settle(ctx); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	r.mark(true)
-	f.mu.Unlock()
 	return nil
 }
 
@@ -212,31 +158,26 @@ func (r settling) remember() {
 		all = append(all, standingOf(o))
 	}
 	r.x.memory[r.point] = all
-	r.visited = append(r.visited, r.point)
 }
 
 // match waits until the known commands stand at the gates, and marks the others as late. If one does not
-// come, the program has taken another course in this run.
+// come, the program has taken another course.
 func (r settling) match(ctx context.Context, known []standing) error {
 	f := r.x.floor
-	waited := false // for the timers, as in the first run through the point
 	for begun := time.Now(); ; {
 		f.mu.Lock()
 		r.mark(false)
 		missing := r.compare(known)
 		f.mu.Unlock()
-		took := time.Since(begun)
-		switch {
-		case !missing:
-			r.look()
+		if !missing {
 			return nil
-		case !waited:
-			waited = true
-			if err := r.timers(ctx); err != nil {
-				return err
-			}
-			continue
-		case took > missedNap, took > missed && !r.x.fleet.naps():
+		}
+		took := time.Since(begun)
+		if took > missedNap || took > missed && !r.x.fleet.naps() {
+			f.mu.Lock()
+			r.mark(false)
+			f.mu.Unlock()
+			r.remember()
 			return nil
 		}
 		for seq := f.moves(); f.moves() == seq && time.Since(begun) < took+missed; time.Sleep(time.Millisecond) {
@@ -269,8 +210,7 @@ func (r settling) compare(known []standing) (missing bool) {
 	if len(rest) > 0 {
 		return true
 	}
-	waits := func(b *buyer) bool { return b.alive && !b.crashed }
-	if len(known) > 0 || !slices.ContainsFunc(r.buyers, waits) { // otherwise a buyer would wait forever
+	if len(known) > 0 { // otherwise the run would end
 		for _, o := range late {
 			o.late = true
 		}

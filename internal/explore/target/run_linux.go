@@ -41,7 +41,6 @@ type run struct {
 	answers  []exchange        // only in an observed run
 	held     bool              // a command that only tries again is not among the last moves
 	point    point             // the steps so far
-	visited  []point           // points that were new
 	before   int               // number of deliveries at the last point
 	overlap  bool              // a command ran while another one was held inside its server
 }
@@ -57,10 +56,9 @@ type buyer struct {
 	answered chan struct{} // closed when told
 	reply    reply
 	err      error
-	way      way    // for a shared instance
-	since    int    // run.handed at the last delivery to this buyer
-	noted    bool   // its answer is part of its way
-	last     string // the name of its last command that was answered
+	way      way  // for a shared instance
+	since    int  // run.handed at the last delivery to this buyer
+	noted    bool // its answer is part of its way
 	pollster
 }
 
@@ -224,7 +222,6 @@ func (r *run) take(o *op) error {
 		o.known = false
 	}
 	shown := r.learn(o)
-	b.last = o.name
 	r.polling.tried(&b.pollster, try{name: o.name, answer: shown, server: protocol, changed: o.Answer.Changed})
 	r.snapshot.answered(o.Conn(), o.Text)
 	r.repeated.add(step{o.buyer, o.name, shown}, o.Answer.Changed)
@@ -271,9 +268,6 @@ func (r *run) answeredBy(b *buyer) bool {
 // End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	e.Compound, e.Divided, e.Concurrent = r.several, r.divided, r.overlap
-	if err != nil {
-		r.settling.forget()
-	}
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.finish(ctx, true))
 	}

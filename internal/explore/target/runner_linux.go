@@ -30,9 +30,9 @@ type Runner struct {
 	short     bool // a server has generated a short number
 	pushed    bool // a server has pushed a message, so a buyer listens
 	steps     int  // maximum number of steps of a schedule
+	parallel  bool // a buyer has had several commands at the gates
 	memory    memory
-	futile    map[cause]int // see mostFutile
-	solo      int           // maximum number of commands that a buyer alone has at the servers at once
+	solo      int // maximum number of commands that a buyer alone has at the servers at once
 	patience  time.Duration
 	holdings  holdings
 	down      []*instance // ended after the previous run; recover restarts them
@@ -57,7 +57,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 		return nil, err
 	}
 	x := &Runner{
-		app: s.App, servers: s.Servers, wanted: s.Events, floor: floor, memory: memory{}, futile: map[cause]int{}, backends: map[string]backend{},
+		app: s.App, servers: s.Servers, wanted: s.Events, floor: floor, memory: memory{}, backends: map[string]backend{},
 		shared: s.App.Shared != "" || s.App.Attach != nil, overlap: s.Overlap, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, routine: routine{}, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
@@ -119,7 +119,6 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 			return e, err
 		}
 	}
-	r.settling.look()
 	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)
 }
 

@@ -100,28 +100,11 @@ type rowParser struct {
 	relations int
 }
 
-// group returns the end of the parentheses that open at i: the index of the closing one, or -1.
-func group(t []token, i int) int {
-	depth := 0
-	for ; i < len(t); i++ {
-		switch {
-		case t[i].kind != other:
-		case t[i].text == "(":
-			depth++
-		case t[i].text == ")":
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 // eachOutside calls do for each token outside parentheses, until do returns false.
 func eachOutside(t []token, do func(i int) bool) {
 	for i := 0; i < len(t); i++ {
 		if t[i].kind == other && t[i].text == "(" {
-			if end := group(t, i); end >= 0 {
+			if end := closing(t, i); end < len(t) {
 				i = end
 				continue
 			}
@@ -209,8 +192,8 @@ func (p *rowParser) nested(t []token) bool {
 		}
 		switch {
 		case t[i+1].is("SELECT"):
-			end := group(t, i)
-			if end < 0 || !p.query(t[i+1:end], false) {
+			end := closing(t, i)
+			if end == len(t) || !p.query(t[i+1:end], false) {
 				return false
 			}
 			i = end
@@ -323,8 +306,8 @@ func (s *scope) relation(t []token, i *int) (alias string, ok bool) {
 	}
 	table := ""
 	if t[*i].text == "(" && t[*i].kind == other {
-		end := group(t, *i)
-		if end < 0 || *i+1 >= len(t) || !t[*i+1].is("SELECT") {
+		end := closing(t, *i)
+		if end == len(t) || *i+1 >= len(t) || !t[*i+1].is("SELECT") {
 			return "", false
 		}
 		*i = end + 1
@@ -374,7 +357,7 @@ func folded(t token) string {
 // restrict reads a condition. right is the table that a LEFT JOIN adds: then the condition restricts only
 // rows of that table.
 func (s *scope) restrict(p *rowParser, t []token, right string) {
-	for len(t) > 1 && t[0].text == "(" && t[0].kind == other && group(t, 0) == len(t)-1 {
+	for len(t) > 1 && t[0].text == "(" && t[0].kind == other && closing(t, 0) == len(t)-1 {
 		t = t[1 : len(t)-1]
 	}
 	var parts [][]token
@@ -416,7 +399,7 @@ func (s *scope) restrict(p *rowParser, t []token, right string) {
 	case len(rest) == 2 && rest[0].text == "=" && isConstant(rest, 1):
 		v, _ := constantOf(rest, 1)
 		s.fix(a, []string{v}, right)
-	case len(rest) > 2 && rest[0].is("IN") && rest[1].text == "(" && group(rest, 1) == len(rest)-1:
+	case len(rest) > 2 && rest[0].is("IN") && rest[1].text == "(" && closing(rest, 1) == len(rest)-1:
 		var all []string
 		for i := 2; i < len(rest)-1; i += 2 {
 			v, constant := constantOf(rest, i)
@@ -628,11 +611,11 @@ func (p *rowParser) insert(t []token) bool {
 		}
 		i++
 	}
-	end := -1
+	end := len(t)
 	if i < len(t) && t[i].text == "(" {
-		end = group(t, i)
+		end = closing(t, i)
 	}
-	if end < 0 || table == "" || end+1 >= len(t) || !t[end+1].is("VALUES") {
+	if table == "" || end+1 >= len(t) || !t[end+1].is("VALUES") {
 		return false
 	}
 	var columns []string
@@ -640,7 +623,7 @@ func (p *rowParser) insert(t []token) bool {
 		columns = append(columns, folded(t[n]))
 	}
 	for i = end + 2; i < len(t) && t[i].text == "("; i++ {
-		if end = group(t, i); end < 0 {
+		if end = closing(t, i); end == len(t) {
 			return false
 		}
 		values, n := Values{}, 0

@@ -25,7 +25,8 @@ type Choice struct {
 	Buyer   int    // 0: no buyer
 	Effect  Effect
 
-	// Footprint is what the command uses in its server; nil: not known. Equal footprints have one pointer.
+	// Footprint lists the rows that the command uses in its server; nil: not known. Equal footprints have one
+	// pointer.
 	Footprint *Footprint
 
 	Judged     bool // it may change rows that a rule of the program reads, or its transaction has just taken its snapshot

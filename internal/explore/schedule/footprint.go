@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Footprint says which rows a command of a database uses. A command without any commutes with every
-// command of another buyer.
+// A Footprint lists the rows that a command of a database uses. A command with an empty Footprint commutes
+// with every command of another buyer.
 type Footprint []Touch
 
 // A Touch is one use of rows of a table.

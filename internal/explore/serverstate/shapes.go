@@ -9,7 +9,7 @@ import (
 // several schemas have is not among them.
 type Shapes map[string]*Shape
 
-// A Shape is what decides whether two rows of a table can be told apart by the text of a statement.
+// A Shape has the properties of a table that tell its rows apart in the text of a statement.
 type Shape struct {
 	Columns map[string]Column
 	// Keys are the columns of each unique index, but not of its expressions. Unclear reports an index

@@ -29,7 +29,7 @@ func (x *Runner) byRows() bool {
 	return !x.shared && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }
 
-// A catalog is what footprints need to know of the database. It is read once.
+// A catalog describes the database for footprints. The explorer reads it once.
 type catalog struct {
 	tables  serverstate.Tables
 	shapes  serverstate.Shapes

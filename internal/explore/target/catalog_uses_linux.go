@@ -123,7 +123,7 @@ func (c *catalog) value(table, column string, value *string) (v string, known bo
 	return "", false
 }
 
-// updates returns what an UPDATE uses besides what it reads. old is what is known of its rows.
+// updates returns the rows that an UPDATE locks and changes. old has the known values of these rows.
 func (c *catalog) updates(a effect.Access, old map[string][]string) (all schedule.Footprint) {
 	table, sets := a.Finds.Table, a.Sets[0]
 	shape := c.shapes[table]

@@ -24,7 +24,7 @@ type tracker struct {
 	why   string          // see schedule.Ended.Unforeseen
 }
 
-// A transaction is what an open transaction has used.
+// A transaction records the rows that an open transaction has used.
 type transaction struct {
 	uses    schedule.Footprint
 	unknown bool
@@ -42,8 +42,8 @@ var hasName = regexp.MustCompile(`<[\w-]+:\w+>`)
 // sequence are the functions whose order shows.
 var sequence = regexp.MustCompile(`(?i)\b(?:nextval|currval|setval|lastval)\b`)
 
-// clock matches a statement with a value that differs each time.
-var clock = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_timestamp|timeofday|random|default|\w*uuid\w*)\b`)
+// changing matches a statement with a value that differs each time.
+var changing = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_timestamp|timeofday|random|default|\w*uuid\w*)\b`)
 
 // arrived determines what commands use, before they are sent.
 func (t *tracker) arrived(commands []*op) {
@@ -154,7 +154,7 @@ func (t *tracker) uses(u *usage, o *op, text, masked string, m effect.Mention) (
 			all = append(all, t.inserts(u.table, t.row(u.table, values))...)
 		}
 	case "UPDATE":
-		varies := strings.Contains(masked, "<") || clock.MatchString(text)
+		varies := strings.Contains(masked, "<") || changing.MatchString(text)
 		for column, value := range a.Sets[0] {
 			if varies && (value == nil || *value == effect.Default) && t.ruled[u.table] && t.ruled[strings.ToLower(column)] {
 				all = append(all, schedule.Touch{Use: schedule.Draws, Table: u.table})

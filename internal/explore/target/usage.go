@@ -5,7 +5,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A usage is what a command uses.
+// A usage lists the rows that a command uses.
 type usage struct {
 	now   *schedule.Footprint // with the command; nil: not known
 	all   schedule.Footprint  // also with the COMMIT of its transaction

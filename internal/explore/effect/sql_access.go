@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // Rows are rows of one table. In each of them, a column of Fixed has one of its values.
@@ -26,11 +28,8 @@ type Access struct {
 // Values are values by column; nil is a value that the text does not tell.
 type Values map[string]*string
 
-// Null and Default are values that are not constants.
-const (
-	Null    = "\x00null"
-	Default = "\x00default"
-)
+// Default is the value DEFAULT. NULL is schedule.Null.
+const Default = "\x00default"
 
 // Accesses returns which rows one statement touches. It reads only comparisons of a column with
 // constants or with a column of another table, connected by AND. has reports whether the table has the
@@ -449,8 +448,8 @@ func (s *scope) column(p *rowParser, t []token) (c column, n int) {
 	return c, n
 }
 
-// wholeNumber matches a number that has only one spelling.
-var wholeNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
+// WholeNumber matches a number that has only one spelling.
+var WholeNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
 
 func isConstant(t []token, i int) bool {
 	_, constant := constantOf(t, i)
@@ -463,7 +462,7 @@ func constantOf(t []token, i int) (value string, constant bool) {
 		return "", false
 	}
 	switch one := t[i]; {
-	case one.kind == number && wholeNumber.MatchString(one.text):
+	case one.kind == number && WholeNumber.MatchString(one.text):
 		return one.text, true
 	case one.kind == text && len(one.text) > 1 && one.text[0] == '\'':
 		if value = one.text[1 : len(one.text)-1]; !strings.Contains(value, "'") {
@@ -577,7 +576,7 @@ func valueOf(t []token) *string {
 	v, constant := constantOf(t, 0)
 	switch {
 	case t[0].is("NULL"):
-		v = Null
+		v = schedule.Null
 	case t[0].is("DEFAULT"):
 		v = Default
 	case !constant:

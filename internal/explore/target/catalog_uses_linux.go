@@ -109,8 +109,6 @@ func (c *catalog) value(table, column string, value *string) (v string, known bo
 	switch {
 	case value == nil || c.shapes[table].Columns[column].Kind == serverstate.Unclear:
 		return "", false
-	case *value == effect.Null:
-		return schedule.Null, true
 	case *value != effect.Default:
 		return *value, true
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
@@ -56,11 +57,8 @@ func lists(row map[string]string) map[string][]string {
 	return all
 }
 
-// The spellings of values that have only one.
-var (
-	oneNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
-	oneUUID   = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-)
+// oneUUID matches a UUID in the spelling of the server.
+var oneUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // A naming knows which values of a run are the same in each run.
 type naming struct{ *tracker }
@@ -91,7 +89,7 @@ func (t naming) named(a effect.Access, masked string) effect.Access {
 	}
 	for _, values := range a.Sets {
 		for column, v := range values {
-			if a.None || v == nil || *v == effect.Null || *v == effect.Default {
+			if a.None || v == nil || *v == schedule.Null || *v == effect.Default {
 				continue
 			}
 			values[column] = nil
@@ -111,7 +109,7 @@ func (t naming) known(table, column, v, masked string) (name string, known bool)
 	case serverstate.Unclear:
 		return "", false
 	case serverstate.Number:
-		plain = oneNumber.MatchString(v)
+		plain = effect.WholeNumber.MatchString(v)
 	case serverstate.UUID:
 		plain = oneUUID.MatchString(v)
 	case serverstate.Text:

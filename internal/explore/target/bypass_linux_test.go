@@ -61,11 +61,10 @@ func echo(t *testing.T, f *floor) (address string) {
 // TestBypass: a transaction of ignored commands is no event, from its BEGIN to its COMMIT. The COMMIT of any
 // other transaction counts, even if a pattern matches it.
 func TestBypass(t *testing.T) {
-	f, err := newFloor(app.Ignore{Entries: []string{"jobs", "^COMMIT"}, Tables: []string{"jobs"}, Patterns: []*regexp.Regexp{regexp.MustCompile("^COMMIT")}})
+	f, err := newFloor(app.Ignore{Entries: []string{"jobs", "^COMMIT"}, Tables: []string{"jobs"}, Patterns: []*regexp.Regexp{regexp.MustCompile("^COMMIT")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.notices = newNotices(nil)
 	conn, err := net.Dial("tcp", echo(t, f))
 	if err != nil {
 		t.Fatal(err)

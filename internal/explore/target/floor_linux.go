@@ -56,9 +56,9 @@ type floor struct {
 	noted    []string     // commands that have passed since close
 	bypass   bypass       // see app.Ignore
 	sent     time.Time    // of the last command that is not ignored, or pushed message
-	notices  *notices     // nil in a test
-	lone     *pollers     // records the commands while no buyer is there; nil: one may be there
-	last     time.Time    // of the last event
+	notices  *notices
+	lone     *pollers  // records the commands while no buyer is there; nil: one may be there
+	last     time.Time // of the last event
 
 	uncommitted []*op   // executed, sorted by buyer; see splitting
 	rush        overlap // while the gates are open
@@ -100,17 +100,20 @@ type hangUp struct {
 	err error
 }
 
-func newFloor(ignore app.Ignore) (*floor, error) {
+// newFloor returns open gates. listener is nil without PostgreSQL.
+func newFloor(ignore app.Ignore, listener *app.Listener) (*floor, error) {
 	bell, err := newBell()
 	if err != nil {
 		return nil, err
 	}
-	return &floor{
+	f := &floor{
 		traffic: traffic{bell: bell},
 		bypass:  newBypass(ignore),
 		conns:   connections{joined: map[*wire.Conn]bool{}, used: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
 		byCmd:   map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
-	}, nil
+	}
+	f.notices = newNotices(f, listener)
+	return f, nil
 }
 
 // happened is called with mu held.

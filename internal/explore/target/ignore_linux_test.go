@@ -22,7 +22,7 @@ func TestHidden(t *testing.T) {
 		{"GET jobs", "SET stock 1", mostIgnored - 1, "1000 different commands passed in one run, and later ones were not compared with the steps"},
 	} {
 		rules := app.Ignore{Entries: []string{"^GET jobs"}}
-		f, err := newFloor(rules)
+		f, err := newFloor(rules, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

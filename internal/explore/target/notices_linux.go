@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -14,8 +15,9 @@ import (
 // listener in its own time, so a program may look idle although a notification will wake it. The
 // explorer's own connection listens to the same channels. It knows at once what was sent.
 type notices struct {
-	x   *Runner
-	own map[string]bool // the channels of the explorer's connection
+	floor    *floor
+	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
+	own      map[string]bool // its channels
 
 	// Guarded by floor.mu.
 	channels map[*wire.Conn][]string
@@ -24,8 +26,8 @@ type notices struct {
 	since    time.Time // of the last one that is owed
 }
 
-func newNotices(x *Runner) *notices {
-	n := &notices{x: x, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
+func newNotices(f *floor, listener *app.Listener) *notices {
+	n := &notices{floor: f, listener: listener, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
 	n.clear()
 	return n
 }
@@ -87,15 +89,15 @@ func add(to map[*wire.Conn]map[string]int, c *wire.Conn, text string) {
 // begin forgets what was owed before.
 func (n *notices) begin(ctx context.Context) error {
 	err := n.hear(ctx)
-	n.x.floor.mu.Lock()
-	defer n.x.floor.mu.Unlock()
+	n.floor.mu.Lock()
+	defer n.floor.mu.Unlock()
 	n.clear()
 	return err
 }
 
 // hear finds out which notifications were sent since the last call.
 func (n *notices) hear(ctx context.Context) error {
-	f := n.x.floor
+	f := n.floor
 	f.mu.Lock()
 	var missing []string
 	for _, all := range n.channels {
@@ -111,12 +113,12 @@ func (n *notices) hear(ctx context.Context) error {
 		return nil
 	}
 	for _, channel := range missing {
-		if err := n.x.servers.Listener().Listen(ctx, channel); err != nil {
+		if err := n.listener.Listen(ctx, channel); err != nil {
 			return err
 		}
 		n.own[channel] = true
 	}
-	sent, err := n.x.servers.Listener().Notified(ctx)
+	sent, err := n.listener.Notified(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, one := range sent {
@@ -132,8 +134,8 @@ func (n *notices) hear(ctx context.Context) error {
 
 // missing reports whether a notification is still to come.
 func (n *notices) missing() bool {
-	n.x.floor.mu.Lock()
-	defer n.x.floor.mu.Unlock()
+	n.floor.mu.Lock()
+	defer n.floor.mu.Unlock()
 	for c, texts := range n.owed {
 		for text, times := range texts {
 			if n.got[c][text] < times {

@@ -19,7 +19,7 @@ func (x *Runner) reset(ctx context.Context) error {
 	if shut {
 		f.open()
 	}
-	if err := x.notices.begin(ctx); err != nil {
+	if err := f.notices.begin(ctx); err != nil {
 		return err
 	}
 	if err := x.servers.Reset(ctx); err != nil {
@@ -28,7 +28,7 @@ func (x *Runner) reset(ctx context.Context) error {
 	if err := x.resetByHTTP(ctx); err != nil {
 		return err
 	}
-	if err := x.notices.hear(ctx); err != nil {
+	if err := f.notices.hear(ctx); err != nil {
 		return err
 	}
 	if !shut {
@@ -38,7 +38,7 @@ func (x *Runner) reset(ctx context.Context) error {
 		return err
 	}
 	r := x.newRun(false).rest
-	for deadline := time.Now().Add(x.patience); x.notices.missing() || !r.restful(); f.bell.wait(look) {
+	for deadline := time.Now().Add(x.patience); f.notices.missing() || !r.restful(); f.bell.wait(look) {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -206,7 +206,7 @@ func (r *run) take(o *op) error {
 			return err
 		}
 		if protocol == "postgres" {
-			if err := r.x.notices.hear(ctx); err != nil {
+			if err := r.x.floor.notices.hear(ctx); err != nil {
 				return err
 			}
 		}

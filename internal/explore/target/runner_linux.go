@@ -44,7 +44,6 @@ type Runner struct {
 	guard     ignoreGuard // see app.Ignore
 	catalog   *catalog    // nil: the search uses no footprints
 	lookout   lookout
-	notices   *notices
 	routine   routine         // see polling
 	ctx       context.Context // the context of the current schedule
 }
@@ -52,7 +51,7 @@ type Runner struct {
 // New starts the instances of the program and waits until all are ready. Check must follow before the
 // first Run, and Close at the end. The error is one line that says what to do.
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
-	floor, err := newFloor(s.App.Ignore)
+	floor, err := newFloor(s.App.Ignore, s.Servers.Listener())
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +73,6 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x.door = door{x.fleet, x.patience}
 	x.rehearsal = &rehearsal{Runner: x, calm: map[string]bool{}}
 	x.guard, x.lookout = ignoreGuard{x: x}, lookout{x: x}
-	x.notices = newNotices(x)
-	x.floor.notices = x.notices
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())

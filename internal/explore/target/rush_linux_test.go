@@ -11,7 +11,7 @@ import (
 // TestOverlap: commands are counted while they are at their servers. A command whose connection
 // ends is no longer counted.
 func TestOverlap(t *testing.T) {
-	f, err := newFloor(app.Ignore{})
+	f, err := newFloor(app.Ignore{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (r settling) settle(ctx context.Context) error {
 		if err := r.x.guard.look(ctx); err != nil {
 			return err
 		}
-		if f.busy.Load() != 0 || r.x.notices.missing() {
+		if f.busy.Load() != 0 || f.notices.missing() {
 			wait = longLook
 			continue
 		}

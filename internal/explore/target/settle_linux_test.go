@@ -42,11 +42,10 @@ func (slow) interrupt(context.Context, int64) error { return nil }
 // TestWaitingTimedOut: a command whose wait the schedule has ended does not wait any more, although its
 // server still reports that wait. Otherwise its answer would come after the standstill.
 func TestWaitingTimedOut(t *testing.T) {
-	f, err := newFloor(app.Ignore{})
+	f, err := newFloor(app.Ignore{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.notices = newNotices(nil)
 	f.close()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

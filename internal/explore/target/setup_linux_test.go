@@ -13,11 +13,10 @@ import (
 // TestSetUp: a command that sets up a new connection is no step, unless its buyer may wait for it, or the
 // connection was used before.
 func TestSetUp(t *testing.T) {
-	f, err := newFloor(app.Ignore{})
+	f, err := newFloor(app.Ignore{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.notices = newNotices(nil)
 	f.close()
 	x := &Runner{floor: f, app: &app.App{}}
 	x.guard = ignoreGuard{x: x}

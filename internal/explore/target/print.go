@@ -27,7 +27,7 @@ func (c Check) Print(out io.Writer, program string) {
 		for _, text := range a.Varies {
 			fmt.Fprintf(out, "      values in it differ between two runs: %s\n", text)
 		}
-		if a.Meets > 0 {
+		if a.Meets > 0 && a.Meets < len(a.Commands) {
 			fmt.Fprintf(out, "      %d of its %d commands can meet another buyer's; only the order of these matters\n", a.Meets, len(a.Commands))
 		}
 		if a.Why == "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -126,18 +127,13 @@ const rowsBuyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST ht
 // savepoints is too short for this, and gives the same result.
 func TestAppRows(t *testing.T) {
 	t.Parallel()
-	padding := []string{"BEGIN"}
-	for n := range 50 {
-		padding = append(padding, fmt.Sprint("SAVEPOINT s", n))
-	}
-	padding = append(padding, "COMMIT")
 	for _, c := range rowsCases {
 		t.Run(c.name, func(t *testing.T) {
 			soak := os.Getenv("OVERSELL_SOAK") != ""
 			if !c.quick && !soak {
 				t.Skip("make soak, or OVERSELL_SOAK=1, runs this")
 			}
-			shop := statementShop{database: "postgres", sql: append(slices.Clone(padding), c.sql...), buyers: cmp.Or(c.buyers, rowsBuyers), schema: c.schema, reset: c.reset, never: c.never, fails: cmp.Or(c.fails, "503")}
+			shop := statementShop{database: "postgres", sql: append(padding(), c.sql...), buyers: cmp.Or(c.buyers, rowsBuyers), schema: c.schema, reset: c.reset, never: c.never, fails: cmp.Or(c.fails, "503")}
 			code, r, stderr := searchFile(t, shop.file(t))
 			if c.why != "" {
 				if r.Complete || !strings.HasPrefix(r.Unforeseen, c.why) {
@@ -154,6 +150,63 @@ func TestAppRows(t *testing.T) {
 			shop.sql = c.sql
 			if code, short, stderr := searchFile(t, shop.file(t)); code != exitBroken || !short.Complete || short.Explored < r.Explored {
 				t.Errorf("the short program: exit %d, %d explored, complete %t: %s", code, short.Explored, short.Complete, stderr)
+			}
+		})
+	}
+}
+
+// padding returns statements that make a program long, and use no row.
+func padding() (all []string) {
+	all = append(all, "BEGIN")
+	for n := range 50 {
+		all = append(all, fmt.Sprint("SAVEPOINT s", n))
+	}
+	return append(all, "COMMIT")
+}
+
+// TestAppRowsAtRandom: random programs reach the same states with the search by rows as without it. The
+// padding turns it on. A rule that one third of the last states break shows which of them a search reaches.
+func TestAppRowsAtRandom(t *testing.T) {
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("make soak, or OVERSELL_SOAK=1, runs this")
+	}
+	t.Parallel()
+	statements := []string{
+		"UPDATE items SET seen = seen * 3 + {0} WHERE id = %s",
+		"UPDATE items SET stock = stock - 1 WHERE id = %s AND stock > 0",
+		"UPDATE items SET seen = seen * 3 + (SELECT stock FROM items WHERE id = %s) WHERE id = {0}",
+		"UPDATE items SET seen = seen * 3 + (SELECT count(*) FROM parts WHERE item = %s) WHERE id = {0}",
+		"INSERT INTO parts (item, n) VALUES (%s, {0})",
+		"UPDATE parts SET item = {1} WHERE item = %s AND n > 0",
+		"DELETE FROM parts WHERE item = %s",
+		"SELECT * FROM items WHERE id = %s FOR UPDATE",
+		"INSERT INTO parts (item, n) SELECT id, stock FROM items WHERE id = %s",
+	}
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			dice := rand.New(rand.NewPCG(seed, 1))
+			var sql []string
+			for range 4 {
+				sql = append(sql, "?"+fmt.Sprintf(statements[dice.IntN(len(statements))], []string{"{0}", "{1}"}[dice.IntN(2)]))
+			}
+			if dice.IntN(2) == 0 {
+				sql = slices.Concat([]string{"BEGIN"}, sql[:2], []string{"COMMIT"}, sql[2:])
+			}
+			t.Log(sql)
+			for third := range 3 {
+				shop := statementShop{
+					database: "postgres", sql: sql, buyers: rowsBuyers, fails: "503",
+					schema: "ALTER TABLE items ADD seen INT DEFAULT 0; CREATE TABLE parts (item INT, n INT); INSERT INTO parts VALUES (1, 1), (2, 1);",
+					reset:  "WITH gone AS (DELETE FROM parts), back AS (INSERT INTO parts VALUES (1, 1), (2, 1)) UPDATE items SET seen = 0",
+					never:  fmt.Sprintf("SELECT 1 FROM items HAVING :sold = 2 AND (sum(id * seen + stock) + (SELECT COALESCE(sum(item + n), 0) FROM parts)) %% 3 = %d", third),
+				}
+				code, short, stderr := searchFile(t, shop.file(t))
+				shop.sql = append(padding(), sql...)
+				again, long, more := searchFile(t, shop.file(t))
+				t.Logf("rule %d: exit %d after %d schedules, and %d after %d by rows: %s", third, code, short.Explored, again, long.Explored, long.Unforeseen)
+				if !short.Complete || long.Complete != (long.Unforeseen == "") || long.Complete && (code == exitBroken) != (again == exitBroken) {
+					t.Errorf("exit %d and %d, complete %t and %t: %s%s", code, again, short.Complete, long.Complete, stderr, more)
+				}
 			}
 		})
 	}

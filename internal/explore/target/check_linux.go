@@ -230,7 +230,7 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	x.floor.mu.Unlock()
 	_, void := schedule.AsVoid(err)
 	if !void {
-		x.habits.learn(r.whose.lessons)
+		x.habits.learn(&r.whose)
 	}
 	me := r.buyer(id)
 	answered := r.answeredBy(me)

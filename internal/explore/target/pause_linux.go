@@ -55,6 +55,7 @@ func (p *pause) interpose(ctx context.Context) error {
 		return schedule.Void{Why: "another buyer than before has paused", Missed: true}
 	}
 	m := moves[at]
+	r.whose.released()
 	if m.Make != nil {
 		m.Text += fmt.Sprintf(", while buyer %d pauses", p.of)
 		r.record.happened(m)

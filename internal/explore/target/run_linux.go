@@ -47,18 +47,19 @@ type run struct {
 
 // A buyer is one request.
 type buyer struct {
-	id       int
-	alive    bool // not answered yet; guarded by floor.mu
-	told     bool // reply and err are set; guarded by floor.mu
-	begun    bool // one of its commands has come
-	crashed  bool
-	socket   *wire.Socket
-	answered chan struct{} // closed when told
-	reply    reply
-	err      error
-	way      way  // for a shared instance
-	since    int  // run.handed at the last delivery to this buyer
-	noted    bool // its answer is part of its way
+	id        int
+	alive     bool // not answered yet; guarded by floor.mu
+	told      bool // reply and err are set; guarded by floor.mu
+	begun     bool // one of its commands has come
+	crashed   bool
+	socket    *wire.Socket
+	answered  chan struct{} // closed when told
+	reply     reply
+	err       error
+	way       way            // for a shared instance
+	sentSince map[string]int // its commands since its way changed
+	since     int            // run.handed at the last delivery to this buyer
+	noted     bool           // its answer is part of its way
 	pollster
 }
 
@@ -72,7 +73,7 @@ func (x *Runner) newRun(observe bool) *run {
 	r.clearing = clearing{r.settling}
 	r.whose = attribution{r: r, open: map[*wire.Conn]int{}}
 	for i, b := range x.app.Buyers {
-		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
+		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), sentSince: map[string]int{}, answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
 	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}, at: -1}
 	r.rows = newTracker(r, false)
@@ -127,6 +128,7 @@ func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 func (r *run) Do(ctx context.Context, m move) error {
 	r.pause.begin(m.During)
 	r.point = r.point.after(m.Token)
+	r.whose.released()
 	if m.Make != nil {
 		r.record.happened(m)
 		if m.Event != "" {
@@ -229,6 +231,7 @@ func (r *run) take(o *op) error {
 		r.whose.transaction(o)
 		r.pause.carried(o)
 		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(shown))
+		clear(b.sentSince)
 	}
 	if r.record.Observe {
 		r.answers = append(r.answers, exchange{o.shown, protocol, r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
@@ -285,7 +288,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		}
 	}
 	if _, void := schedule.AsVoid(err); !void {
-		r.x.habits.learn(r.whose.lessons)
+		r.x.habits.learn(&r.whose)
 	}
 	if err == nil {
 		for _, h := range r.x.guard.hidden(r.steps) {

@@ -3,6 +3,7 @@ package target
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -13,9 +14,9 @@ import (
 
 // If all buyers share one instance, no connection identifies the buyer of a command. But the program
 // receives only one message at a time. So the next command belongs to the buyer that received it, or to
-// a buyer that was unblocked: one that waits inside the program for a mutex or a pooled connection. The
-// explorer infers the buyer from the next command of each. It assumes that the same request with the
-// same answers continues with the same command. It learns that command whenever the buyer is certain,
+// a buyer that was unblocked: one that waits inside the program for a mutex, a pooled connection or a
+// timer. The explorer infers the buyer from the next command of each. It assumes that the same request
+// with the same answers continues with the same commands. It learns them whenever the buyer is certain,
 // first from each buyer alone. If it cannot infer the buyer, the run is void.
 //
 // The steps of a shared instance commute with nothing, so all schedules are run, whichever buyer sends
@@ -33,9 +34,10 @@ func (w way) after(command, answer string) way {
 	return sha256.Sum256(fmt.Appendf(w[:], "%q %q", command, answer))
 }
 
-// habits records, for each way, the commands that came next from a certain buyer.
+// habits records, for each way, the commands that came next from a certain buyer, and how often each
+// came before the next answer.
 type habits struct {
-	next     map[way]map[string]bool
+	next     map[way]map[string]int
 	parallel bool // a buyer may send while another of its commands is on the way
 	late     bool // a buyer may send after it was answered
 }
@@ -43,23 +45,25 @@ type habits struct {
 // isTold stands for the answer on a buyer's way.
 const isTold = "\x00told"
 
-// A lesson is the command that came next on a way. It is learned when its run has ended and was not
-// void.
+// A lesson is the command that came next on a way, for the given time.
 type lesson struct {
 	way  way
 	next string
+	time int
 }
 
-func (h *habits) learn(all []lesson) {
+// learn learns from a run that has ended and was not void.
+func (h *habits) learn(a *attribution) {
 	if h.next == nil {
-		h.next = map[way]map[string]bool{}
+		h.next = map[way]map[string]int{}
 	}
-	for _, l := range all {
+	for _, l := range a.lessons {
 		if h.next[l.way] == nil {
-			h.next[l.way] = map[string]bool{}
+			h.next[l.way] = map[string]int{}
 		}
-		h.next[l.way][l.next] = true
+		h.next[l.way][l.next] = max(h.next[l.way][l.next], l.time)
 	}
+	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }
 
 // appeared matches a name by order of appearance. Two runs give the same value different names.
@@ -67,14 +71,42 @@ var appeared = regexp.MustCompile(named)
 
 // An attribution infers which buyer has sent a command.
 type attribution struct {
-	r       *run
-	open    map[*wire.Conn]int // by connection: the buyer with an open transaction
-	lessons []lesson           // from this run, see habits
+	r        *run
+	open     map[*wire.Conn]int // by connection: the buyer with an open transaction
+	lessons  []lesson           // from this run, see habits
+	parallel bool               // as in habits, in this run
+	late     bool               // as in habits, in this run
+	before   int                // run.handed at the last release of a command or request
+	inferred bool               // a command could have been another buyer's
+	guessed  bool               // two buyers could not be told apart
 }
+
+// released records that a move is about to be made. Its buyer receives nothing before the answer.
+func (a *attribution) released() { a.before = a.r.handed }
 
 // usual returns a command or an answer without the values that differ between runs.
 func (a *attribution) usual(text string) string {
 	return appeared.ReplaceAllString(a.r.names.shown(text), "<>")
+}
+
+// senders returns the buyers that could have sent the next command.
+func (a *attribution) senders() (all []*buyer) {
+	h, now := &a.r.x.habits, a.r.buyer(a.r.current)
+	inside := a.r.rest.inside()
+	parallel, late := h.parallel || a.parallel, h.late || a.late
+	for _, b := range a.r.buyers {
+		// A buyer whose command is on its way sends nothing before it has received something.
+		if b.alive && (parallel || slices.Contains(inside, b.id) || b == now && b.since > a.before) {
+			all = append(all, b)
+		}
+	}
+	if len(all) == 0 {
+		all = slices.DeleteFunc(slices.Clone(a.r.buyers), func(b *buyer) bool { return !b.alive })
+	}
+	if now.id != 0 && !now.alive && (late || len(all) == 0) {
+		all = append(all, now)
+	}
+	return all
 }
 
 // whose returns the buyer that sent a command after the last delivery. It is called with floor.mu held.
@@ -85,33 +117,16 @@ func (a *attribution) whose(o *op) error {
 		a.owns(o, owner, name)
 		return nil
 	}
-	var all []*buyer // buyers that could have sent it
-	others := a.r.rest.inside()
-	if h.parallel {
-		others = nil
-		for _, b := range a.r.buyers {
-			if b.alive {
-				others = append(others, b.id)
-			}
-		}
-	}
-	for _, id := range others {
-		all = append(all, a.r.buyer(id))
-	}
-	now := a.r.buyer(a.r.current)
-	switch {
-	case now.id == 0 || slices.Contains(all, now):
-	case now.alive, h.late, len(all) == 0:
-		all = append(all, now)
-	}
+	all := a.senders()
 	if len(all) == 1 {
 		a.owns(o, all[0].id, name)
 		return nil
 	}
+	a.inferred = true
 	var would, may []*buyer
 	for _, b := range all {
 		switch next := h.next[b.way]; {
-		case next[name]:
+		case next[name] > b.sentSince[name]:
 			would = append(would, b)
 		case next == nil:
 			may = append(may, b)
@@ -120,12 +135,17 @@ func (a *attribution) whose(o *op) error {
 	if len(would) == 0 {
 		would, may = may, nil
 	}
-	other := func(b *buyer) bool { return b.way != would[0].way }
+	other := func(b *buyer) bool { return b.way != would[0].way || !maps.Equal(b.sentSince, would[0].sentSince) }
 	if len(would) == 0 || len(may) > 0 || slices.ContainsFunc(would, other) {
-		return voided(notKnown, "%q could be of buyer %s", o.Text, list(others, "or"))
+		var ids []int
+		for _, b := range all {
+			ids = append(ids, b.id)
+		}
+		return voided(notKnown, "%q could be of buyer %s", o.Text, list(ids, "or"))
 	}
 	// If several buyers have the same way, the one that has waited longest is assumed to be unblocked
 	// first. The answers show if it was another, see answered.
+	a.guessed = a.guessed || len(would) > 1
 	first := slices.MinFunc(would, func(x, y *buyer) int { return x.since - y.since })
 	a.owns(o, first.id, name)
 	return nil
@@ -135,12 +155,18 @@ const notKnown = "the buyer of a command is unknown"
 
 // owns records the buyer of a command and adds the command to that buyer's way.
 func (a *attribution) owns(o *op, id int, name string) {
-	f, h, b := a.r.x.floor, &a.r.x.habits, a.r.buyer(id)
+	b := a.r.buyer(id)
 	o.buyer = id
-	a.lessons = append(a.lessons, lesson{b.way, name})
-	theirs := func(other *op) bool { return other != o && b.sent(other) }
-	h.parallel = h.parallel || slices.ContainsFunc(f.held, theirs) || slices.ContainsFunc(f.flying, theirs)
-	h.late = h.late || b.told
+	a.parallel = a.parallel || a.waits(b, o)
+	a.late = a.late || b.told
+	b.sentSince[name]++
+	a.lessons = append(a.lessons, lesson{b.way, name, b.sentSince[name]})
+}
+
+// waits reports whether a command of the buyer other than o has no answer yet.
+func (a *attribution) waits(b *buyer, o *op) bool {
+	f := a.r.x.floor
+	return slices.ContainsFunc(slices.Concat(f.held, f.flying, f.uncommitted), func(other *op) bool { return other != o && b.sent(other) })
 }
 
 // answered records the buyers that were answered since the last look. If one is answered in the middle
@@ -153,11 +179,14 @@ func (a *attribution) answered() error {
 			continue
 		}
 		b.noted = true
-		switch next := h.next[b.way]; {
-		case next == nil || b.id == a.r.current:
-			a.lessons = append(a.lessons, lesson{b.way, isTold})
-		case !next[isTold]:
+		next := h.next[b.way]
+		certain := b.id == a.r.current || next == nil && !a.guessed
+		waits := a.inferred && !h.parallel && !h.late && a.waits(b, nil)
+		if waits || !certain && next[isTold] == 0 {
 			return voided(notKnown, "buyer %d is answered, and would have sent something yet", b.id)
+		}
+		if certain {
+			a.lessons = append(a.lessons, lesson{b.way, isTold, 1})
 		}
 	}
 	return nil

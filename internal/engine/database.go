@@ -83,19 +83,22 @@ func (c Config) wrapped(inner driver.Connector) driver.Connector {
 	return c.WrapDB(inner)
 }
 
-// OpenWrapped opens one more pool for buyers, whose connections go through wrap. It is closed with
-// the engine.
+// OpenWrapped opens one more pool for buyers, whose connections go through wrap. The caller closes it.
 //
 // On SQLite its connections do not wait for a lock: they get SQLITE_BUSY, and wrap decides when to
 // retry. They do not wait for the disk either.
 func (e *Engine) OpenWrapped(wrap func(driver.Connector) driver.Connector, conns int) (*gorm.DB, error) {
-	return e.pool(wrap(e.stepwise), conns)
+	return e.open(sql.OpenDB(wrap(e.stepwise)), conns)
 }
 
 // pool opens a pool. The engine closes it.
 func (e *Engine) pool(c driver.Connector, conns int) (*gorm.DB, error) {
 	pool := sql.OpenDB(c)
 	e.onClose(pool.Close)
+	return e.open(pool, conns)
+}
+
+func (e *Engine) open(pool *sql.DB, conns int) (*gorm.DB, error) {
 	pool.SetMaxOpenConns(conns)
 	pool.SetMaxIdleConns(conns) // a closed connection costs the next buyer a handshake
 	db, err := gorm.Open(e.dialect(pool), &gorm.Config{

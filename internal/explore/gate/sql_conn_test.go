@@ -41,6 +41,11 @@ func TestChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if db, err := pool.DB(); err == nil {
+			_ = db.Close()
+		}
+	})
 	gates.Attach(scheduler)
 	defer gates.Attach(nil)
 	const update = "UPDATE product SET amount = amount WHERE name = 'apple'"

@@ -74,14 +74,11 @@ func (l *leftover) reseat(ctx context.Context) (err error) {
 		if x.spec.Shared {
 			owner = 0
 		}
-		if pool, bad := s.db.DB(); bad == nil {
-			_ = pool.Close() // its connections have already ended
-		}
 		fresh, bad := x.open(owner)
 		if err = errors.Join(err, bad); err != nil {
 			return err
 		}
-		_ = s.close()
+		_ = s.close() // its connections to the database have already ended
 		x.seats[i] = fresh
 	}
 	return err

@@ -2,11 +2,13 @@ package own_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -89,6 +91,29 @@ func TestLeftOpen(t *testing.T) {
 			t.Errorf("%+v, want %s with the statement", w, verdict.LeakedLock)
 		}
 	})
+}
+
+// TestCloses: a closed explorer leaves no connection and no goroutine.
+func TestCloses(t *testing.T) {
+	e := enginetest.Embedded(t)
+	search := func() {
+		c := exploretest.Config(e, exploretest.Entry(t, "redlock"))
+		c.Bound = 0
+		x, err := explore.New(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = x.Search(t.Context())
+		if err := errors.Join(err, x.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	search() // the engine opens its own connections
+	before := goleak.IgnoreCurrent()
+	search()
+	if err := goleak.Find(before); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNeverEnds: code of the strategy that never ends is an error of the strategy and not of the

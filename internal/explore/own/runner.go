@@ -230,10 +230,10 @@ func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe boo
 	return r
 }
 
-// Close closes the buyers' Redis clients; their pools close with the engine.
+// Close closes all connections of the explorer.
 func (x *Runner) Close() error {
 	x.nap.close()
-	err := x.servers.clear(context.Background())
+	err := errors.Join(x.servers.clear(context.Background()), closePool(x.stock.Admin))
 	for _, s := range x.seats {
 		err = errors.Join(err, s.close())
 	}

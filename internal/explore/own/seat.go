@@ -50,14 +50,23 @@ func (x *Runner) open(owner int) (*seat, error) {
 	return s, nil
 }
 
-func (s *seat) close() (err error) {
+func (s *seat) close() error {
+	err := closePool(s.db)
 	if s.redis != nil {
-		err = s.redis.Close()
+		err = errors.Join(err, s.redis.Close())
 	}
 	for _, node := range s.redlock {
 		err = errors.Join(err, node.Close())
 	}
 	return err
+}
+
+func closePool(db *gorm.DB) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return pool.Close()
 }
 
 // seatOf returns a buyer's seat; id 0 means the common one.

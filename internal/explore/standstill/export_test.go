@@ -1,13 +1,13 @@
 package standstill
 
-import "bytes"
+import "strings"
 
 // Unseen returns the marks that occur in no stack.
-func (g *Goroutines) Unseen(stacks []byte) (unseen []string) {
+func (g *Goroutines) Unseen(stacks string) (unseen []string) {
 	m := g.marks
 	for _, mark := range append(m.ours, m.listener, m.sent, m.reads, m.connects, m.answer, m.rollback) {
-		if !bytes.Contains(stacks, mark) {
-			unseen = append(unseen, string(mark))
+		if !strings.Contains(stacks, mark) {
+			unseen = append(unseen, mark)
 		}
 	}
 	return unseen
@@ -19,5 +19,5 @@ func (g *Goroutines) Left() int { return len(g.left) }
 // Waits reports whether a goroutine in that state, with these functions in its stack, cannot go on
 // by itself.
 func (g *Goroutines) Waits(state, functions string) bool {
-	return g.marks.waits([]byte(functions), []byte(state))
+	return g.marks.waits(functions, state)
 }

@@ -4,7 +4,6 @@
 package standstill
 
 import (
-	"bytes"
 	"fmt"
 	"path"
 	"runtime"
@@ -34,18 +33,18 @@ func NewGoroutines(strategy any, entries ...any) *Goroutines {
 		idle: []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}},
 		left: map[string]bool{},
 	}
-	for stack := range bytes.SplitSeq(g.all(), []byte("\n\n")) {
+	for stack := range strings.SplitSeq(g.all(), "\n\n") {
 		if g.marks.isOurs(stack) {
-			g.left[id(stack)] = true
+			g.left[strings.Clone(id(stack))] = true
 		}
 	}
 	return g
 }
 
 // id returns the goroutine's number from the first line of its stack: "goroutine 12 [select]:".
-func id(stack []byte) string {
-	name, _, _ := bytes.Cut(stack, []byte(" ["))
-	return string(name)
+func id(stack string) string {
+	name, _, _ := strings.Cut(stack, " [")
+	return name
 }
 
 // parked are the states from which only another goroutine or a timer can wake a goroutine. Timers do
@@ -53,9 +52,9 @@ func id(stack []byte) string {
 //
 // "semacquire" is not among them. It is a state of the runtime: a goroutine that is about to start the
 // garbage collector waits in it for this very look.
-var parked = [][]byte{
-	[]byte("chan receive"), []byte("chan send"), []byte("select"),
-	[]byte("sync.Mutex.Lock"), []byte("sync.RWMutex"), []byte("sync.WaitGroup.Wait"), []byte("sync.Cond.Wait"),
+var parked = []string{
+	"chan receive", "chan send", "select",
+	"sync.Mutex.Lock", "sync.RWMutex", "sync.WaitGroup.Wait", "sync.Cond.Wait",
 }
 
 // idleLooks is the maximum number of looks of awaitIdle.
@@ -83,11 +82,11 @@ func (g *Goroutines) awaitIdle() {
 func (g *Goroutines) AtRest() bool {
 	g.awaitIdle()
 	i := -1
-	for stack := range bytes.SplitSeq(g.all(), []byte("\n\n")) {
+	for stack := range strings.SplitSeq(g.all(), "\n\n") {
 		i++
-		_, state, _ := bytes.Cut(stack, []byte("["))
-		state, _, _ = bytes.Cut(state, []byte("]"))
-		if bytes.HasPrefix(state, []byte("run")) { // running, runnable
+		_, state, _ := strings.Cut(stack, "[")
+		state, _, _ = strings.Cut(state, "]")
+		if strings.HasPrefix(state, "run") { // running, runnable
 			if i > 0 { // the first goroutine is this one
 				return false
 			}
@@ -100,68 +99,69 @@ func (g *Goroutines) AtRest() bool {
 	return true
 }
 
-// all returns the stacks of all goroutines at one moment.
-func (g *Goroutines) all() []byte {
+// all returns the stacks of all goroutines at one moment. The race detector looks up each part of a
+// []byte that is compared, but not of a string.
+func (g *Goroutines) all() string {
 	for {
 		n := runtime.Stack(g.stacks, true)
 		if n < len(g.stacks) {
-			return g.stacks[:n]
+			return string(g.stacks[:n])
 		}
 		g.stacks = make([]byte, 2*len(g.stacks))
 	}
 }
 
 // isOurs reports whether the goroutine runs a strategy.
-func (m *marks) isOurs(stack []byte) bool {
-	return slices.ContainsFunc(m.ours, func(mark []byte) bool { return bytes.Contains(stack, mark) })
+func (m *marks) isOurs(stack string) bool {
+	return slices.ContainsFunc(m.ours, func(mark string) bool { return strings.Contains(stack, mark) })
 }
 
 // waits reports whether a goroutine of the strategy cannot continue by itself.
-func (m *marks) waits(stack, state []byte) bool {
-	network := bytes.HasPrefix(state, []byte("IO wait")) || bytes.Contains(stack, m.answer)
+func (m *marks) waits(stack, state string) bool {
+	network := strings.HasPrefix(state, "IO wait") || strings.Contains(stack, m.answer)
 	switch {
-	case network && bytes.Contains(stack, m.sent):
+	case network && strings.Contains(stack, m.sent):
 		return true
-	case bytes.Contains(stack, m.answer): // it connects, or checks a connection
+	case strings.Contains(stack, m.answer): // it connects, or checks a connection
 		return false
-	case bytes.Contains(stack, m.listener): // it connects, or sleeps before it reconnects
-		return network && bytes.Contains(stack, m.reads) && !bytes.Contains(stack, m.connects)
+	case strings.Contains(stack, m.listener): // it connects, or sleeps before it reconnects
+		return network && strings.Contains(stack, m.reads) && !strings.Contains(stack, m.connects)
 	}
-	return slices.ContainsFunc(parked, func(how []byte) bool { return bytes.HasPrefix(state, how) })
+	return slices.ContainsFunc(parked, func(how string) bool { return strings.HasPrefix(state, how) })
 }
 
 // Ended reports whether no goroutine of a strategy is left, and none that would still send a command.
-func (g *Goroutines) Ended() bool { return g.unended() == nil }
+func (g *Goroutines) Ended() bool { return g.unended() == "" }
 
-// unended returns the stack of one goroutine that keeps Ended false; nil if there is none.
-func (g *Goroutines) unended() []byte {
+// unended returns the stack of one goroutine that keeps Ended false; "" if there is none.
+func (g *Goroutines) unended() string {
 	all := g.all()
-	if !g.marks.isOurs(all) && !bytes.Contains(all, g.marks.rollback) {
-		return nil
+	if !g.marks.isOurs(all) && !strings.Contains(all, g.marks.rollback) {
+		return ""
 	}
-	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
+	for stack := range strings.SplitSeq(all, "\n\n") {
 		// A goroutine in "chan receive" waits for a context that has not ended, so it rolls nothing back.
-		rollsBack := bytes.Contains(stack, g.marks.rollback) && !bytes.Contains(stack, []byte(" [chan receive"))
+		rollsBack := strings.Contains(stack, g.marks.rollback) && !strings.Contains(stack, " [chan receive")
 		if rollsBack || g.marks.isOurs(stack) && !g.left[id(stack)] {
 			return stack
 		}
 	}
-	return nil
+	return ""
 }
 
 // Unended describes the wait of one goroutine that keeps Ended false, and its place in the code; "" if
 // there is none.
 func (g *Goroutines) Unended() string {
 	stack := g.unended()
-	if stack == nil {
+	if stack == "" {
 		return ""
 	}
-	_, state, _ := strings.Cut(string(stack), "[")
+	_, state, _ := strings.Cut(stack, "[")
 	state, frames, _ := strings.Cut(state, "]:\n")
 	state, _, _ = strings.Cut(state, ",") // without the length of the wait
 	lines := strings.Split(frames, "\n")
 	for i := 0; i+1 < len(lines); i += 2 { // two lines a frame: the function, then the file and line
-		if !g.marks.isOurs([]byte(lines[i])) {
+		if !g.marks.isOurs(lines[i]) {
 			continue
 		}
 		at, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")

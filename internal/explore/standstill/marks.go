@@ -16,37 +16,37 @@ import (
 type marks struct {
 	// ours marks a goroutine that runs a strategy: the name is in its stack, or in the line of the
 	// goroutine that started it.
-	ours [][]byte
+	ours []string
 	// listener marks the one goroutine of a lock client that waits for the network without a command on
 	// the way. gate.PubSub counts the messages to it.
-	listener []byte
+	listener string
 	// sent marks a goroutine whose command was released. The scheduler counts these.
-	sent []byte
+	sent string
 	// reads marks a goroutine that waits in the tap of a connection.
-	reads []byte
+	reads string
 	// connects marks a goroutine that is still setting up a connection.
-	connects []byte
+	connects string
 	// answer marks a goroutine that waits for an answer of PostgreSQL, in any state. After 15 ms
 	// another goroutine of the driver reads the answer.
-	answer []byte
+	answer string
 	// rollback marks a goroutine that will end a transaction whose context has ended.
-	rollback []byte
+	rollback string
 }
 
 // newMarks adds the strategy's package and the caller's functions to the marks of a strategy.
 func newMarks(strategy any, entries []any) marks {
 	m := marks{
-		ours: [][]byte{
+		ours: []string{
 			packageOf(lockstrategy.Entry{}), // also matches the packages below it
 			packageOf(rlock.Client{}),
 			packageOf(redsync.Mutex{}),
 		},
-		listener: []byte("/rlock.(*subscriber).listen"),
+		listener: "/rlock.(*subscriber).listen",
 		sent:     function((*gate.Gates).Pass),
-		reads:    []byte("/explore/gate.(*tap).Read"),
-		connects: []byte("(*PubSub).conn"),
-		answer:   []byte("/bgreader.(*BGReader).Read"),
-		rollback: []byte("database/sql.(*Tx).awaitDone"),
+		reads:    "/explore/gate.(*tap).Read",
+		connects: "(*PubSub).conn",
+		answer:   "/bgreader.(*BGReader).Read",
+		rollback: "database/sql.(*Tx).awaitDone",
 	}
 	if own := packageOf(strategy); len(own) > 0 {
 		m.ours = append(m.ours, own)
@@ -58,19 +58,19 @@ func newMarks(strategy any, entries []any) marks {
 }
 
 // function returns the name of a function or method in stacks.
-func function(f any) []byte {
-	return []byte(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
+func function(f any) string {
+	return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
 }
 
 // packageOf returns the start of the names of a package's functions in stacks, from a value of the
 // package. It is empty if the value's type has no package.
-func packageOf(v any) []byte {
+func packageOf(v any) string {
 	t := reflect.TypeOf(v)
 	if t == nil {
-		return nil
+		return ""
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return []byte(t.PkgPath())
+	return t.PkgPath()
 }

@@ -26,10 +26,10 @@ const parkTimeout = 30 * time.Second
 // renamed, here or in a library, its mark is no longer found.
 func TestMarks(t *testing.T) {
 	e := enginetest.Embedded(t)
-	var stacks []byte
+	var stacks string
 	look := func() {
 		buf := make([]byte, 1<<20)
-		stacks = append(stacks, buf[:runtime.Stack(buf, true)]...)
+		stacks += string(buf[:runtime.Stack(buf, true)])
 	}
 	for _, c := range []struct {
 		strategy string

@@ -219,7 +219,7 @@ func TestAppRowsOfTheirOwn(t *testing.T) {
 	for n := range 50 {
 		sql = append(sql, fmt.Sprintf("SELECT stock + %d FROM items WHERE id = {0}", n), fmt.Sprintf("SELECT item_id + %d FROM orders WHERE item_id = {0}", n))
 	}
-	sql = append(sql, "BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {0}", "INSERT INTO orders (item_id) VALUES ({0})", "COMMIT")
+	sql = append(sql, "BEGIN;", "UPDATE items SET stock = stock - 1 WHERE id = {0}", "INSERT INTO orders (item_id) VALUES ({0})", "COMMIT;")
 	file := statementShop{database: "postgres", sql: sql, buyers: rowsBuyers}.file(t)
 	code, r, stderr := searchFile(t, file)
 	if code != exitInconclusive || !r.Complete || r.Explored != 1 || r.Runs != 1 {

@@ -18,7 +18,7 @@ func (t *tracker) answered(o *op) {
 	}
 	m := effect.Mentions(o.Text, effect.Postgres)
 	tx := t.open[o.Conn()]
-	if m.Controls && !strings.Contains(o.Text, ";") {
+	if controls(m, o.Text) {
 		t.used = append(t.used, used{o.buyer, o.usage})
 		if tx != nil && (tx.failed || o.Answer.Refused || rollsBack.MatchString(o.Text)) {
 			delete(t.rows, o.buyer)

@@ -62,7 +62,7 @@ func (t *tracker) usage(o *op) (u usage) {
 	m := effect.Mentions(text, effect.Postgres)
 	u.at = len(t.used)
 	u.ids = hasName.MatchString(masked)
-	if m.Controls && !strings.Contains(text, ";") {
+	if controls(m, text) {
 		u.now = t.control(o, m)
 		return u
 	}
@@ -83,6 +83,11 @@ func (t *tracker) usage(o *op) (u usage) {
 	}
 	u.now = t.one(now)
 	return u
+}
+
+// controls reports whether the text is one statement that begins, ends or sets up a transaction.
+func controls(m effect.Mention, text string) bool {
+	return m.Controls && !strings.Contains(strings.TrimSuffix(strings.TrimSpace(text), ";"), ";")
 }
 
 // control returns what a command uses that begins, ends or sets up a transaction.

@@ -20,6 +20,7 @@ type rowsCase struct {
 	why           string // the reason why the search is not complete; "": it finds that state
 	buyers, fails string // see statementShop
 	quick         bool
+	first         bool // the search has thousands of schedules, and ends with that state
 }
 
 var rowsCases = []rowsCase{
@@ -31,6 +32,18 @@ var rowsCases = []rowsCase{
 	{
 		name: "the first buyer is the victim of a deadlock", schema: "ALTER TABLE items ADD seen INT, ADD came INT;",
 		reset: "UPDATE items SET seen = 0, came = 0", never: "SELECT 1 FROM items HAVING max(seen) = 2 AND min(came) = 1", sql: crossedRows,
+	},
+	{
+		name: "a deadlock of three, whose victim is the first", schema: threeRows, reset: "UPDATE items SET seen = 0", sql: crossedThree, buyers: threeBuyers, first: true,
+		never: "SELECT 1 FROM items a, items b WHERE a.id = 1 AND a.seen = 3 AND b.id = 2 AND b.seen = 2",
+	},
+	{
+		name: "a deadlock of three, whose victim is the second", schema: threeRows, reset: "UPDATE items SET seen = 0", sql: crossedThree, buyers: threeBuyers, first: true,
+		never: "SELECT 1 FROM items a, items b WHERE a.id = 2 AND a.seen = 1 AND b.id = 3 AND b.seen = 3",
+	},
+	{
+		name: "a deadlock of three, whose victim is the third", schema: threeRows, reset: "UPDATE items SET seen = 0", sql: crossedThree, buyers: threeBuyers, first: true,
+		never: "SELECT 1 FROM items a, items b WHERE a.id = 1 AND a.seen = 1 AND b.id = 3 AND b.seen = 2 AND :sold = 2",
 	},
 	{
 		name: "the time of a row", schema: "ALTER TABLE items ADD seen INT; CREATE TABLE logs (n INT, at TIMESTAMPTZ DEFAULT clock_timestamp());",
@@ -119,6 +132,18 @@ var crossedRows = []string{
 	"UPDATE items SET seen = seen * 3 + {0} WHERE id = {1}", "COMMIT",
 }
 
+// In crossedThree, the first buyer has two transactions at once. They and that of the second buyer wait for
+// each other. No two of them do.
+var crossedThree = []string{
+	"BEGIN", "?UPDATE items SET seen = seen * 5 + {0} WHERE id = {0}", "|BEGIN", "|UPDATE items SET seen = seen * 5 + {1} WHERE id = {1}",
+	"|UPDATE items SET seen = seen * 5 + {1} WHERE id = {2}", "|COMMIT", "?UPDATE items SET seen = seen * 5 + {0} WHERE id = {1}", "COMMIT",
+}
+
+const (
+	threeRows   = "ALTER TABLE items ADD seen INT; INSERT INTO items VALUES (3, 2);"
+	threeBuyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2,3\n  - POST http://127.0.0.1:8080/buy?3,1"
+)
+
 const rowsBuyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST http://127.0.0.1:8080/buy?2,1"
 
 // TestAppRows: the search of a long program on PostgreSQL leaves out the orders of commands that use
@@ -134,7 +159,17 @@ func TestAppRows(t *testing.T) {
 				t.Skip("make soak, or OVERSELL_SOAK=1, runs this")
 			}
 			shop := statementShop{database: "postgres", sql: append(padding(), c.sql...), buyers: cmp.Or(c.buyers, rowsBuyers), schema: c.schema, reset: c.reset, never: c.never, fails: cmp.Or(c.fails, "503")}
-			code, r, stderr := searchFile(t, shop.file(t))
+			var args []string
+			if c.first {
+				args = append(args, "--first")
+			}
+			code, r, stderr := searchFile(t, shop.file(t), args...)
+			if c.first {
+				if code != exitBroken {
+					t.Errorf("exit %d, %d explored, complete %t: %s", code, r.Explored, r.Complete, stderr)
+				}
+				return
+			}
 			if c.why != "" {
 				if r.Complete || !strings.HasPrefix(r.Unforeseen, c.why) {
 					t.Errorf("exit %d, complete %t, %q: %s", code, r.Complete, r.Unforeseen, stderr)
@@ -182,20 +217,25 @@ func TestAppRowsAtRandom(t *testing.T) {
 		"SELECT * FROM items WHERE id = %s FOR UPDATE",
 		"INSERT INTO parts (item, n) SELECT id, stock FROM items WHERE id = %s",
 	}
-	for seed := range uint64(8) {
+	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 1))
 			var sql []string
 			for range 4 {
 				sql = append(sql, "?"+fmt.Sprintf(statements[dice.IntN(len(statements))], []string{"{0}", "{1}"}[dice.IntN(2)]))
 			}
-			if dice.IntN(2) == 0 {
+			buyers := rowsBuyers
+			switch {
+			case seed >= 8: // the first buyer has two transactions at once
+				sql = []string{"BEGIN", "|BEGIN", "|" + strings.TrimPrefix(sql[0], "?"), "|COMMIT", sql[1], "COMMIT"}
+				buyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2,1\n  - POST http://127.0.0.1:8080/buy?2,1"
+			case dice.IntN(2) == 0:
 				sql = slices.Concat([]string{"BEGIN"}, sql[:2], []string{"COMMIT"}, sql[2:])
 			}
 			t.Log(sql)
 			for third := range 3 {
 				shop := statementShop{
-					database: "postgres", sql: sql, buyers: rowsBuyers, fails: "503",
+					database: "postgres", sql: sql, buyers: buyers, fails: "503",
 					schema: "ALTER TABLE items ADD seen INT DEFAULT 0; CREATE TABLE parts (item INT, n INT); INSERT INTO parts VALUES (1, 1), (2, 1);",
 					reset:  "WITH gone AS (DELETE FROM parts), back AS (INSERT INTO parts VALUES (1, 1), (2, 1)) UPDATE items SET seen = 0",
 					never:  fmt.Sprintf("SELECT 1 FROM items HAVING :sold = 2 AND (sum(id * seen + stock) + (SELECT COALESCE(sum(item + n), 0) FROM parts)) %% 3 = %d", third),

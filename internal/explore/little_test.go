@@ -30,6 +30,7 @@ type little struct {
 
 	lies     bool                                // whether writes are described as reads
 	unmixed  bool                                // whether Point.Mixed is never set
+	unheld   bool                                // whether footprints do not have the locks of the transaction
 	races    bool                                // whether the search follows races
 	rows     func(command) string                // the row in the footprint of a command; nil: no footprints
 	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
@@ -42,7 +43,7 @@ type little struct {
 }
 
 type command struct {
-	do     string // read, write, lock, unlock, local, maybe
+	do     string // read, write, lock, unlock, local, maybe; update, commit, see in a database; join the buyer's other threads
 	server string
 	name   string // the name that is read, written or locked
 }
@@ -63,10 +64,13 @@ type world struct {
 }
 
 type thread struct {
-	buyer int
-	token string
-	left  []command
-	waits string // the lock that it waits for
+	buyer   int
+	token   string
+	left    []command
+	waits   string         // the lock that it waits for
+	changes map[string]int // the new values of its transaction, by row
+	uses    schedule.Footprint
+	failed  bool // its transaction has
 }
 
 func (l *little) Stated() bool { return false }
@@ -120,7 +124,12 @@ func (w *world) Over() bool                  { return true }
 // Moves implements conduct.Subject.
 func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 	for _, t := range w.threads {
-		if t.waits != "" || len(t.left) == 0 {
+		for len(t.left) > 0 && t.left[0].do == "join" && !slices.ContainsFunc(w.threads, func(other *thread) bool {
+			return other != t && other.buyer == t.buyer && (other.waits != "" || len(other.left) > 0)
+		}) {
+			t.left = t.left[1:]
+		}
+		if t.waits != "" || len(t.left) == 0 || t.left[0].do == "join" {
 			continue
 		}
 		c := t.left[0]
@@ -128,10 +137,10 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 		switch {
 		case c.do == "local":
 			effect = schedule.Local
-		case c.do == "read" || c.do == "maybe" || w.l.lies:
+		case c.do == "read" || c.do == "maybe" || c.do == "see" || w.l.lies:
 			effect = schedule.Reads
 		}
-		all = append(all, move{Command: t, Choice: schedule.Choice{Footprint: w.l.footprint(c), Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
+		all = append(all, move{Command: t, Choice: schedule.Choice{Footprint: w.l.footprint(t, c), Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
 	}
 	return all, ctx.Err()
 }
@@ -139,8 +148,8 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 // footprints has one pointer for each footprint.
 var footprints sync.Map
 
-// footprint returns what a command uses; nil for a lock.
-func (l *little) footprint(c command) *schedule.Footprint {
+// footprint returns what a thread's command uses; nil for a lock.
+func (l *little) footprint(t *thread, c command) *schedule.Footprint {
 	if l.rows == nil || c.do == "lock" || c.do == "unlock" {
 		return nil
 	}
@@ -148,6 +157,15 @@ func (l *little) footprint(c command) *schedule.Footprint {
 	name := l.rows(c)
 	switch c.do {
 	case "local":
+	case "see":
+		f = append(f, schedule.Touch{Use: schedule.Sees, Table: name})
+	case "update":
+		f = append(f, schedule.Touch{Use: schedule.Locks, Table: name})
+		if !l.unheld {
+			f = f.Holding(t.uses, false)
+		}
+	case "commit":
+		f = slices.Clone(t.uses)
 	case "read", "maybe":
 		f = append(f, schedule.Touch{Use: schedule.Sees, Table: name})
 	default:
@@ -226,6 +244,12 @@ func (w *world) execute(t *thread) string {
 		}
 		w.holder[at] = t
 		w.answer(t, "locked")
+	case "see":
+		w.answer(t, fmt.Sprint(w.values[at]))
+	case "update":
+		w.update(t, at)
+	case "commit":
+		w.end(t)
 	case "unlock":
 		if h := w.holder[at]; h != nil && h.buyer == t.buyer {
 			delete(w.holder, at)
@@ -240,7 +264,86 @@ func (w *world) execute(t *thread) string {
 	default:
 		w.answer(t, "begun")
 	}
+	if t.waits != "" {
+		return "waits"
+	}
 	return w.answers[t.buyer][len(w.answers[t.buyer])-1]
+}
+
+// update changes a row in the thread's transaction, as PostgreSQL does at READ COMMITTED. If it waits for
+// itself, its transaction fails, and rolls back at once.
+func (w *world) update(t *thread, at string) {
+	switch holder := w.holder[at]; {
+	case t.failed:
+		w.answer(t, "aborted")
+	case holder == nil || holder == t:
+		w.change(t, at)
+	default:
+		t.waits = at
+		if w.reaches(t, t, map[*thread]bool{}) {
+			t.waits, t.failed = "", true
+			w.answer(t, "deadlock")
+			w.release(t)
+			return
+		}
+		w.queue[at] = append(w.queue[at], t)
+	}
+}
+
+func (w *world) change(t *thread, at string) {
+	if t.changes == nil {
+		t.changes = map[string]int{}
+	}
+	_, again := t.changes[at]
+	if !again {
+		t.changes[at] = w.values[at]
+	}
+	w.holder[at] = t
+	t.changes[at] = t.changes[at]*7 + t.buyer*2 + len(t.token)
+	_, row, _ := strings.Cut(at, ".")
+	t.uses = append(t.uses, schedule.Touch{Use: schedule.Locks, Table: row}, schedule.Touch{Use: schedule.Shows, Table: row})
+	w.answer(t, fmt.Sprint(t.changes[at]))
+}
+
+// reaches reports whether a thread waits for another one, also through others: for the holder of the row,
+// and for those that have waited longer.
+func (w *world) reaches(from, to *thread, seen map[*thread]bool) bool {
+	if from.waits == "" || seen[from] {
+		return false
+	}
+	seen[from] = true
+	ahead := w.queue[from.waits]
+	if at := slices.Index(ahead, from); at >= 0 {
+		ahead = ahead[:at]
+	}
+	return slices.ContainsFunc(append([]*thread{w.holder[from.waits]}, ahead...), func(next *thread) bool {
+		return next == to || w.reaches(next, to, seen)
+	})
+}
+
+// end ends a transaction: it rolls back if it has failed.
+func (w *world) end(t *thread) {
+	if t.failed {
+		w.answer(t, "rolled back")
+	} else {
+		maps.Copy(w.values, t.changes)
+		w.answer(t, "committed")
+	}
+	t.failed = false
+	w.release(t)
+}
+
+// release gives the rows of a transaction to those that have waited longest.
+func (w *world) release(t *thread) {
+	rows := slices.Sorted(maps.Keys(t.changes))
+	t.changes, t.uses = nil, nil
+	for _, at := range rows {
+		delete(w.holder, at)
+		if q := w.queue[at]; len(q) > 0 {
+			w.queue[at], q[0].waits = q[1:], ""
+			w.change(q[0], at)
+		}
+	}
 }
 
 func (w *world) answer(t *thread, text string) {
@@ -357,6 +460,24 @@ func randomly(r *rand.Rand) *little {
 			buyer = append(buyer, commands)
 		}
 		l.buyers = append(l.buyers, buyer)
+	}
+	return l
+}
+
+// parallelly returns a random program in which the first buyer has two transactions at once.
+func parallelly(r *rand.Rand) *little {
+	transaction := func(most int) (all []command) {
+		for range 1 + r.IntN(most) {
+			all = append(all, command{[]string{"update", "update", "update", "see"}[r.IntN(4)], "b", []string{"x", "y", "z"}[r.IntN(3)]})
+		}
+		if r.IntN(4) == 0 {
+			all = append(all, command{"join", "b", ""})
+		}
+		return append(all, command{"commit", "b", ""})
+	}
+	l := &little{buyers: [][][]command{{transaction(2), transaction(2)}, {transaction(2)}}}
+	if r.IntN(3) == 0 {
+		l.buyers[1] = append(l.buyers[1], transaction(1))
 	}
 	return l
 }

@@ -19,23 +19,31 @@ func TestReduce(t *testing.T) {
 	}
 	named := func(c command) string { return c.name }
 	for _, c := range []struct {
-		name  string
-		lie   func(*little)
-		wrong bool
+		name     string
+		lie      func(*little)
+		wrong    bool
+		parallel bool // the programs have two transactions at once
 	}{
-		{"as it is", func(*little) {}, false},
-		{"writes said to be reads", func(l *little) { l.lies = true }, true},
-		{"answers of two servers said not to meet", func(l *little) { l.unmixed = true }, true},
-		{"races", func(l *little) { l.races = true }, false},
-		{"races and rows", func(l *little) { l.races, l.rows = true, named }, false},
-		{"rows without races", func(l *little) { l.rows = named }, false},
-		{"a row said to be another", func(l *little) { l.races, l.rows = true, command.String }, true},
+		{"as it is", func(*little) {}, false, false},
+		{"writes said to be reads", func(l *little) { l.lies = true }, true, false},
+		{"answers of two servers said not to meet", func(l *little) { l.unmixed = true }, true, false},
+		{"races", func(l *little) { l.races = true }, false, false},
+		{"races and rows", func(l *little) { l.races, l.rows = true, named }, false, false},
+		{"rows without races", func(l *little) { l.rows = named }, false, false},
+		{"a row said to be another", func(l *little) { l.races, l.rows = true, command.String }, true, false},
+		{"two transactions at once", func(l *little) { l.races, l.rows = true, named }, false, true},
+		{"the locks of a transaction left out", func(l *little) { l.races, l.rows, l.unheld = true, named, true }, true, true},
+		{"a deadlock of three said to be none", func(l *little) { l.races, l.rows, l.unmixed = true, named, true }, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			programs, fewer, all, reduced, wrong := 0, 0, 0, 0, 0
+			enough, random, most := enough, randomly, 100.0
+			if c.parallel {
+				enough, random, most = enough/8, parallelly, 1700
+			}
 			for seed := uint64(0); programs < enough && (!c.wrong || wrong == 0); seed++ {
-				full, less := randomly(rand.New(rand.NewPCG(seed, 16))), randomly(rand.New(rand.NewPCG(seed, 16)))
-				if !full.atMost(100) {
+				full, less := random(rand.New(rand.NewPCG(seed, 16))), random(rand.New(rand.NewPCG(seed, 16)))
+				if !full.atMost(most) {
 					continue
 				}
 				c.lie(less)

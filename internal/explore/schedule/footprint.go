@@ -47,6 +47,11 @@ const (
 
 // Commutes reports whether two commands of different buyers can change places, so that each has the same
 // result, and the rows are the same.
+//
+// The command whose wait closes a cycle is the deadlock's victim, so the order of such waits matters. Commutes
+// looks only at cycles of two waits. Between two buyers, a longer cycle has two commands of one buyer, in two
+// transactions. When the last command is released, all others wait in the server. So that buyer waits there
+// twice, or once with a command at its gate: the point is Mixed, and nothing commutes with the last command.
 func (f Footprint) Commutes(g Footprint) bool {
 	for i := range f {
 		for k := range g {
@@ -55,7 +60,7 @@ func (f Footprint) Commutes(g Footprint) bool {
 			}
 		}
 	}
-	return !(f.waits(g) && g.waits(f)) // the last of two such waits closes the cycle, and is the deadlock's victim
+	return !(f.waits(g) && g.waits(f))
 }
 
 // waits reports whether a command may wait for a lock that the other's transaction has already.

@@ -51,8 +51,8 @@ type Point struct {
 	Standing string
 	Told     bool // the last step delivered a message to a buyer
 	// Mixed reports that a buyer may be answered by two steps of others, so that the order of these
-	// steps shows. The buyer has a command at its gate and another one waiting in a server; or it
-	// listens to a server or waits in one, and does so at two servers. Then no two choices of this
+	// steps shows. The buyer has a command at its gate and another one waiting in a server; or two
+	// wait in servers; or it listens to a server, and waits in another. Then no two choices of this
 	// point count as commuting, see explore.Config.Reduce.
 	Mixed bool
 	// Races reports that the search may follow only a schedule's races, see explore.Config.Reduce.

@@ -52,11 +52,6 @@ func (t *tracker) answered(o *op) {
 		}
 	}
 	t.writes(o, u)
-	for c, other := range t.open {
-		if c != o.Conn() && other.buyer == o.buyer && len(other.uses) > 0 && len(tx.uses) > 0 {
-			t.doubt("a buyer writes in two transactions at once, so a deadlock may need more than two commands")
-		}
-	}
 	t.used = append(t.used, used{o.buyer, u})
 	t.foresee(len(t.used) - 1)
 }

@@ -49,6 +49,9 @@ var changing = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_tim
 func (t *tracker) arrived(commands []*op) {
 	for _, o := range commands {
 		o.usage = t.usage(o)
+		if o.usage.now != nil && !t.raw {
+			o.usage.key = o.usage.now.String()
+		}
 	}
 }
 

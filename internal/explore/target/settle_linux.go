@@ -225,12 +225,12 @@ func (r settling) attribute() (come []*op, _ error) {
 }
 
 // inOrder sorts commands by buyer and name, those of timers last. A program with several threads sends
-// in a different order in each run, so the order of arrival must not decide. Equal commands keep the
-// order in which the program sent them: only a program with one thread repeats that, and only equal
-// commands cannot be told apart otherwise.
+// in a different order in each run, so the order of arrival must not decide. Equal commands stand in the
+// order of the rows that they use, such as two COMMITs. Otherwise they keep the order in which the program
+// sent them: only a program with one thread repeats that, and nothing else tells them apart.
 func inOrder(commands []*op) {
 	slices.SortStableFunc(commands, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(a.buyer, b.buyer), compareBool(a.timed, b.timed), cmp.Compare(a.name, b.name), a.Came.Compare(b.Came))
+		return cmp.Or(cmp.Compare(a.buyer, b.buyer), compareBool(a.timed, b.timed), cmp.Compare(a.name, b.name), cmp.Compare(a.usage.key, b.usage.key), a.Came.Compare(b.Came))
 	})
 }
 

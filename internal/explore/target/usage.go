@@ -8,6 +8,7 @@ import (
 // A usage lists the rows that a command uses.
 type usage struct {
 	now   *schedule.Footprint // with the command; nil: not known
+	key   string              // of now, if it is the same text in each run; otherwise ""
 	all   schedule.Footprint  // also with the COMMIT of its transaction
 	new   []effect.Values     // for an INSERT with one table: its rows
 	table string

@@ -3,10 +3,12 @@
 SQL has the statements of a sale, one per line; {0} and {1} are the items of POST /buy?0,1.
 The shop answers 200 if each statement that writes has changed a row, and otherwise 409. If
 the server refuses a statement, it answers FAILS; "": it closes the connection without an answer. It
-ignores the refusal of a statement after "?". A line "!" closes the connection to the server.
+ignores the refusal of a statement after "?". A line "!" closes the connection to the server. If the
+request has three items, the lines after "|" run at the same time, on another connection.
 """
 import os
 import sys
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg2
@@ -23,8 +25,23 @@ def connect():
     return pymysql.connect(host="127.0.0.1", user="root", database="shop", autocommit=None)
 
 
+def run(cursor, statements, items):
+    for statement in statements:
+        try:
+            cursor.execute(statement.format(*items))
+        except psycopg2.Error:
+            pass
+
+
 def sell(cursor, items):
-    for statement in os.environ["SQL"].splitlines():
+    statements = os.environ["SQL"].splitlines()
+    aside = [one.removeprefix("|") for one in statements if one.startswith("|")]
+    thread = threading.Thread(target=run, args=(server.aside.cursor(), aside, items)) if len(items) > 2 else None
+    for statement in statements:
+        if statement.startswith("|"):
+            if thread and not thread.ident:
+                thread.start()
+            continue
         if statement == "!":
             server.db.close()
             server.db = connect()
@@ -38,6 +55,8 @@ def sell(cursor, items):
         if statement.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "MERGE")) and cursor.rowcount < 1:
             cursor.execute("ROLLBACK")
             return False
+    if thread:
+        thread.join()
     return True
 
 
@@ -67,4 +86,6 @@ class Handler(BaseHTTPRequestHandler):
 
 server = ThreadingHTTPServer(("127.0.0.1", 8080), Handler)
 server.db = connect()
+if "|" in os.environ["SQL"]:
+    server.aside = connect()
 server.serve_forever(poll_interval=None)

@@ -15,8 +15,10 @@ const (
 	// Between two looks at a program that runs: look at first, later an eighth of the time since the last
 	// event, at most longLook. That keeps the looks from taking the processor from the program.
 	look, longLook = 20 * time.Microsecond, time.Millisecond
-	// The run is void if a program only sleeps for longer than this.
-	longestNap = 10 * time.Second
+	// A sleep that lasts longer than longestNap counts as none. The run is void if shorter ones follow one
+	// another for mostNaps, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
+	// three times, 8 s apart, after a program has become idle.
+	longestNap, mostNaps = 10 * time.Second, 28 * time.Second
 	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
 	// farTimer. For sleeps that it cannot see it waits blindWait.
 	farTimer, blindWait = time.Minute, 2 * time.Second
@@ -98,7 +100,7 @@ func (r settling) settle(ctx context.Context) error {
 			return r.broken()
 		case napping.IsZero():
 			napping = now
-		case now.Sub(napping) > 2*longestNap: // several naps, one after the other
+		case now.Sub(napping) > mostNaps:
 			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", r.where())
 		}
 		f.wake()

@@ -45,11 +45,11 @@ type habits struct {
 // isTold stands for the answer on a buyer's way.
 const isTold = "\x00told"
 
-// A lesson is the command that came next on a way, for the given time.
+// A lesson is a command that came next on a way, and how often it had come there by then.
 type lesson struct {
-	way  way
-	next string
-	time int
+	way   way
+	next  string
+	times int
 }
 
 // learn learns from a run that has ended and was not void.
@@ -61,7 +61,7 @@ func (h *habits) learn(a *attribution) {
 		if h.next[l.way] == nil {
 			h.next[l.way] = map[string]int{}
 		}
-		h.next[l.way][l.next] = max(h.next[l.way][l.next], l.time)
+		h.next[l.way][l.next] = max(h.next[l.way][l.next], l.times)
 	}
 	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }

@@ -165,8 +165,8 @@ func TestAppRows(t *testing.T) {
 			}
 			code, r, stderr := searchFile(t, shop.file(t), args...)
 			if c.first {
-				if code != exitBroken {
-					t.Errorf("exit %d, %d explored, complete %t: %s", code, r.Explored, r.Complete, stderr)
+				if code != exitBroken || r.Unforeseen != "" {
+					t.Errorf("exit %d, %d explored, %s: %s", code, r.Explored, r.Unforeseen, stderr)
 				}
 				return
 			}

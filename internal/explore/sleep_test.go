@@ -33,7 +33,7 @@ func TestReduce(t *testing.T) {
 		{"a row said to be another", func(l *little) { l.races, l.rows = true, command.String }, true, false},
 		{"two transactions at once", func(l *little) { l.races, l.rows = true, named }, false, true},
 		{"the locks of a transaction left out", func(l *little) { l.races, l.rows, l.unheld = true, named, true }, true, true},
-		{"a deadlock of three said to be none", func(l *little) { l.races, l.rows, l.unmixed = true, named, true }, true, true},
+		{"answers of two transactions said not to meet", func(l *little) { l.races, l.rows, l.unmixed = true, named, true }, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			programs, fewer, all, reduced, wrong := 0, 0, 0, 0, 0

@@ -5,13 +5,12 @@ import (
 	"testing"
 )
 
-// TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come
-// after a random pause, make no run diverge.
-func TestAppParallel(t *testing.T) {
-	t.Parallel()
+// parallelShop writes a file for testdata/parallel/shop.mjs.
+func parallelShop(t *testing.T, mode string) string {
+	t.Helper()
 	appCase{needs: []string{"node", "npm"}}.need(t)
-	file := appFile(t, fmt.Sprintf(`name: parallel
-run: node %[1]s/shop.mjs %[2]s
+	return appFile(t, fmt.Sprintf(`name: parallel
+run: node %[1]s/shop.mjs %[2]s %[3]s
 ready: http://127.0.0.1:8080/
 postgres: 127.0.0.1:5432
 local: true
@@ -20,9 +19,24 @@ buyer: POST http://127.0.0.1:8080/buy
 reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM payments" ] }
 sold: 200
 never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
-`, absolute(t, "testdata/parallel"), absolute(t, "../../examples/node")))
-	code, r, stderr := searchFile(t, file, "--max-schedules", "12")
+`, absolute(t, "testdata/parallel"), absolute(t, "../../examples/node"), mode))
+}
+
+// TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come
+// after a random pause, make no run diverge.
+func TestAppParallel(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := searchFile(t, parallelShop(t, "branches"), "--max-schedules", "12")
 	if code != exitBroken || r.Void > 0 || r.Explored < 6 {
+		t.Errorf("exit %d, %d explored, %d discarded, %v: %s", code, r.Explored, r.Void, r.Voided, stderr)
+	}
+}
+
+// TestAppJob: a timer of the program sends after the buyer is answered. That makes no run diverge either.
+func TestAppJob(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := searchFile(t, parallelShop(t, "job"), "--max-schedules", "40")
+	if code != exitBroken || r.Void > 0 || r.Late || r.Explored < 20 {
 		t.Errorf("exit %d, %d explored, %d discarded, %v: %s", code, r.Explored, r.Void, r.Voided, stderr)
 	}
 }

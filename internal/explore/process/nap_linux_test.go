@@ -102,7 +102,7 @@ func TestNaps(t *testing.T) {
 			naps, sure := false, false
 			until(t, "every wait is read", func() bool { // the pool's threads wake in between
 				asleepNow(t, p)
-				naps, sure = p.napping(5 * time.Second)
+				naps, sure = p.napping(5*time.Second, false)
 				return sure
 			})
 			if naps {
@@ -117,6 +117,9 @@ func TestNaps(t *testing.T) {
 		ask(c, way)
 		// At the first check, the request may not have reached the program.
 		until(t, way+" naps", func() bool { return p.Asleep() && p.Napping(5*time.Second) })
+		if way == "a" || way == "f" { // 0.3 s, 1 ms
+			until(t, way+" wakes soon, or does not", func() bool { return p.Asleep() && p.Wakes(5*time.Millisecond) == (way == "f") })
+		}
 		ask(c, ".")
 		answered(c)
 		idle("after " + way)

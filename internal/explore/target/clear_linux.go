@@ -118,7 +118,8 @@ func (r clearing) drain(ctx context.Context) error {
 	if err := r.served(ctx); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(r.x.patience); !r.restful(); f.bell.wait(look) {
+	idle := brief{run: r.run}
+	for deadline := time.Now().Add(r.x.patience); !idle.restful(); f.bell.wait(look) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return errors.New("the program does not become idle")
 		}

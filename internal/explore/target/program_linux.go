@@ -27,6 +27,7 @@ type instance struct {
 	program   *process.Program
 	log       *tail
 	due       window // of its next timer at the last point
+	restless  bool   // it sets brief timers without end, see mostBrief
 	home      string // its own HOME, deleted with it; "": that of this process
 }
 

@@ -43,6 +43,7 @@ func (r settling) settle(ctx context.Context) error {
 	f := r.x.floor
 	begun := time.Now()
 	napping := time.Time{}
+	idle := brief{run: r.run}
 	lastSeq, lastEvent := f.seq.Load(), begun
 	for wait := time.Duration(0); ; f.bell.wait(wait) {
 		now := time.Now()
@@ -62,7 +63,7 @@ func (r settling) settle(ctx context.Context) error {
 			wait = longLook
 			continue
 		}
-		if !r.quiet() {
+		if !idle.quiet() {
 			wait = r.between(now.Sub(lastEvent))
 			continue
 		}

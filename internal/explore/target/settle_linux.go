@@ -45,6 +45,7 @@ func (r settling) settle(ctx context.Context) error {
 	napping := time.Time{}
 	idle := brief{run: r.run}
 	lastSeq, lastEvent := f.seq.Load(), begun
+	ordered := int64(-1) // f.seq when every released command was answered or waited in its server
 	for wait := time.Duration(0); ; f.bell.wait(wait) {
 		now := time.Now()
 		if ctx.Err() != nil {
@@ -68,7 +69,7 @@ func (r settling) settle(ctx context.Context) error {
 			continue
 		}
 		wait = 0 // an answer that is delivered makes the floor busy
-		moves, err := r.handOver()
+		moves, err := r.handOver(ordered)
 		if err == nil && !moves {
 			wait = look
 			moves, err = r.ending(ctx)
@@ -85,6 +86,10 @@ func (r settling) settle(ctx context.Context) error {
 		}
 		if !waiting || f.seq.Load() != lastSeq {
 			wait = max(slowAnswer-now.Sub(lastEvent), r.between(now.Sub(lastEvent)))
+			continue
+		}
+		if ordered != lastSeq && r.undelivered() {
+			ordered, wait = lastSeq, 0
 			continue
 		}
 		naps := r.napping()
@@ -148,9 +153,26 @@ func (r settling) where() string {
 	return buyerNames(inside) + " inside the program, " + f.where()
 }
 
+// undelivered reports whether an answer is not delivered yet.
+func (r settling) undelivered() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.answered) > 0
+}
+
+// early reports whether the order of the answers is not certain. The buyer that was released last may have
+// unlocked others in the server, whose answers may come before its own. In a shared instance the order of
+// delivery decides which connection the program's pool lends next. ordered is the number of the last event
+// if the servers say that no other answer will come. early is called with floor.mu held.
+func (r settling) early(ordered int64) bool {
+	f := r.x.floor
+	return r.x.shared && len(f.flying) > 0 && f.seq.Load() != ordered && !slices.ContainsFunc(f.answered, func(o *op) bool { return o.buyer == r.current })
+}
+
 // handOver attributes the commands that have come, and delivers one answer if there is any: that of the
-// buyer that was released last, else the first buyer's.
-func (r settling) handOver() (moved bool, _ error) {
+// buyer that was released last, else the first buyer's. See early.
+func (r settling) handOver(ordered int64) (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
 	come, err := r.attribute()
@@ -168,6 +190,11 @@ func (r settling) handOver() (moved bool, _ error) {
 		if o.buyer == 0 {
 			o.buyer = r.current
 		}
+	}
+	if r.early(ordered) {
+		f.mu.Unlock()
+		r.rows.arrived(come)
+		return false, nil
 	}
 	inOrder(f.answered)
 	at := max(0, slices.IndexFunc(f.answered, func(o *op) bool { return o.buyer == r.current }))

@@ -95,3 +95,23 @@ func twoInside(t *testing.T, next map[string]int) *run {
 	x.habits.next = map[way]map[string]int{r.buyers[0].way: maps.Clone(next)}
 	return r
 }
+
+// TestOrderOfAnswers: the answer of a buyer that was unlocked in the server is not delivered before that of
+// the buyer that unlocked it, whichever comes first.
+func TestOrderOfAnswers(t *testing.T) {
+	r := twoInside(t, nil)
+	f := r.x.floor
+	unlock := &op{Command: &wire.Command{Text: "SELECT pg_advisory_unlock(1)", Gated: true}, buyer: 1}
+	locked := &op{Command: &wire.Command{Text: "SELECT pg_advisory_lock(1)", Gated: true}, buyer: 2}
+	r.current, f.flying, f.answered = 1, []*op{unlock}, []*op{locked}
+	if moved, err := r.settling.handOver(-1); moved || err != nil || len(f.answered) != 1 {
+		t.Errorf("the answer to the lock is delivered first: %v, %v", moved, err)
+	}
+	if r.settling.early(f.seq.Load()) {
+		t.Error("the unlock waits in the server, so it is not answered before the lock")
+	}
+	f.flying, f.answered = nil, []*op{locked, unlock}
+	if r.settling.early(-1) {
+		t.Error("both have come")
+	}
+}

@@ -19,18 +19,14 @@ const (
 
 // quiet is rest.quiet, and also returns false while a program has a brief timer.
 func (b *brief) quiet() bool {
-	f := b.x.floor
-	f.mu.Lock()
-	still := f.still
-	f.mu.Unlock()
-	if still {
+	if b.rest.still() {
 		return true
 	}
 	if !b.rest.quiet() {
 		return false
 	}
 	if b.pending() {
-		f.wake()
+		b.x.floor.wake()
 		return false
 	}
 	b.since = time.Time{}

@@ -19,13 +19,10 @@ func (r rest) restful() bool {
 
 // quiet reports whether nothing is on its way to, in, or from the programs.
 func (r rest) quiet() bool {
-	f := r.x.floor
-	f.mu.Lock()
-	still := f.still
-	f.mu.Unlock()
-	if still {
+	if r.still() {
 		return true
 	}
+	f := r.x.floor
 	before := f.seq.Load()
 	// Bytes go to a program, wake it, and come from it. The looks follow in that order, so that none of
 	// these bytes is missed. An answer that is not yet written counts as busy.
@@ -39,6 +36,14 @@ func (r rest) quiet() bool {
 	}
 	f.still = true // until an event or the next delivery
 	return true
+}
+
+// still reports whether quiet has returned true, and nothing has come or was delivered since.
+func (r rest) still() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.still
 }
 
 // delivered reports whether the programs' kernels have received the last write, unless something has

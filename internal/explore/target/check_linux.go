@@ -265,7 +265,7 @@ func (a alone) Begin(ctx context.Context) error {
 
 // Moves implements conduct.Subject.
 func (a alone) Moves(ctx context.Context) ([]move, error) {
-	if err := a.settling.repeat(ctx); err != nil {
+	if err := (recall{a.settling}).repeat(ctx); err != nil {
 		return nil, err
 	}
 	moves, err := choices{a.run}.ready()

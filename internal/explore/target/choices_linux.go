@@ -15,7 +15,7 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	if err := r.settling.wakes(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.settling.repeat(ctx); err != nil {
+	if err := (recall{r.settling}).repeat(ctx); err != nil {
 		return nil, err
 	}
 	all, err := choices{r}.ready()

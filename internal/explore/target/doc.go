@@ -5,7 +5,8 @@
 //	    |  schedule.Runner
 //	Runner: outlives schedules - the fleet of instances, the user's servers
 //	    |
-//	run: one schedule - requests, choices, judgement; settling brings it to the next standstill
+//	run: one schedule - requests, choices, judgement; settling brings it to the next standstill,
+//	    and recall repeats what stood there in earlier runs
 //	    |
 //	floor: the commands at the gates and on their way
 //	    |                                   |

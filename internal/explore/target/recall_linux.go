@@ -52,9 +52,12 @@ func standingOf(o *op) standing {
 // A window is the time in which a timer of an instance fires.
 type window struct{ from, to time.Time }
 
+// A recall makes a standstill have the commands that it had in earlier runs.
+type recall struct{ settling }
+
 // repeat makes the commands at the gates those of the earlier runs. It is called at each point, when no
 // buyer moves.
-func (r settling) repeat(ctx context.Context) error {
+func (r recall) repeat(ctx context.Context) error {
 	if r.x.shared { // nothing tells which buyer a timer belongs to
 		return nil
 	}
@@ -79,7 +82,7 @@ func (r settling) repeat(ctx context.Context) error {
 }
 
 // several reports whether a buyer has several commands at the gates. It is called with floor.mu held.
-func (r settling) several() bool {
+func (r recall) several() bool {
 	held := r.x.floor.held
 	for i := 1; i < len(held); i++ {
 		if held[i].buyer == held[i-1].buyer {
@@ -91,7 +94,7 @@ func (r settling) several() bool {
 
 // mark finds the commands that have come since the last point without a delivery to their buyer; with
 // timed, all that have come. It is called with floor.mu held.
-func (r settling) mark(timed bool) {
+func (r recall) mark(timed bool) {
 	f := r.x.floor
 	for _, o := range f.held {
 		if !o.noted {
@@ -104,7 +107,7 @@ func (r settling) mark(timed bool) {
 }
 
 // late reports whether a command waits for a later point.
-func (r settling) late() bool {
+func (r recall) late() bool {
 	f := r.x.floor
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +116,7 @@ func (r settling) late() bool {
 
 // timers waits for new timers of the program that has continued last, so that a point of the search has
 // all commands that come without an answer.
-func (r settling) timers(ctx context.Context) error {
+func (r recall) timers(ctx context.Context) error {
 	f := r.x.floor
 	i := r.x.fleet.of(max(r.current, 1))
 	for begun := time.Now(); i.up() && time.Since(begun) < mostTimers; {
@@ -146,7 +149,7 @@ func (r settling) timers(ctx context.Context) error {
 }
 
 // remember records what stands at the gates.
-func (r settling) remember() {
+func (r recall) remember() {
 	f := r.x.floor
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +165,7 @@ func (r settling) remember() {
 
 // match waits until the known commands stand at the gates, and marks the others as late. If one does not
 // come, the program has taken another course.
-func (r settling) match(ctx context.Context, known []standing) error {
+func (r recall) match(ctx context.Context, known []standing) error {
 	f := r.x.floor
 	for begun := time.Now(); ; {
 		f.mu.Lock()
@@ -194,7 +197,7 @@ func (r settling) match(ctx context.Context, known []standing) error {
 
 // compare reports whether a known command is missing. If none is, it marks the commands that are not
 // known as late. It is called with floor.mu held.
-func (r settling) compare(known []standing) (missing bool) {
+func (r recall) compare(known []standing) (missing bool) {
 	f := r.x.floor
 	rest := slices.Clone(known)
 	var late []*op

@@ -115,7 +115,7 @@ func (r *run) Begin(ctx context.Context) error {
 
 // Describe implements conduct.Subject.
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
-	p.Where, p.Mixed, p.Held, p.Late = r.x.floor.where, choices{r}.mixed(), r.held, r.settling.late()
+	p.Where, p.Mixed, p.Held, p.Late = r.x.floor.where, choices{r}.mixed(), r.held, recall{r.settling}.late()
 	p.Races = r.x.catalog != nil
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
 	if r.x.shared {

@@ -161,17 +161,17 @@ func (r settling) undelivered() bool {
 	return len(f.answered) > 0
 }
 
-// early reports whether the order of the answers is not certain. The buyer that was released last may have
+// uncertain reports whether the order of the answers is not certain. The buyer that was released last may have
 // unlocked others in the server, whose answers may come before its own. In a shared instance the order of
 // delivery decides which connection the program's pool lends next. ordered is the number of the last event
-// if the servers say that no other answer will come. early is called with floor.mu held.
-func (r settling) early(ordered int64) bool {
+// if the servers say that no other answer will come. uncertain is called with floor.mu held.
+func (r settling) uncertain(ordered int64) bool {
 	f := r.x.floor
 	return r.x.shared && len(f.flying) > 0 && f.seq.Load() != ordered && !slices.ContainsFunc(f.answered, func(o *op) bool { return o.buyer == r.current })
 }
 
 // handOver attributes the commands that have come, and delivers one answer if there is any: that of the
-// buyer that was released last, else the first buyer's. See early.
+// buyer that was released last, else the first buyer's. See uncertain.
 func (r settling) handOver(ordered int64) (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -191,7 +191,7 @@ func (r settling) handOver(ordered int64) (moved bool, _ error) {
 			o.buyer = r.current
 		}
 	}
-	if r.early(ordered) {
+	if r.uncertain(ordered) {
 		f.mu.Unlock()
 		r.rows.arrived(come)
 		return false, nil

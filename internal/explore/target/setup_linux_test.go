@@ -29,7 +29,7 @@ func TestSetUp(t *testing.T) {
 			if len(f.fresh) > 0 && !f.fresh[0].behind {
 				_, err := r.attribute()
 				r.setUp()
-				r.mark(false)
+				(recall{r}).mark(false)
 				held = len(f.held)
 				f.mu.Unlock()
 				if err != nil {

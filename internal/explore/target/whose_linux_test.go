@@ -107,11 +107,11 @@ func TestOrderOfAnswers(t *testing.T) {
 	if moved, err := r.settling.handOver(-1); moved || err != nil || len(f.answered) != 1 {
 		t.Errorf("the answer to the lock is delivered first: %v, %v", moved, err)
 	}
-	if r.settling.early(f.seq.Load()) {
+	if r.settling.uncertain(f.seq.Load()) {
 		t.Error("the unlock waits in the server, so it is not answered before the lock")
 	}
 	f.flying, f.answered = nil, []*op{locked, unlock}
-	if r.settling.early(-1) {
+	if r.settling.uncertain(-1) {
 		t.Error("both have come")
 	}
 }

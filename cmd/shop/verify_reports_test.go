@@ -81,11 +81,11 @@ func TestReportReplaces(t *testing.T) {
 		read <- text
 	}()
 	var stdout, stderr bytes.Buffer
-	args := []string{"verify", "--strategy", "conditional", "--fault", "rush", "--json", link, "--markdown", pipe, "--html", "/dev/null"}
-	if code := run(t.Context(), args, &stdout, &stderr); code != 0 {
+	args := []string{"verify", "--strategy", "mutex", "--fault", "rush", "--json", link, "--markdown", pipe, "--html", "/dev/null"}
+	if code := run(t.Context(), args, &stdout, &stderr); !wrote(code) {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
-	if text := <-read; !bytes.Contains(text, []byte("conditional")) {
+	if text := <-read; !bytes.Contains(text, []byte("mutex")) {
 		t.Errorf("the pipe got %q", text)
 	}
 	var written verify.Report
@@ -108,11 +108,11 @@ func TestReportReplaces(t *testing.T) {
 func TestReportThatFails(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	file := filepath.Join(t.TempDir(), "report.md")
-	args := []string{"verify", "--strategy", "conditional", "--fault", "rush", "--json", "/dev/full", "--markdown", file}
+	args := []string{"verify", "--strategy", "mutex", "--fault", "rush", "--json", "/dev/full", "--markdown", file}
 	if code := run(t.Context(), args, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "/dev/full") {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
-	if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("conditional")) || !strings.Contains(stdout.String(), "conditional") {
+	if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("mutex")) || !strings.Contains(stdout.String(), "mutex") {
 		t.Errorf("%v, %q, %q", err, text, stdout.String())
 	}
 }

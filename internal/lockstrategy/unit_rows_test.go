@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -17,7 +18,9 @@ import (
 func TestUnitRowsPool(t *testing.T) {
 	for _, e := range []*engine.Engine{enginetest.Local(t), enginetest.Postgres(t)} {
 		mustRestock(t, e, "apple", 2500)
-		shop := lockstrategy.NewUnitRows(onengine.Deps(e))
+		d := onengine.Deps(e)
+		d.Settings.Wait = time.Minute // 1000 units are 1000 commands
+		shop := lockstrategy.NewUnitRows(d)
 		for i, c := range []struct{ units, left, rows int64 }{
 			{1, 2499, 1000},
 			{3, 2496, 997},

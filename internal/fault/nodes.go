@@ -107,13 +107,38 @@ const enoughWithout = 20
 // holdBarelyInRush is holdBarely in a running rush, whose other buyers write to the nodes
 // meanwhile.
 func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error) {
+	on, err = holdWithout(ctx, r, holdSoon)
+	if !errors.Is(err, errNotSoon) {
+		return on, err
+	}
+	nodes := startedServers(r.Engine, lockstrategy.NeedsRedlock) // it seems to need all of them
+	if _, err = r.hold(ctx, r.write); err != nil {
+		return on, err
+	}
+	on, err = grantOn(ctx, nodes, r.product)
+	switch {
+	case err != nil || on.isWhole():
+		return on, err
+	case on.isBare(): // a slow machine has skipped some
+		return on, on.dropOthers(ctx, nodes, r.product)
+	}
+	// It does not need all nodes. The first process was only slower than enoughWithout expects.
+	_ = r.release()
+	return holdWithout(ctx, r, func(ctx context.Context, r *RunningRush) error {
+		_, err := r.hold(ctx, r.write)
+		return err
+	})
+}
+
+// holdWithout calls hold while a minority of the nodes is cut off from the first process. It
+// returns ErrMissed if the lock is not on a bare majority then.
+func holdWithout(ctx context.Context, r *RunningRush, hold func(context.Context, *RunningRush) error) (on grant, err error) {
 	nodes, links := startedServers(r.Engine, lockstrategy.NeedsRedlock), r.Links[firstProcess]
 	for _, n := range nodes[len(nodes)-minority(len(nodes)):] {
 		links.To(n.Address()).Cut()
 	}
-	var needsAll bool
 	for range 3 { // an attempt that was under way may have reached more nodes
-		if needsAll, err = holdSoon(ctx, r); err != nil {
+		if err = hold(ctx, r); err != nil {
 			break
 		}
 		if on, err = grantOn(ctx, nodes, r.product); err == nil && on.isBare() {
@@ -121,41 +146,33 @@ func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error)
 			break
 		}
 		_ = r.release()
-		err = cmp.Or(err, missed("the lock was on more nodes than a bare majority"))
+		err = cmp.Or(err, missed("%s, and not on a bare majority", on))
 	}
 	if broken := links.Mend(); broken != nil {
 		return on, fmt.Errorf("let the process reach its nodes again: %w", broken)
 	}
-	if needsAll {
-		if _, err := r.hold(ctx, r.write); err != nil {
-			return on, err
-		}
-		on, err = grantOn(ctx, nodes, r.product)
-	}
-	switch {
-	case err != nil || !needsAll:
-		return on, err
-	case on.isBare(): // a lock that needs all nodes; a slow machine has skipped some
-		return on, on.dropOthers(ctx, nodes, r.product)
-	case !on.isWhole():
-		return on, missed("%s, which is neither a bare majority nor all", on)
-	}
-	return on, nil
+	return on, err
 }
 
-// holdSoon calls hold. It gives up after enoughWithout sales to others: the lock must then need the
-// nodes that are cut off.
-func holdSoon(ctx context.Context, r *RunningRush) (needsAll bool, err error) {
+// errNotSoon is the error of holdSoon.
+var errNotSoon = missed("others bought all the time, and no buyer reached its write")
+
+// holdSoon calls hold. It returns errNotSoon after enoughWithout sales to others: the lock probably
+// needs the nodes that are cut off.
+func holdSoon(ctx context.Context, r *RunningRush) error {
 	waiting, enough := context.WithCancel(ctx)
 	patience, sold := make(chan time.Time), 0
 	go func() {
 		defer close(patience)
 		sold = r.tally.await(waiting, enoughWithout, r.times.Lease)
 	}()
-	_, err = r.holdUntil(ctx, r.write, patience)
+	_, err := r.holdUntil(ctx, r.write, patience)
 	enough()
 	<-patience // now only hold waits for sales
-	return errors.Is(err, ErrMissed) && sold >= enoughWithout, err
+	if errors.Is(err, ErrMissed) && sold >= enoughWithout {
+		return errNotSoon
+	}
+	return err
 }
 
 // dropOthers deletes the other keys on the other nodes. They are no locks, since the held buyer has

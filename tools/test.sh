@@ -48,6 +48,9 @@ race=(-race
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
 export GORACE=atexit_sleep_ms=0
 
+# Memory is cheaper here than time: the tests of the explorer take a fifth less of it.
+export GOGC=400
+
 # Three packages run at a time, and four parallel tests of each. The tests spend a third of
 # their time waiting for servers and leases, so fewer would leave the cores idle. The longest
 # packages begin first.

@@ -43,7 +43,7 @@ func TestStruckByHand(t *testing.T) {
 	t.Parallel()
 	// The lease of the dead holder expires well within this wait, even on a slow machine. Otherwise
 	// all buyers might give up after a few sales, and slow could not be distinguished from stuck.
-	base, name := serveStage(t, "--wait", "30s"), restsOnLease(t)
+	base, name := serveStage(t, "--wait", "1m"), restsOnLease(t)
 	for _, f := range []promise.Condition{promise.Crash, promise.Pause} {
 		t.Run(string(f), func(t *testing.T) {
 			run := sendAndStrike(t, base, name, f)

@@ -46,11 +46,11 @@ func (w *Recorder[C]) Answered(c C, now witness.Step, timedOut bool) {
 	case at == len(w.Steps)-1:
 		w.Steps[at].Result, w.Steps[at].Rows, w.Steps[at].Unseen = now.Result, now.Rows, now.Unseen
 	default:
-		how := "(let through) "
+		mark := witness.LetThrough
 		if timedOut {
-			how = "(timed out) "
+			mark = witness.TimedOut
 		}
-		now.Command = how + w.Steps[at].Command
+		now.Command = mark + w.Steps[at].Command
 		w.Steps = append(w.Steps, now)
 	}
 }

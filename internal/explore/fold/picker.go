@@ -57,17 +57,12 @@ func (p *picker) short(s witness.Step) witness.Step {
 	if !sql {
 		return s
 	}
-	before, command := "", cmp.Or(s.Whole, s.Command)
-	for _, prefix := range []string{"(let through) ", "(timed out) "} {
-		if rest, found := strings.CutPrefix(command, prefix); found {
-			before, command = prefix, rest
-		}
-	}
+	mark, command := witness.CutMark(cmp.Or(s.Whole, s.Command))
 	if strings.HasPrefix(command, "(message) ") {
 		return s
 	}
 	b := effect.Shorten(command, d, p.keep)
-	s.Command, s.Whole = before+b.Text, ""
+	s.Command, s.Whole = mark+b.Text, ""
 	if len(s.Rows) == 0 || len([]rune(s.Result)) <= shortAnswer {
 		return s
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A lookout finds out what the programs send by themselves.
@@ -67,11 +68,12 @@ func (l *lookout) pollers() []Poller {
 func (l *lookout) entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
-		if slices.ContainsFunc(all, func(p Poller) bool { return p.Server == s.Server && skeleton(p.Text) == skeleton(s.Text) }) {
+		_, text := witness.CutMark(s.Text)
+		if slices.ContainsFunc(all, func(p Poller) bool { return p.Server == s.Server && skeleton(p.Text) == skeleton(text) }) {
 			continue // it came while the buyer was there
 		}
 		if d, sql := effect.DialectOf(s.Server); sql {
-			for _, name := range effect.Relations(s.Text, d) {
+			for _, name := range effect.Relations(text, d) {
 				used[name] = true
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // TestEntryFor: the entry for a poller is its tables, or a pattern that matches it with other values.
@@ -29,6 +32,19 @@ func TestEntryFor(t *testing.T) {
 	}
 	if got, want := ignoreLine([]string{"jobs", "^a'b"}), "ignore: [ jobs, '^a''b' ]"; got != want {
 		t.Errorf("%s; want %s", got, want)
+	}
+}
+
+// TestEntriesWhileBuying: a poller that came while a buyer was there, and had to wait, is still no
+// command of the buyer.
+func TestEntriesWhileBuying(t *testing.T) {
+	const beat = "UPDATE beats SET at = now()"
+	look := lookout{x: &Runner{app: &app.App{}}}
+	for _, mark := range []string{"", witness.LetThrough, witness.TimedOut} {
+		entries := look.entries([]Poller{{Server: "postgres", Text: beat}}, []Seen{{Server: "postgres", Text: mark + beat}})
+		if !slices.Equal(entries, []string{"beats"}) {
+			t.Errorf("%q: %q", mark, entries)
+		}
 	}
 }
 

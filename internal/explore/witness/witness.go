@@ -4,6 +4,7 @@ package witness
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -29,6 +30,23 @@ type Step struct {
 	Rows       [][]Cell `json:"-"` // the first rows of the answer, complete although Result may be cut
 	Unseen     int      `json:"-"` // number of rows after these
 	Connection int64    `json:"-"` // number of its connection at the server; 0 if unknown
+}
+
+// The marks of a step that has only the answer of an earlier command: the server or the release of
+// another buyer let the command through, or its time-out ended it.
+const (
+	LetThrough = "(let through) "
+	TimedOut   = "(timed out) "
+)
+
+// CutMark returns the mark before a step's command, which may be "", and the command without it.
+func CutMark(command string) (mark, bare string) {
+	for _, mark := range []string{LetThrough, TimedOut} {
+		if bare, found := strings.CutPrefix(command, mark); found {
+			return mark, bare
+		}
+	}
+	return "", command
 }
 
 // A Cell is one column of an answer's row.

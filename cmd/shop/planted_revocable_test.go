@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -25,11 +26,11 @@ func (s *revocable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	kept := context.WithoutCancel(ctx)
 	grant, err := s.Etcd.Grant(kept, int64(s.Settings.LeaseTTL/time.Second))
 	if err != nil {
-		return purchase.Receipt{}, err
+		return purchase.Receipt{}, deps.Failed(deps.Etcd, err)
 	}
 	session, err := concurrency.NewSession(s.Etcd, concurrency.WithLease(grant.ID))
 	if err != nil {
-		return purchase.Receipt{}, err
+		return purchase.Receipt{}, deps.Failed(deps.Etcd, err)
 	}
 	defer func() {
 		session.Orphan()
@@ -39,7 +40,7 @@ func (s *revocable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 		if ctx.Err() != nil {
 			return purchase.Receipt{}, context.Cause(ctx)
 		}
-		return purchase.Receipt{}, err
+		return purchase.Receipt{}, deps.Failed(deps.Etcd, err)
 	}
 	event := lockstrategy.Event{
 		Kind: lockstrategy.Acquired, At: time.Now(), Strategy: s.name, Product: o.Product, Purchaser: o.Purchaser, Token: strconv.FormatInt(int64(grant.ID), 16),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
@@ -40,7 +41,7 @@ func (s *leased) Buy(ctx context.Context, o purchase.Order) (_ purchase.Receipt,
 	for {
 		got, err := s.Redis.SetNX(context.WithoutCancel(ctx), key, token, s.Settings.LeaseTTL).Result()
 		if err != nil {
-			return purchase.Receipt{}, err
+			return purchase.Receipt{}, deps.Failed(deps.Redis, err)
 		}
 		if got {
 			break
@@ -395,7 +396,7 @@ type lazyLog struct {
 func (s *lazyLog) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	const bug = "SET GLOBAL innodb_flush_log_at_trx_commit = 0, GLOBAL innodb_flush_log_at_timeout = 2700"
 	if err := s.db.Exec(bug).Error; err != nil {
-		return purchase.Receipt{}, err
+		return purchase.Receipt{}, purchase.DatabaseError(ctx, "plant the bug", err)
 	}
 	return s.Strategy.Buy(ctx, o)
 }

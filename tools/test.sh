@@ -51,12 +51,16 @@ export GORACE=atexit_sleep_ms=0
 # Memory is cheaper here than time: the tests of the explorer take a fifth less of it.
 export GOGC=400
 
+# A test that stands still ends with its own message. This limit is for the rest; go test's own, ten
+# minutes, ended the browser's tests on a slow machine.
+limit=(-timeout 80m)
+
 # Three packages run at a time, and four parallel tests of each. The tests spend a third of
 # their time waiting for servers and leases, so fewer would leave the cores idle. The longest
 # packages begin first.
 tests() {
 	report go-test-race go test "${race[@]}" \
-		-vet=off -p 3 -parallel 4 -timeout 60m \
+		-vet=off -p 3 -parallel 4 "${limit[@]}" \
 		./cmd/shop ./internal/explore ./internal/lockstrategy ./internal/explore/promisetest ./internal/explore/own \
 		./... # lint runs all of go vet
 }
@@ -71,17 +75,17 @@ build() {
 
 others() {
 	part lint make --no-print-directory lint
-	part composecheck in_dir deploy/composecheck go test ./...
-	part kubecheck in_dir deploy/kubecheck go test ./...
-	part ci-jobs in_dir tools/runner go test -count=1 -vet=off ./...
-	part e2e in_dir e2e go test -count=1 ./...
+	part composecheck in_dir deploy/composecheck go test "${limit[@]}" ./...
+	part kubecheck in_dir deploy/kubecheck go test "${limit[@]}" ./...
+	part ci-jobs in_dir tools/runner go test "${limit[@]}" -count=1 -vet=off ./...
+	part e2e in_dir e2e go test "${limit[@]}" -count=1 ./...
 }
 
 waiting() {
-	part locktest-bench in_dir locktest/bench go test ./...
-	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
-	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
-	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
+	part locktest-bench in_dir locktest/bench go test "${limit[@]}" ./...
+	part trackrecord-libraries in_dir trackrecord/libraries go test "${limit[@]}" -parallel 8 .
+	part trackrecord-fixed in_dir trackrecord/libraries go test "${limit[@]}" -parallel 8 -modfile=fixed.mod .
+	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test "${limit[@]}" .
 }
 
 lanes=()

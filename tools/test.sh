@@ -55,12 +55,12 @@ export GOGC=400
 # minutes, ended the browser's tests on a slow machine.
 limit=(-timeout 80m)
 
-# Three packages run at a time, and four parallel tests of each. The tests spend a third of
-# their time waiting for servers and leases, so fewer would leave the cores idle. The longest
-# packages begin first.
+# Two packages run at a time, and four parallel tests of each. The tests spend a third of their time
+# waiting for servers and leases, so fewer would leave the cores idle. With more, a slow machine has
+# 20 processes that wait for a core, and shops give up. The longest packages begin first.
 tests() {
 	report go-test-race go test "${race[@]}" \
-		-vet=off -p 3 -parallel 4 "${limit[@]}" \
+		-vet=off -p 2 -parallel 4 "${limit[@]}" \
 		./cmd/shop ./internal/explore ./internal/lockstrategy ./internal/explore/promisetest ./internal/explore/own \
 		./... # lint runs all of go vet
 }

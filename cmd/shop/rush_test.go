@@ -478,6 +478,9 @@ func TestNothingLeftBehind(t *testing.T) {
 			}
 			rush := plainCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
 			rush.Env = append(rush.Environ(), "TMPDIR="+tmp)
+			if strings.Contains(c.name, "installer") {
+				rush.Env = append(rush.Env, "HOME="+t.TempDir(), "XDG_CACHE_HOME=") // has no template
+			}
 			if err := rush.Start(); err != nil {
 				t.Fatal(err)
 			}

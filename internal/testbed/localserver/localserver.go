@@ -3,9 +3,9 @@
 //
 // Each runs on a free loopback port with its data in one temporary folder, and
 // ends with the Group that started it. Even a SIGKILL of this process leaves
-// nothing behind. A Group has a janitor: a shell that reads the children's
-// process groups from a pipe. When the pipe breaks, it kills them and removes
-// the folder.
+// no server and no folder behind, only the templates of databases. A Group has
+// a janitor: a shell that reads the children's process groups from a pipe. When
+// the pipe breaks, it kills them and removes the folder.
 //
 //	shop ----- pipe: "ended 42" --------> janitor (sh)
 //	 |  \     pipe: "started 42" ----->    | pipe broken: kill -9, rm -rf

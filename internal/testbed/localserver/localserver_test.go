@@ -149,6 +149,8 @@ func TestOwnTmpdir(t *testing.T) {
 // TestFailedInstall: the error has the reason in one line, without the installer's advice to read a log
 // that no longer exists.
 func TestFailedInstall(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", t.TempDir()) // has no template
 	path, err := findProgram("", "mariadbd", "mysqld")
 	if err != nil {
 		t.Fatal(err)

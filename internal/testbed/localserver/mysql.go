@@ -129,8 +129,15 @@ func initialize(g *Group, server string, in folder) error {
 		}
 		install = []string{installer, "--auth-root-authentication-method=normal", "--skip-test-db"}
 	}
-	_, err := in.run(g, slices.Concat(install[:1], commonArgs(in), install[1:])...)
-	return err
+	ready := templateOf(filepath.Base(server), server, install...)
+	if _, ok := ready.copyTo(in); ok {
+		return nil
+	}
+	if _, err := in.run(g, slices.Concat(install[:1], commonArgs(in), install[1:])...); err != nil {
+		return err
+	}
+	ready.keep(in, "")
+	return nil
 }
 
 // commonArgs returns the arguments of every server. --no-defaults must come first. A server refuses to

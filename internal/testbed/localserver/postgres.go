@@ -53,8 +53,8 @@ func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	password := rand.Text()
-	if err := initdb(g, bin, in, password); err != nil {
+	password, err := initdb(g, bin, in)
+	if err != nil {
 		return nil, err
 	}
 	first := &Postgres{Server: Server{group: g}, bin: bin, password: password, settings: settings}
@@ -86,17 +86,29 @@ func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 	}
 }
 
-// initdb creates the files. The user shop owns all databases, and no other user of this machine can log
-// in. Passwords are compared as MD5. SCRAM would cost 4,096 rounds for each connection, and a temporary
-// server on loopback does not need that protection.
-func initdb(g *Group, bin string, in folder, password string) error {
+// initdb creates the files and returns the password of the user shop, who owns all databases. No other
+// user of this machine can log in. Passwords are compared as MD5. SCRAM would cost 4,096 rounds for
+// each connection, and a temporary server on loopback does not need that protection.
+func initdb(g *Group, bin string, in folder) (password string, err error) {
+	command := []string{
+		filepath.Join(bin, "initdb"), "--username=shop", "--auth=md5",
+		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
+	}
+	ready := templateOf("postgres", command[0], command[1:]...)
+	if password, ok := ready.copyTo(in); ok {
+		return password, nil
+	}
+	password = rand.Text()
 	if err := in.write("password", password); err != nil {
-		return err
+		return "", err
 	}
 	secret := in.file("password")
-	_, err := in.run(g, filepath.Join(bin, "initdb"), "-D", in.file("data"), "--username=shop", "--pwfile="+secret, "--auth=md5",
-		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	return errors.Join(err, os.Remove(secret))
+	_, err = in.run(g, append(command, "-D", in.file("data"), "--pwfile="+secret)...)
+	if err := errors.Join(err, os.Remove(secret)); err != nil {
+		return "", err
+	}
+	ready.keep(in, password)
+	return password, nil
 }
 
 // ping creates the database at the first start.

@@ -1,0 +1,83 @@
+package localserver
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// TestTemplate: the first server leaves a template, also if several start at once, and the servers
+// after it start from it. A damaged template is replaced. Without a cache folder every server creates
+// its files.
+func TestTemplate(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "") // before HOME on Linux
+	t.Setenv("HOME", t.TempDir())
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGroup(t)
+	start := func() {
+		t.Helper()
+		var both sync.WaitGroup
+		both.Go(func() {
+			if _, err := StartMariaDB(g); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			if _, err := StartPostgres(g); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+	}
+	var two sync.WaitGroup
+	two.Go(start)
+	two.Go(start)
+	two.Wait()
+	first := templates(t, cache)
+	if len(first) != 2 {
+		t.Fatalf("%q, want one for each database", first)
+	}
+	start()
+	if again := templates(t, cache); !slices.Equal(first, again) {
+		t.Errorf("%q became %q", first, again)
+	}
+	damaged, err := filepath.Glob(filepath.Join(cache, "oversell", "*", "data"))
+	if err != nil || len(damaged) != 2 {
+		t.Fatalf("%q, %v", damaged, err)
+	}
+	for _, one := range damaged {
+		if err := os.RemoveAll(one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	if again := templates(t, cache); len(again) != 2 || slices.Equal(first, again) {
+		t.Errorf("%q became %q", first, again)
+	}
+	t.Setenv("HOME", "/dev/null/x")
+	start()
+}
+
+// templates lists the templates, each with the time and the rights of its password. Nothing else may be
+// in the cache folder.
+func templates(t *testing.T, cache string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(cache, "oversell"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(cache, "oversell", e.Name(), secretFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(e.Name(), info.ModTime(), info.Mode()))
+	}
+	return all
+}

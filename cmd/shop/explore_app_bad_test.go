@@ -181,7 +181,7 @@ func (c badCase) check(t *testing.T, s ownServers) {
 	if _, password, _ := strings.Cut(s.mysql.URL(), "shop:"); strings.Contains(line, password[:20]) {
 		t.Errorf("%s\thas the password", line)
 	}
-	await(t, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
+	await(t, "nothing is left", func() bool { return len(marked(t, mark, "")) == 0 })
 	t.Log(line)
 }
 

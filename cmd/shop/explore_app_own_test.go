@@ -39,7 +39,7 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	await(t, "no process is left", func() bool { return len(marked(t, mark)) == 0 })
+	await(t, "no process is left", func() bool { return len(marked(t, mark, "")) == 0 })
 	await(t, "no connection is left", func() bool {
 		var others int
 		err := s.tables.QueryRowContext(ctx, "SELECT count(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user <> 'system user'").Scan(&others)

@@ -202,39 +202,43 @@ func TestApp(t *testing.T) {
 // TestAppKilled: when the explorer dies, nothing of it remains.
 func TestAppKilled(t *testing.T) {
 	t.Parallel()
-	c := appCases[0]
-	file := c.need(t)
+	file := appCase{file: "python/redis-lock.yaml", needs: []string{"python3"}}.need(t)
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
 	times := 1
 	if os.Getenv("OVERSELL_SOAK") != "" {
 		times = 10
 	}
 	for range times {
-		cmd := plainCommand(t, "explore", "--app", file, "--full", "--budget", "10m")
+		cmd := plainCommand(t, "explore", "--app", file, "--events", "expire", "--full", "--budget", "10m")
 		cmd.Env = append(cmd.Environ(), mark)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the program and its servers run", func() bool { return len(marked(t, mark)) > 5 })
+		await(t, "two processes of the program run", func() bool { return len(marked(t, mark, "shop.py")) == 2 })
 		time.Sleep(time.Second) // during the search
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait()
-		await(t, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
+		if _ = cmd.Wait(); cmd.ProcessState.Exited() {
+			t.Fatalf("it ended before it was killed: %v", cmd.ProcessState)
+		}
+		await(t, "nothing is left", func() bool { return len(marked(t, mark, "")) == 0 })
 	}
 }
 
-// marked returns the processes that have inherited an environment variable.
-func marked(t *testing.T, variable string) (all []string) {
+// marked returns the processes that have inherited an environment variable, and whose command line
+// contains the word.
+func marked(t *testing.T, variable, word string) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, []byte(variable)) {
-			all = append(all, file)
+	for _, process := range processes {
+		env, err1 := os.ReadFile(filepath.Join(process, "environ"))
+		line, err2 := os.ReadFile(filepath.Join(process, "cmdline"))
+		if err1 == nil && err2 == nil && bytes.Contains(env, []byte(variable)) && bytes.Contains(line, []byte(word)) {
+			all = append(all, process)
 		}
 	}
 	return all

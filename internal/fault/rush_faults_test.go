@@ -134,9 +134,9 @@ func TestNodeRestart(t *testing.T) {
 		{"a bare majority", "aaabc", false, ""},
 		{"a minority", "cab-a", false, "no majority"},
 		{"not the first nodes", "b-aaa", false, ""},
-		{"all of them, which it need not", "aaaaa", false, "more nodes than a bare majority"},
+		{"all of them, which it need not", "aaaaa", false, "on all 5 nodes, and not on a bare majority"},
 		{"two who share them", "aabbc", false, "no majority"},
-		{"more than it needs", "aaaab", false, "more nodes than a bare majority"},
+		{"more than it needs", "aaaab", false, "on 4 of 5 nodes, and not on a bare majority"},
 		{"nobody's", "-----", false, "no majority"},
 		{"it comes back with its file", "aaa--", true, "came back with what it had"},
 	} {
@@ -177,7 +177,7 @@ func TestNodeRestart(t *testing.T) {
 // that are cut off, and then gets all nodes. Without sales to others this is unknown.
 func TestNodeRestartOfAll(t *testing.T) {
 	const key = "lock:{apple}"
-	for has, want := range map[string]string{"aaaaa": "", "abcde": "", "aaaab": "on 4 of 5 nodes, which is neither"} {
+	for has, want := range map[string]string{"aaaaa": "", "abcde": "", "aaaab": "on 4 of 5 nodes, and not on a bare majority"} {
 		f, s, nodes := newHeld(t, lockstrategy.NeedsRedlock, 5)
 		s.notBefore = 2
 		for i, node := range nodes {

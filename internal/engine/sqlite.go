@@ -20,6 +20,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/sqlconn"
 )
 
 func sqliteDatabase() database {
@@ -71,9 +72,35 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 // sqliteConnector opens connections to one file.
 type sqliteConnector struct{ dsn string }
 
-func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) { return c.Driver().Open(c.dsn) }
+func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.Driver().Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sqliteConn{conn.(sqlconn.Plain)}, nil
+}
 
 func (c sqliteConnector) Driver() driver.Driver { return &sqlitedriver.Driver{} }
+
+// A sqliteConn does not interrupt a statement. If a context ends just before its statement begins, the
+// driver runs nothing and returns no error (go-sqlite 1.21 and 1.23, stmt.exec). A BEGIN then has no
+// transaction, and an UPDATE the row count of the statement before it. SQLite's busy handler ignores
+// interrupts, so the wait for another writer is as long as before.
+type sqliteConn struct{ sqlconn.Plain }
+
+func (c sqliteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return c.Plain.ExecContext(context.WithoutCancel(ctx), query, args)
+}
+
+func (c sqliteConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return c.Plain.QueryContext(context.WithoutCancel(ctx), query, args)
+}
 
 // sqliteTries is the maximum number of tries of a migration.
 const sqliteTries = 20

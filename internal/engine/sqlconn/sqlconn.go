@@ -1,18 +1,23 @@
-// Package sqlconn names the interfaces that the connections of MySQL and PostgreSQL drivers
-// implement. A wrapper of a connection must offer all of them.
+// Package sqlconn names the interfaces that the connections of the drivers implement. A wrapper of a
+// connection must offer all of them.
 package sqlconn
 
 import "database/sql/driver"
 
-// A Conn is a connection of these drivers. SQLite's driver lacks some methods.
+// A Conn is a connection to MySQL or PostgreSQL.
 type Conn interface {
+	Plain
+	driver.NamedValueChecker
+	driver.SessionResetter
+	driver.Validator
+}
+
+// Plain is a connection to SQLite, whose driver lacks some methods of Conn.
+type Plain interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.QueryerContext
-	driver.NamedValueChecker
 	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
 }

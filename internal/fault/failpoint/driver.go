@@ -25,24 +25,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	switch inner := inner.(type) {
 	case sqlconn.Conn:
 		return conn{inner, c.set, false}, nil
-	case part:
+	case sqlconn.Plain:
 		return conn{filled{inner}, c.set, true}, nil
 	}
 	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
 }
 
-// part is the part of sqlconn.Conn that SQLite's driver implements.
-type part interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.Pinger
-}
-
 // filled adds the missing methods. They behave as database/sql does for a driver without them.
-type filled struct{ part }
+type filled struct{ sqlconn.Plain }
 
 func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
 func (filled) ResetSession(context.Context) error       { return nil }

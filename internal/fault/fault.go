@@ -49,8 +49,8 @@ type Fault struct {
 	On string
 	// OnRedis limits the fault to this Redis topology, one of package topology. Empty: no limit.
 	OnRedis string
-	// Lease is the shops' lease if Redis consists of several servers, since these need seconds until
-	// they serve again; see longLease. 0 means the default lease.
+	// Lease is the shops' lease if Redis consists of several servers, which the fault occupies for
+	// seconds; see longLease. 0 means the default lease.
 	Lease time.Duration
 	// Stock is the stock of a cell. It is enough for the buyers of the fault and for a burst
 	// afterwards.

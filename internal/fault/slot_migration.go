@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,16 +17,19 @@ import (
 // slotMigration moves the slots of the product's keys to another primary while the holder stands
 // inside its COMMIT. It moves the keys first, so that the old primary answers ASK, and then the
 // slot, so that it answers MOVED (Redis cluster specification, "Cluster live reconfiguration"). A
-// key keeps its remaining time to live.
+// key keeps its remaining time to live. The lease does not end meanwhile: the lock would then be lost
+// to the clock and not to the fault. A lock that is renewed at a third of its lease is renewed after
+// the migration, too.
 func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,
-		Needs: redisAlone(), Stock: stock, HolderLives: true,
+		Needs: redisAlone(), Stock: stock, HolderLives: true, Lease: 8 * time.Second,
 		CellOnly: "it moves slots of a Redis cluster, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
+			held := time.Now()
 			g := t.Servers.redises
 			keeper, before, err := g.keeper(ctx, t.Product)
 			if err != nil {
@@ -41,7 +45,7 @@ func slotMigration() Fault {
 			}
 			t.injected("the keys have moved, the slot has not")
 			t.buyers.send(ctx, t.B, "next-asked")
-			seen(ctx, t, t.Times.Lease/8, "next-asked") // it waits for the lock and is redirected
+			pauseFor(ctx, 250*time.Millisecond) // it waits for the lock and is redirected
 			if err := m.slots(ctx, g); err != nil {
 				return "", err
 			}
@@ -51,7 +55,10 @@ func slotMigration() Fault {
 			if err := errors.Join(err1, err2); err != nil {
 				return "", err
 			}
-			t.others(ctx, 0, t.Times.within())
+			t.others(ctx, 0, t.Times.Lease*3/8)
+			if lasted := time.Since(held); lasted > t.Times.Lease*3/4 {
+				return "", missed("the holder stood for %.1f s, and its lease is %s", lasted.Seconds(), t.Times.Lease)
+			}
 			if err := t.release(); err != nil {
 				return "", err
 			}

@@ -51,7 +51,8 @@ func (t template) copyTo(in folder) (secret string, ok bool) {
 }
 
 // keep makes the files of a folder the template, and removes those of older versions. If that is not
-// possible, the next server creates its files again.
+// possible, the next server creates its files again. The files have no holes: MariaDB ends if the disk is
+// full and its redo log, 96 MB of zeros at first, has no space of its own.
 func (t template) keep(in folder, secret string) {
 	if t == "" {
 		return

@@ -152,11 +152,12 @@ func TestFaultsThatMiss(t *testing.T) {
 			}
 			for _, cell := range report.Cells {
 				t.Run(string(cell.Fault), func(t *testing.T) {
-					if cell.Verdict != verdict.Inconclusive || cell.Audited.Drift != 0 {
+					slow := cell.NextSaleMS != nil && *cell.NextSaleMS > cell.BoundMS/2
+					switch {
+					case cell.Verdict == verdict.Inconclusive && cell.Audited.Drift == 0 && cell.Audited.Leftover != 0 && slow:
+						t.Skipf("the next sale came after %d ms of %d, too late for the burst to buy everything", *cell.NextSaleMS, cell.BoundMS)
+					case cell.Verdict != verdict.Inconclusive || cell.Audited.Leftover != 0 || cell.Audited.Drift != 0:
 						t.Errorf("%s, %+v, %s", cell.Verdict, cell.Audited, cell.Evidence)
-					}
-					if cell.Audited.Leftover != 0 {
-						t.Skipf("the burst was too slow for the last %d units, which may be the reason", cell.Audited.Leftover)
 					}
 				})
 			}

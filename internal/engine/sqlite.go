@@ -84,8 +84,8 @@ func (c sqliteConnector) Driver() driver.Driver { return &sqlitedriver.Driver{} 
 
 // A sqliteConn does not interrupt a statement. If a context ends just before its statement begins, the
 // driver runs nothing and returns no error (go-sqlite 1.21 and 1.23, stmt.exec). A BEGIN then has no
-// transaction, and an UPDATE the row count of the statement before it. SQLite's busy handler ignores
-// interrupts, so the wait for another writer is as long as before.
+// transaction, and an UPDATE the row count of the statement before it. A context cannot
+// end the wait for another writer anyway: SQLite's busy handler ignores interrupts.
 type sqliteConn struct{ sqlconn.Plain }
 
 func (c sqliteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {

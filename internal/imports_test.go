@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"internal/load/quantile":      {},
 	"internal/lockstrategy/keyed": {},
 	"internal/nearest":            {},
+	"internal/tier":               {},
 	"internal/version":            {},
 	"internal/web/page":           {},
 	"internal/web/problem":        {},
@@ -54,8 +55,8 @@ var allowed = map[string][]string{
 	"internal/lockstrategy/onengine":         {"internal/engine.", "internal/lockstrategy/deps"},
 	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict"},
 	"internal/testbed":                       {"internal/testbed/localserver", "internal/engine."},
-	"internal/testbed/localserver":           {"internal/testbed", "internal/engine/dialect", "internal/engine/topology", "internal/nearest"},
-	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest"},
+	"internal/testbed/localserver":           {"internal/testbed", "internal/tier", "internal/engine/dialect", "internal/engine/topology", "internal/nearest"},
+	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest", "internal/tier"},
 
 	// The instruments: what judges, generates load, injects faults, and explores.
 	"internal/judge/audit":          {"internal/product", "internal/purchase", "internal/judge", "internal/load/pulse", "internal/load/quantile", "internal/web/problem"},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
@@ -39,7 +41,7 @@ func onCluster(t *testing.T) (dial func(...ClientOption) *Client) {
 // TestCluster: on a cluster, every kind of lock excludes and wakes a waiter in another process,
 // whichever nodes the two are connected to. Names with braces work, or are refused in one line.
 func TestCluster(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	dial := onCluster(t)
 	first := dial()
 	second := dial()

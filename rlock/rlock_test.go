@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // testTimeout is how long a test waits for an event that must come. A busy machine may take seconds
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{})
 	flag.Parse() // for testing.Short
 	group, err := localserver.NewGroup()
-	if err == nil && !testing.Short() {
+	if err == nil && !tier.Quick() {
 		servers.group = group
 		servers.redis, err = localserver.StartRedis(group)
 	}
@@ -96,7 +97,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b *bench)) {
 
 func onServer(t testing.TB) *bench {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	return &bench{servers.redis.Addr, dial(t, servers.redis.Addr), nil}
 }
 

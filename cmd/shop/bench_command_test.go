@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/sweep"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestBench: each strategy has sold and has a point for each number of clients.
@@ -36,7 +37,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchMarks: a mark depends on the database. Repeatable read of PostgreSQL refuses the lost update.
 func TestBenchMarks(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	for database, want := range map[string]int{dialect.Postgres: 1, dialect.PostgresRepeatableRead: 0} {
 		code, stdout, stderr := exitCode(t, "bench", "--engine", "local", "--local-db", database, "--strategy", "transaction", "--clients", "1", "--rounds", "1", "--round", "300ms", "--json")

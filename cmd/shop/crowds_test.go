@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -17,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live/runs"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -37,9 +37,7 @@ func restsOnLease(t *testing.T) string {
 // TestStruckByHand: a fault injected at a moment of the leader's choice is compared with no promise
 // and does not make the run inconclusive. The command on the page injects it, too.
 func TestStruckByHand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("two bursts of which a holder stands still for a lease; make test has it")
-	}
+	tier.Test(t, "two bursts of which a holder stands still for a lease")
 	t.Parallel()
 	// The lease of the dead holder expires well within this wait, even on a slow machine. Otherwise
 	// all buyers might give up after a few sales, and slow could not be distinguished from stuck.
@@ -94,7 +92,7 @@ func TestRushStrike(t *testing.T) {
 // its promise. make soak runs all of them.
 func TestRushStrikes(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	embedded := enginetest.Embedded(t)
 	for _, f := range fault.OfRush() {
 		var names []string
@@ -104,7 +102,7 @@ func TestRushStrikes(t *testing.T) {
 			}
 		}
 		t.Run(string(f.Name), func(t *testing.T) {
-			if f.WhyNot(embedded) == "" && os.Getenv("OVERSELL_SOAK") == "" {
+			if f.WhyNot(embedded) == "" && !tier.Soaking() {
 				t.Skip("TestStageFaults strikes it on the embedded engine; make soak, or OVERSELL_SOAK=1, runs this")
 			}
 			code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--engine", "local", "--strategy", strings.Join(names, ","),

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -15,9 +17,7 @@ const choosePage = "docs/guides/choose-a-strategy.md"
 
 // TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares the output.
 func TestChooseExample(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it sends two crowds: make test")
-	}
+	tier.Test(t, "it sends two crowds")
 	examples := transcripts(readPage(t, choosePage))
 	if len(examples) == 0 {
 		t.Fatal("the page has no example")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
@@ -97,7 +99,7 @@ func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, c
 // notPlayed ends the test of a strategy or a condition that the page lacks.
 func notPlayed(t *testing.T, what string) {
 	t.Helper()
-	if testing.Short() {
+	if tier.Quick() {
 		t.Skipf("the page has no %s yet: run make verify", what)
 	}
 	t.Fatalf("the page has no %s: run make verify", what)

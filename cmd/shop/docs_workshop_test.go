@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A transcript is a command of a page, with the output that the page shows.
@@ -216,9 +218,7 @@ func freePort(t *testing.T) string {
 // TestREADMECurl pastes the first commands of README.md into a shell, for each row of the table below
 // them. The drift of an oversold product varies, so only its presence is compared.
 func TestREADMECurl(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the commands start the built program: make test")
-	}
+	tier.Test(t, "the commands start the built program")
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -256,9 +256,7 @@ func TestREADMECurl(t *testing.T) {
 
 // TestTranscribedPages runs the commands of each page and compares their output.
 func TestTranscribedPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the pages are run by the built program: make test")
-	}
+	tier.Test(t, "the pages are run by the built program")
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err == nil { // make workshop would, under another test's feet
 		if err := nodeModules(); err != nil {
@@ -275,7 +273,7 @@ func TestTranscribedPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := transcribed
-	if os.Getenv("OVERSELL_SOAK") != "" {
+	if tier.Soaking() {
 		pages = slices.Concat(pages, transcribedLong)
 	}
 	for _, name := range pages {

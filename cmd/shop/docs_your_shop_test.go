@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // pageBlock returns the fenced block of a page that contains a text, without its fences.
@@ -49,7 +49,7 @@ func TestGuideOutput(t *testing.T) {
 // TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
 func TestGuideTarget(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/teach/exercise"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // withOwnServers use servers that the check starts, as for a learner: one passes and one fails, in
@@ -26,7 +27,7 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 // soak all.
 func TestExercisePrograms(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	if runtime.GOOS != "linux" {
 		t.Skip("exploring a program needs Linux")
 	}
@@ -43,9 +44,9 @@ func TestExercisePrograms(t *testing.T) {
 			for what, words := range exercisetest.Sources(e, language) {
 				name := e.Folder + "/" + language + "/" + what
 				t.Run(name, func(t *testing.T) {
-					if i > 0 && strings.HasPrefix(what, "wrong/") && os.Getenv("OVERSELL_SOAK") == "" {
+					if i > 0 && strings.HasPrefix(what, "wrong/") {
 						exercisetest.Code(t, e, language, what) // the patch applies
-						t.Skip("make soak (OVERSELL_SOAK=1) judges it; the first language has the same mistake")
+						tier.Soak(t, "the first language has the same mistake")
 					}
 					t.Parallel()
 					servers := <-pairs

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/exercises"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // learner runs `shop exercise` in a separate process with its own settings.
@@ -43,7 +44,7 @@ func (l learner) passes(args ...string) string {
 // TestExercise follows a learner through an exercise: start, a check with a finding, a compiler
 // error, a hint, the solution, a check that passes.
 func TestExercise(t *testing.T) {
-	localservertest.SkipShort(t) // it compiles code
+	tier.Test(t, "needs servers") // it compiles code
 	t.Parallel()
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "first")
 	l.passes("start", "1", dir)
@@ -118,7 +119,7 @@ func write(t *testing.T, file, text string) {
 
 // TestExerciseBadInput: the error is one line that says what to do.
 func TestExerciseBadInput(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	l, full := newLearner(t), t.TempDir()
 	write(t, filepath.Join(full, "mine.txt"), "")
@@ -198,10 +199,8 @@ func TestExerciseBadInput(t *testing.T) {
 // TestExerciseFaults runs with real faults on private servers, as shop verify injects them.
 func TestExerciseFaults(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("make soak, or OVERSELL_SOAK=1, runs this; TestPlantedBugs has the same cells")
-	}
+	tier.Test(t, "needs servers")
+	tier.Soak(t, "TestPlantedBugs has the same cells")
 	for number, faults := range map[string][]string{"7": {"pause", "slow-section"}, "12": {"redis-restart"}} {
 		t.Run(number, func(t *testing.T) { exerciseFaults(t, number, faults) })
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	_ "github.com/go-sql-driver/mysql" // to read the tables
 	_ "github.com/jackc/pgx/v5/stdlib" // to create a user
 	"github.com/redis/go-redis/v9"
@@ -140,7 +142,7 @@ func badInput(t *testing.T, s ownServers) {
 func (c badCase) check(t *testing.T, s ownServers) {
 	t.Helper()
 	if c.soak {
-		soakOnly(t)
+		tier.Soak(t, "a long search of a program")
 	}
 	text := c.file
 	if text == "" {

@@ -10,20 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// soakOnly skips a test that is too long for make test.
-func soakOnly(t testing.TB) {
-	t.Helper()
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("long: make soak, or OVERSELL_SOAK=1, runs this")
-	}
-}
-
 // TestAppRepeats: repeated searches have the same results.
 func TestAppRepeats(t *testing.T) {
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
 			for range 20 {
@@ -35,7 +29,7 @@ func TestAppRepeats(t *testing.T) {
 
 // TestAppReduction: the full search and the reduced one have the same verdicts.
 func TestAppReduction(t *testing.T) {
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
 			full := searchApp(t, c, "--full")
@@ -52,7 +46,7 @@ func TestAppReduction(t *testing.T) {
 
 // TestAppSound: a thousand runs of each correct example with three buyers give no alarm.
 func TestAppSound(t *testing.T) {
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for _, c := range appCases {
 		if c.violating > 0 {
 			continue
@@ -70,7 +64,7 @@ func TestAppSound(t *testing.T) {
 // TestAppHeldBack: the explorer, the program and the servers share a tenth of a processor. Each
 // example has its usual result, or its runs are discarded, but it never has another verdict.
 func TestAppHeldBack(t *testing.T) {
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
 			file := c.need(t)

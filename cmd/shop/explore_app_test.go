@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // An appCase is one of examples/ and the expected result of its search.
@@ -68,7 +69,7 @@ func (c appCase) name() string {
 // missing, or if gates are not supported.
 func (c appCase) need(t testing.TB) string {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	if runtime.GOOS != "linux" {
 		t.Skip("exploring a program needs Linux")
 	}
@@ -191,8 +192,8 @@ func TestApp(t *testing.T) {
 	t.Parallel()
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
-			if !c.quick && os.Getenv("OVERSELL_SOAK") == "" {
-				t.Skip("make soak, or OVERSELL_SOAK=1, runs this; make test has others")
+			if !c.quick {
+				tier.Soak(t, "make test has others")
 			}
 			c.found(t, searchApp(t, c))
 		})
@@ -205,7 +206,7 @@ func TestAppKilled(t *testing.T) {
 	file := appCase{file: "python/redis-lock.yaml", needs: []string{"python3"}}.need(t)
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
 	times := 1
-	if os.Getenv("OVERSELL_SOAK") != "" {
+	if tier.Soaking() {
 		times = 10
 	}
 	for range times {

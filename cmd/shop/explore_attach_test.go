@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -124,7 +126,7 @@ func TestAttach(t *testing.T) {
 	} {
 		t.Run(c.name(), func(t *testing.T) {
 			if !c.quick {
-				soakOnly(t)
+				tier.Soak(t, "a long search of a program")
 			}
 			a := startAttached(t, c.mode, c.pool)
 			file := a.file(t, a.program.Process.Pid, a.mysql(), "")

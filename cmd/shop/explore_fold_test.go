@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 )
 
@@ -125,9 +127,7 @@ func TestAppFoldDoubts(t *testing.T) {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
 			if c.mode != "procedure" && c.mode != "view" {
-				if os.Getenv("OVERSELL_SOAK") == "" {
-					t.Skip("make soak (OVERSELL_SOAK=1) runs it; internal/explore/fold decides the same without a server")
-				}
+				tier.Soak(t, "internal/explore/fold decides the same without a server")
 			}
 			code, text, stderr := exploreApp(t, wideShop(t, c.mode), "--replay", wideReplay(1))
 			left := ""

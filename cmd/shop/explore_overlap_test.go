@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 )
 
@@ -63,7 +65,7 @@ func TestAppOverlap(t *testing.T) {
 
 // TestAppOverlapRepeats: a witness of --overlap breaks in each of 20 runs, by its string and from a file.
 func TestAppOverlapRepeats(t *testing.T) {
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for database, shop := range overlapping {
 		file := shop.file(t)
 		saved := filepath.Join(t.TempDir(), "witness.json")

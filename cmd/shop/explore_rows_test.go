@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A rowsCase is a shop whose buyers use different rows, unless its database connects them. The buyers
@@ -154,9 +155,8 @@ func TestAppRows(t *testing.T) {
 	t.Parallel()
 	for _, c := range rowsCases {
 		t.Run(c.name, func(t *testing.T) {
-			soak := os.Getenv("OVERSELL_SOAK") != ""
-			if !c.quick && !soak {
-				t.Skip("make soak, or OVERSELL_SOAK=1, runs this")
+			if !c.quick {
+				tier.Soak(t, "a search of a program with 100 commands")
 			}
 			shop := statementShop{database: "postgres", sql: append(padding(), c.sql...), buyers: cmp.Or(c.buyers, rowsBuyers), schema: c.schema, reset: c.reset, never: c.never, fails: cmp.Or(c.fails, "503")}
 			var args []string
@@ -179,7 +179,7 @@ func TestAppRows(t *testing.T) {
 			if code != exitBroken || !r.Complete || r.Explored > 400 {
 				t.Errorf("exit %d, %d explored, complete %t, %s: %s", code, r.Explored, r.Complete, r.Unforeseen, stderr)
 			}
-			if !soak {
+			if !tier.Soaking() {
 				return
 			}
 			shop.sql = c.sql
@@ -202,9 +202,7 @@ func padding() (all []string) {
 // TestAppRowsAtRandom: random programs reach the same states with the search by rows as without it. The
 // padding turns it on. A rule that one third of the last states break shows which of them a search reaches.
 func TestAppRowsAtRandom(t *testing.T) {
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("make soak, or OVERSELL_SOAK=1, runs this")
-	}
+	tier.Soak(t, "")
 	t.Parallel()
 	statements := []string{
 		"UPDATE items SET seen = seen * 3 + {0} WHERE id = %s",

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore/target"
 )
 
@@ -61,7 +63,7 @@ func TestAppSetup(t *testing.T) {
 // reset over HTTP. A rule with :sold makes the check also send the buyers one after the other.
 func TestAppCheckRestarts(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	file := setupShop(t, "reset: { http: POST http://127.0.0.1:8080/reset }\nsold: { status: 200, body: placeOrder }\nhome: own\n")
 	text, err := os.ReadFile(file)
 	if err != nil {

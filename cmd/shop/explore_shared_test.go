@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 )
 
@@ -127,7 +129,7 @@ func TestShared(t *testing.T) {
 	for _, c := range sharedCases {
 		t.Run(c.name(), func(t *testing.T) {
 			if !c.quick {
-				soakOnly(t)
+				tier.Soak(t, "a long search of a program")
 			}
 			r := c.found(t)
 			switch c.mode {
@@ -162,7 +164,7 @@ func TestPauses(t *testing.T) {
 // TestPausesFound: the search itself finds the move during the pause.
 func TestPausesFound(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	paused := func(s explore.Step) bool { return strings.HasSuffix(s.Command, ", while buyer 1 pauses)") }
 	code, r, stderr := searchFile(t, sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared"), "--first")
 	if code != exitBroken || r.Witness == nil || !strings.Contains(r.Witness.Schedule, "1~2") || !slices.ContainsFunc(r.Witness.Steps, paused) {
@@ -188,7 +190,7 @@ func columnsOfEarly(t *testing.T, r explore.Report) {
 // TestSharedMutexIsNotTheServers: the program that is correct in one process breaks in two.
 func TestSharedMutexIsNotTheServers(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for _, c := range []sharedCase{{mode: "guarded"}, {mode: "guarded", node: true, pool: 4}} {
 		t.Run(c.name(), func(t *testing.T) {
 			code, r, stderr := searchFile(t, c.file(t, "run"))
@@ -203,7 +205,7 @@ func TestSharedMutexIsNotTheServers(t *testing.T) {
 // TestSharedRepeats: repeated searches have the same results.
 func TestSharedRepeats(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	for _, c := range sharedCases {
 		t.Run(c.name(), func(t *testing.T) {
 			for range 10 {
@@ -216,7 +218,7 @@ func TestSharedRepeats(t *testing.T) {
 // TestSharedNotKnown: a buyer that waits for the mutex would send the same command as its holder.
 func TestSharedNotKnown(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t, "shared"))
 	const why = "the buyer of a command is unknown"
 	if code != exitInconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -47,7 +49,7 @@ func TestMedusa(t *testing.T) { sellsTwice(t, "medusa") }
 
 func sellsTwice(t *testing.T, shop string) {
 	t.Helper()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	appCase{needs: []string{"node", "npm"}}.need(t)
 	exploreShop(t, shop, exitBroken, "--budget", "10m", "--first")
 }
@@ -55,7 +57,7 @@ func sellsTwice(t *testing.T, shop string) {
 // TestTryton: the shop assigns its last unit to a sale and to a transfer from the shelf, but never to two
 // sales: a real shop whose locks hold.
 func TestTryton(t *testing.T) {
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	appCase{needs: []string{"apt-get"}}.need(t)
 	if _, err := exec.LookPath("trytond"); err != nil && os.Geteuid() != 0 {
 		t.Skip("trytond is not installed, and apt-get needs root")

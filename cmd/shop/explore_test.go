@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // exploreCLI runs the command as a user does.
@@ -190,7 +190,7 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path str
 	args := strings.Fields(strategy + " " + w.Flags)
 	local := strings.Contains(w.Flags, "--engine local")
 	if local {
-		localservertest.SkipShort(t)
+		tier.Test(t, "needs servers")
 	}
 	got, err := os.ReadFile(path)
 	if err != nil && !*updateWitnesses {
@@ -228,10 +228,10 @@ func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line
 		t.Skip("it writes, and checks nothing")
 	case slices.Contains(args, "--first"):
 		t.Skip("it ends at the first that breaks, which need not be the one shown")
-	case testing.Short():
+	case tier.Quick():
 		t.Skip("-short replays, and searches nothing: run make test")
 	}
-	exploretest.SkipUnlessSoak(t, w.Long)
+	tier.Soak(t, w.Long)
 	_, found, stderr := exploreBuilt(t, append(args, "--budget", "10m")...)
 	if !strings.Contains(found, "--replay "+line+"\n") {
 		t.Errorf("shop explore %s finds another:\n%s%s", strings.Join(args, " "), found, stderr)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -40,7 +42,7 @@ func TestTraps(t *testing.T) {
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			if !c.quick {
-				soakOnly(t)
+				tier.Soak(t, "a long search of a program")
 			}
 			_, r, stderr := searchFile(t, trap(t, c.mode), c.args...)
 			if r.Violations > 0 != c.broken || r.Void > 0 || r.Explored < 2 || c.orders > 0 && (r.Explored != c.orders || !r.Complete) {

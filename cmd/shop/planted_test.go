@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/fault/failpoint"
@@ -27,7 +29,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web"
 )
 
@@ -38,7 +39,7 @@ const plantedShop = "SHOP_TEST_PLANTED"
 // without the bug does not. If the machine is too slow to distinguish stuck from slow, a cell that
 // depends on this is skipped.
 func TestPlantedBugs(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // with the same fault, on the same servers
 		promise.SlowSection: {
@@ -134,7 +135,7 @@ func TestPlantedBugs(t *testing.T) {
 // was sold before the kill. This holds even if its burst bought everything, and stock and records
 // agree.
 func TestFaultsThatMiss(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
@@ -167,7 +168,7 @@ func TestFaultsThatMiss(t *testing.T) {
 
 // TestHarnessErrorsInARow: after any number of failed cells, the next ones have clean servers.
 func TestHarnessErrorsInARow(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	report, err := playPlanted(t, []string{"exits"}, append(exitsAt(), promise.ClientGone, promise.Latency)...)
 	var exit *exitError

@@ -2,21 +2,21 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestRushGalera has two processes at two nodes of a cluster. Strategies that rely on the database
 // hold, and they retry orders that the other node has rejected. A plain transaction oversells.
 func TestRushGalera(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	code, stdout, stderr := exitCode(t, "rush", "--engine", "local", "--local-db", dialect.Galera, "--processes", "2",
 		"--strategy", "transaction,for-update,fenced,redis-lua", "--expect")
@@ -35,7 +35,7 @@ func TestRushGalera(t *testing.T) {
 
 // TestRushGaleraNamedLock: a strategy that a cluster does not support is refused with the reason.
 func TestRushGaleraNamedLock(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.GaleraOneWriter, "--strategy", "named-lock", "--fault", "rush")
 	if code != exitHarness || !strings.Contains(stderr, "GET_LOCK is one node's own") {
@@ -47,10 +47,8 @@ func TestRushGaleraNamedLock(t *testing.T) {
 // twice, while the database's own decision does not.
 func TestVerifyGalera(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("takes three minutes: run make soak")
-	}
+	tier.Test(t, "needs servers")
+	tier.Soak(t, "takes three minutes")
 	code, stdout, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.Galera, "--strategy", "conditional,redis",
 		"--fault", "db-kill,db-node-kill,db-node-freeze,db-node-cut,db-node-rejoin,db-cluster-restart", "--json")
 	var report verify.Report

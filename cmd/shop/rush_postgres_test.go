@@ -4,15 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine/dialect"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestRushPostgres: on a private PostgreSQL each strategy does what the catalogue promises
 // for its isolation level.
 func TestRushPostgres(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	for _, c := range []struct {
 		database string
 		verdicts map[string]string

@@ -19,10 +19,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -58,11 +59,11 @@ func TestRush(t *testing.T) {
 				command := plainCommand
 				switch {
 				case engine == "local":
-					localservertest.SkipShort(t)
-				case processes == "1" && !testing.Short() && os.Getenv("OVERSELL_SOAK") == "":
-					t.Skip("TestVerifyQuick has these bursts, and embedded/2 the same report; make soak, or OVERSELL_SOAK=1, runs it")
-				case processes == "2" && testing.Short():
-					t.Skip("-short has the crowds of one process: run make test")
+					tier.Test(t, "needs servers")
+				case processes == "1" && !tier.Quick():
+					tier.Soak(t, "TestVerifyQuick has these bursts, and embedded/2 the same report")
+				case processes == "2":
+					tier.Test(t, "make quick has the bursts of one process")
 				}
 				if engine == "local" && processes == "2" {
 					command = shopCommand
@@ -474,7 +475,7 @@ func TestNothingLeftBehind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.engine == "local" {
-				localservertest.SkipShort(t)
+				tier.Test(t, "needs servers")
 			}
 			rush := plainCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
 			rush.Env = append(rush.Environ(), "TMPDIR="+tmp)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/judge/matrix"
@@ -142,7 +144,7 @@ func plainCommand(t testing.TB, args ...string) *exec.Cmd {
 func commandOf(t testing.TB, binary func() (string, error), args ...string) *exec.Cmd {
 	t.Helper()
 	path := os.Args[0]
-	if !testing.Short() {
+	if !tier.Quick() {
 		var err error
 		if path, err = binary(); err != nil {
 			t.Fatal(err)

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // size runs shop size and returns its JSON.
@@ -182,7 +183,7 @@ func TestSizeBadInput(t *testing.T) {
 // TestSizeCalibrate measures this machine's servers and uses the result for predictions.
 func TestSizeCalibrate(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	file := filepath.Join(t.TempDir(), "mine.json")
 	// The shops are child processes of a shop, so this test needs the program.
 	out, err := plainCommand(t, "size", "--calibrate", file, "--engine", engine.Local, "--strategy", "mutex,for-update,redis", "--round", "1s").CombinedOutput()

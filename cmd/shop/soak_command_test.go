@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/load/soak"
 )
 
@@ -15,9 +17,7 @@ import (
 // processes run as they do for a user, which takes too long for -short.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it lasts ten seconds")
-	}
+	tier.Test(t, "it lasts ten seconds")
 	page := filepath.Join(t.TempDir(), "soak.html")
 	result := filepath.Join(t.TempDir(), "soak.json")
 	example := transcripts("```console\n" + commandExamples["soak"])[0]
@@ -59,9 +59,7 @@ func TestSoak(t *testing.T) {
 // TestSoakSees: a strategy that oversells is reported at once, with exit 1.
 func TestSoakSees(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it lasts ten seconds")
-	}
+	tier.Test(t, "it lasts ten seconds")
 	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "soak", "--duration", "10s", "--wave", "2s", "--strategy", "none", "--seed", "5", "--json"))
 	var r soak.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitBroken || r.Violated() == 0 {

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -17,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -29,8 +29,8 @@ func TestSoldOutRestocks(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			if len(args) > 2 {
-				localservertest.SkipShort(t)
-				if os.Getenv("OVERSELL_SOAK") == "" { // one strategy for each kind of stock and each server of a lock
+				tier.Test(t, "needs servers")
+				if !tier.Soaking() { // one strategy for each kind of stock and each server of a lock
 					args = append(args, "--strategy", "for-update,conditional,bucketed,unit-rows,named-lock,redis,redlock,redis-decr,redis-lua,etcd,zookeeper")
 				}
 			}
@@ -50,7 +50,7 @@ func TestSoldOutRestocks(t *testing.T) {
 // TestSoldOutUnderFaults: behind the check the promises under faults are kept, too. A cell that
 // holds ends with a restock and a burst at each shop.
 func TestSoldOutUnderFaults(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	var stdout bytes.Buffer
 	var stderr syncBuffer // of two shops

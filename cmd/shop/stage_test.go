@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -123,9 +125,7 @@ func firstState(t *testing.T, base string) (s struct {
 // TestStageShelves: the picture of a strategy that did not break shows no unit that was sold twice. If
 // the strategy holds, it also shows at most one holder at a time.
 func TestStageShelves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a burst for each strategy; make test has it")
-	}
+	tier.Test(t, "a burst for each strategy")
 	t.Parallel()
 	base := serveStage(t)
 	run := sendCrowd(t, base, `{"strategies":["all"],"stock":10,"buyers":30}`)
@@ -145,9 +145,7 @@ func TestStageShelves(t *testing.T) {
 // TestStageFaults: each fault of the engine takes effect and proves it. If a strategy breaks under
 // it, the page shows the violation.
 func TestStageFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a burst for each fault; make test has it")
-	}
+	tier.Test(t, "a burst for each fault")
 	// Not parallel: under the load of other tests a fault may come too late.
 	base := serveStage(t)
 	faults := webtest.Decode[struct {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -88,7 +90,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 // TestVerifyAppRushBreaks: two buyers do not break this shop, but a rush does.
 func TestVerifyAppRushBreaks(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	code, r, stderr := verifiedApp(t, "tires.yaml", "--rush-buyers", "100", "--repeat", "1")
 	if code != exitBroken || r.Explore.Violations != 0 || !r.Explore.Complete || r.OK || stderr != "" {
 		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
@@ -137,7 +139,7 @@ func TestVerifyAppSerial(t *testing.T) {
 // orders without an answer break no rule. The missing answers are failures.
 func TestVerifyAppCut(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	code, r, _ := verifiedApp(t, "cuts.yaml", "--rush-buyers", "100", "--repeat", "2")
 	if code != exitBroken || r.Explore.Violations != 0 || r.Rush.Verdict != verdict.Failed {
 		t.Errorf("exit %d, %d violations, %s (%s)", code, r.Explore.Violations, r.Rush.Verdict, r.Rush.Why)
@@ -155,7 +157,7 @@ func TestVerifyAppCut(t *testing.T) {
 // TestVerifyAppEnds: a shop that dies fails its buyers, and no further round follows.
 func TestVerifyAppEnds(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	code, r, _ := verifiedApp(t, "ends.yaml", "--rush-buyers", "100")
 	c := roundsOf(t, r.Rush, 1)[0]
 	if code != exitBroken || c.Verdict != verdict.Failed || !strings.Contains(c.Why, "the program has ended (exit status 7)") || c.Failed+c.Unanswered == 0 {
@@ -167,7 +169,7 @@ func TestVerifyAppEnds(t *testing.T) {
 // answered.
 func TestVerifyAppLate(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	_, r, _ := verifiedApp(t, "late.yaml", "--budget", "2s", "--repeat", "2")
 	for _, c := range roundsOf(t, r.Rush, 2) {
 		if c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
@@ -179,7 +181,7 @@ func TestVerifyAppLate(t *testing.T) {
 // TestVerifyAppDeadlock: in a rush only the server ends a deadlock, after its own time-out.
 func TestVerifyAppDeadlock(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	_, r, _ := verifiedApp(t, "crosses.yaml", "--budget", "2s", "--rush-buyers", "4", "--repeat", "1")
 	if c := roundsOf(t, r.Rush, 1)[0]; c.Verdict != verdict.Failed || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
 		t.Errorf("%+v", c)
@@ -189,7 +191,7 @@ func TestVerifyAppDeadlock(t *testing.T) {
 // TestVerifyAppAttached: a running program is not started again and keeps running.
 func TestVerifyAppAttached(t *testing.T) {
 	t.Parallel()
-	soakOnly(t)
+	tier.Soak(t, "a long search of a program")
 	a := startAttached(t, "guarded", 2)
 	code, stdout, stderr := verifyAppOf(t, a.file(t, a.program.Process.Pid, a.mysql(), ""), "--repeat", "1")
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 burst of 50 buyers at once") {

@@ -4,16 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every
 // acknowledged sale, and a replica without the last commits does not. The latter shows that the
 // first cell would have detected a loss.
 func TestVerifyPostgres(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	cells := verifies(t, "--local-db postgres --strategy conditional", map[promise.Condition]verdict.Verdict{
 		promise.DBFailover: verdict.Holds, promise.DBFailoverAsync: verdict.Lost, promise.PoolerRestart: verdict.Holds,
@@ -27,7 +28,7 @@ func TestVerifyPostgres(t *testing.T) {
 
 // TestVerifyOtherDatabase: a fault of another database is skipped, and the output says so.
 func TestVerifyOtherDatabase(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "conditional", "--fault", "db-failover")
 	if code != exitHarness || !strings.Contains(stderr, "db-failover: run with --local-db postgres") {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/matrix"
@@ -27,9 +29,7 @@ import (
 // TestVerifyRace runs the same as CI. The command builds the shop with the race detector, and the
 // strategies that keep something in memory hold in it.
 func TestVerifyRace(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short builds no shop: run make test")
-	}
+	tier.Test(t, "-short builds no shop")
 	t.Parallel()
 	out, err := plainCommand(t, "verify", "--race", "--json").Output()
 	var report verify.Report

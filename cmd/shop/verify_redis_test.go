@@ -3,16 +3,16 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web"
 )
 
@@ -21,7 +21,7 @@ import (
 // with the holder breaks the confirmed lock, too.
 func TestVerifyRedis(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	for _, c := range []struct {
 		name, flags string
 		want        map[promise.Condition]verdict.Verdict
@@ -44,8 +44,8 @@ func TestVerifyRedis(t *testing.T) {
 		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.soak && os.Getenv("OVERSELL_SOAK") == "" {
-				t.Skip("make soak, or OVERSELL_SOAK=1, runs it: half a minute")
+			if c.soak {
+				tier.Soak(t, "half a minute")
 			}
 			t.Parallel()
 			verifies(t, c.flags, c.want)
@@ -110,7 +110,7 @@ func TestRedisFlags(t *testing.T) {
 // TestVerifyElsewhere: faults of other topologies are skipped for a single Redis, and the output
 // says so.
 func TestVerifyElsewhere(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "redis", "--fault", "slot-migration,primary-partition")
 	if code != exitHarness || !strings.Contains(stderr, "slot-migration: run with --local-redis cluster") || !strings.Contains(stderr, "primary-partition: run with --local-redis sentinel") {

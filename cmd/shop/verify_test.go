@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -29,9 +30,7 @@ import (
 // on the embedded engine is explored and tested with a rush, and all cells are as promised. Each
 // violation has its witness in the reports that show evidence, and the Markdown page names it.
 func TestVerifyQuick(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short has no search of the whole catalogue: run make test")
-	}
+	tier.Test(t, "-short has no search of the whole catalogue")
 	t.Parallel()
 	files := map[string]string{}
 	args := []string{"verify", "--quick"}
@@ -122,7 +121,7 @@ func TestVerifyBadInput(t *testing.T) {
 // TestVerifyMissingServer: the error names a missing server program and how to install it, and
 // nothing is left running.
 func TestVerifyMissingServer(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	tmp := t.TempDir()
 	verify := shopCommand(t, "verify", "--engine", "local", "--strategy", "queue", "--fault", "pause")
 	shell := t.TempDir()
@@ -223,7 +222,7 @@ func TestHarnessErrorIsRed(t *testing.T) {
 
 // TestVerifyNothingLeftBehind also covers a shop that is stopped by SIGSTOP.
 func TestVerifyNothingLeftBehind(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

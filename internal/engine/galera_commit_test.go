@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
@@ -23,9 +24,7 @@ import (
 // each client with the data on all nodes. A refused commit must be missing, and an acknowledged one
 // must be there.
 func TestGaleraCommit(t *testing.T) {
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("waits for time-outs: run make soak")
-	}
+	tier.Soak(t, "waits for time-outs")
 	t.Parallel()
 	cluster := localservertest.Galera(t)
 	e, err := engine.Open(t.Context(), engine.Config{DB: cluster.URL(), Wait: enginetest.Wait, Conns: 32})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -77,9 +79,7 @@ func BenchmarkExplore(b *testing.B) {
 // counts as many schedules with the same results and the same shortest witness as a search that
 // runs each schedule.
 func TestMerged(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a search that runs each schedule; make test has it")
-	}
+	tier.Test(t, "a search that runs each schedule")
 	e := enginetest.Embedded(t)
 	for _, c := range []exploretest.Expectation{
 		{Strategy: "none"},
@@ -98,7 +98,7 @@ func TestMerged(t *testing.T) {
 		{Strategy: "redis-lua", Config: bound(0)},
 	} {
 		t.Run(c.Name(), func(t *testing.T) {
-			exploretest.SkipUnlessSoak(t, c.Soak)
+			tier.Soak(t, c.Soak)
 			config := exploretest.Config(e, exploretest.Entry(t, c.Strategy))
 			config.Events = c.Events
 			if c.Config != nil {

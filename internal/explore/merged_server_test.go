@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -31,7 +33,7 @@ func TestMergedServers(t *testing.T) {
 	// In make test, a search that runs hundreds of schedules one by one uses one of the databases.
 	elsewhere := func(t *testing.T, long bool) {
 		if long {
-			exploretest.SkipUnlessSoak(t, "a long search, which the other database has")
+			tier.Soak(t, "a long search, which the other database has")
 		}
 	}
 	for db, open := range map[string]func(*testing.T) *engine.Engine{"mariadb": enginetest.Local, "postgres": enginetest.Postgres} {
@@ -59,7 +61,7 @@ func TestMergedServers(t *testing.T) {
 				{Strategy: "bucketed", Config: bound(3), Soak: "some thousand schedules, run one by one"},
 			} {
 				t.Run(c.Name(), func(t *testing.T) {
-					exploretest.SkipUnlessSoak(t, c.Soak)
+					tier.Soak(t, c.Soak)
 					elsewhere(t, db == "postgres" && len(c.Events) > 0 && c.Events[0] == explore.Crash && c.Strategy != "setnx")
 					config := exploretest.Config(e, exploretest.Entry(t, c.Strategy))
 					config.Events = c.Events
@@ -87,7 +89,7 @@ func TestMergedServers(t *testing.T) {
 						New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: buy} },
 					})
 					config.Stock = 2
-					if long && !exploretest.Soak() {
+					if long && !tier.Soaking() {
 						config.Bound = 2
 					}
 					if _, full := sameMerged(t, config); long && len(full.Verdicts) < 2 {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -35,12 +37,12 @@ func TestOverlap(t *testing.T) {
 			}
 			t.Run(c.strategy, func(t *testing.T) {
 				if e.DB.Name() == dialect.SQLite && c.strategy != "none" && c.strategy != "for-update" {
-					exploretest.SkipUnlessSoak(t, "MariaDB has this search")
+					tier.Soak(t, "MariaDB has this search")
 				}
 				entry := exploretest.Entry(t, c.strategy)
 				config := exploretest.Config(e, entry)
 				config.Overlap = true
-				if c.strategy == "serializable" && !exploretest.Soak() {
+				if c.strategy == "serializable" && !tier.Soaking() {
 					config.Bound = 2 // enough for a deadlock; all schedules take half a minute
 				}
 				result := exploretest.Search(t, config)

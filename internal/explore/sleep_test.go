@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
 // TestReduce: of schedules that differ only in commuting commands, one is enough. The reduced
@@ -14,7 +15,7 @@ import (
 // make soak. If the commands are described wrongly, the results differ.
 func TestReduce(t *testing.T) {
 	enough := 400
-	if exploretest.Soak() {
+	if tier.Soaking() {
 		enough = 2500
 	}
 	named := func(c command) string { return c.name }

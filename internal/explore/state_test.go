@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
 
@@ -43,9 +45,7 @@ func (s *planted) Close() error {
 // fact has ended, so states with and without the fact differ only in their hash. Merged and full
 // searches must count the same. make soak runs every schedule, make test those with two preemptions.
 func TestState(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a search that runs each schedule; make test has it")
-	}
+	tier.Test(t, "a search that runs each schedule")
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		decidesBy string
@@ -70,7 +70,7 @@ func TestState(t *testing.T) {
 				New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: c.buy} },
 			})
 			config.Events, config.Stock = c.events, 2
-			if !exploretest.Soak() {
+			if !tier.Soaking() {
 				config.Bound = 2
 			}
 			merged, full := sameMerged(t, config)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -31,9 +33,7 @@ import (
 // library, and a time namespace has no wall clock of its own. TestWaitsAreMonotonic in cmd/shop
 // covers the shop.
 func TestClockSteps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs servers; make test has it")
-	}
+	tier.Test(t, "needs servers")
 	dir := t.TempDir()
 	shim, err := buildShim(dir)
 	if err != nil {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -37,8 +38,8 @@ func startGroup(t *testing.T, kind string) *Servers {
 func TestFailover(t *testing.T) {
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		t.Run(kind, func(t *testing.T) {
-			if kind == topology.Cluster && os.Getenv("OVERSELL_SOAK") == "" {
-				t.Skip("TestVerifyRedis has a failover of it; make soak, or OVERSELL_SOAK=1, runs this")
+			if kind == topology.Cluster {
+				tier.Soak(t, "TestVerifyRedis has a failover of it")
 			}
 			t.Parallel()
 			s := startGroup(t, kind)

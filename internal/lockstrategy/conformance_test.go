@@ -1,9 +1,10 @@
 package lockstrategy_test
 
 import (
-	"os"
 	"slices"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
@@ -12,14 +13,13 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// whySkipped says why an entry is not run on a database without OVERSELL_SOAK, or returns "". A lock
-// outside the database wraps the same section on each database.
-func whySkipped(e *engine.Engine, entry lockstrategy.Entry) string {
-	if e.DB.Name() == dialect.Postgres && entry.Leased && os.Getenv("OVERSELL_SOAK") == "" {
-		return "its lock is kept elsewhere, and MariaDB's run has shown it; make soak, or OVERSELL_SOAK=1, runs it"
+// seenElsewhere says why only make soak runs an entry on a database, or returns "". A lock outside the
+// database wraps the same section on each database.
+func seenElsewhere(e *engine.Engine, entry lockstrategy.Entry) string {
+	if e.DB.Name() == dialect.Postgres && entry.Leased {
+		return "its lock is kept elsewhere, and MariaDB's run has shown it"
 	}
 	return ""
 }
@@ -44,9 +44,7 @@ func TestConformance(t *testing.T) {
 				if why := entry.Missing(onengine.Deps(e)); why != "" {
 					t.Skip(why) // real servers run every strategy: TestEveryStrategyRuns
 				}
-				if why := whySkipped(e, entry); why != "" {
-					t.Skip(why)
-				}
+				tier.Soak(t, seenElsewhere(e, entry))
 				lockstrategytest.Exercise(t, entry, open)
 			})
 		}
@@ -54,22 +52,15 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceOfTopologies runs the strategies that use one Redis behind sentinels and on a
-// cluster. make test covers those that differ on a cluster: they send messages, or scripts with
-// several keys.
+// cluster.
 func TestConformanceOfTopologies(t *testing.T) {
-	soak := os.Getenv("OVERSELL_SOAK") != ""
-	differs := func(e lockstrategy.Entry) bool {
-		return e.WritesLater || slices.ContainsFunc(e.Scripts, func(s redisscript.Description) bool { return s.Channel != nil })
-	}
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		t.Run(kind, func(t *testing.T) {
-			if kind == topology.Sentinel && !soak {
-				t.Skip("to a strategy it is one server; make soak, or OVERSELL_SOAK=1, runs it")
-			}
+			tier.Soak(t, "needs a sentinel or a cluster")
 			open := func(t *testing.T) *engine.Engine { return enginetest.Redis(t, kind) }
 			open(t) // start shared servers now, so that they do not count as a leak
 			for _, entry := range lockstrategy.All() {
-				if !slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || !soak && !differs(entry) {
+				if !slices.Contains(entry.Needs, lockstrategy.NeedsRedis) {
 					continue
 				}
 				t.Run(entry.Name, func(t *testing.T) {

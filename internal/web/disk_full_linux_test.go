@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -30,7 +32,7 @@ func TestDiskFull(t *testing.T) {
 		{"sqlite", func(_ *testing.T, disk string) string { return "sqlite://" + filepath.Join(disk, "shop.db") }, "full"},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			localservertest.SkipShort(t)
+			tier.Test(t, "needs servers")
 			disk := diskOfItsOwn(t)
 			t.Setenv("TMPDIR", disk) // the folder of the private servers
 			url := d.start(t, disk)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -60,7 +62,7 @@ func refusingDatabases() map[string]func(t *testing.T) refusing {
 // Nothing is sold meanwhile, and the shop sells again by itself afterwards.
 func TestDatabaseRefuses(t *testing.T) {
 	t.Parallel()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	for name, start := range refusingDatabases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

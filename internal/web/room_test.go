@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/judge/promise"
@@ -109,9 +111,7 @@ func TestRoom(t *testing.T) {
 
 // TestRoomUnits: with a strategy that holds, no phone is told that another phone got the same unit.
 func TestRoomUnits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a sale for each strategy; make test has it")
-	}
+	tier.Test(t, "a sale for each strategy")
 	t.Parallel()
 	e := enginetest.Embedded(t)
 	base := startServe(t, e.URLs)

@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/locktest"
@@ -15,7 +16,7 @@ import (
 // cluster. make test runs two of them on the cluster.
 func TestConformanceOfTopologies(t *testing.T) {
 	t.Parallel() // it waits for leases most of the time
-	soak := os.Getenv("OVERSELL_SOAK") != ""
+	soak := tier.Soaking()
 	for _, built := range []string{topology.Cluster, topology.Sentinel} {
 		if built == topology.Sentinel && !soak {
 			continue // to a client it is one server, at an address that it asks for

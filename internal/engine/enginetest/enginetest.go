@@ -1,5 +1,5 @@
 // Package enginetest opens engines for tests: the embedded engine, and real servers that all tests of
-// a package share. Each test has its own database, Redis database number, and path in ZooKeeper and
+// a package share. make test lends these servers; otherwise the package starts its own. Each test has its own database, Redis database number, and path in ZooKeeper and
 // etcd.
 package enginetest
 
@@ -15,13 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/enginetest/serverset"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/testbed/localserver"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // Wait is Config.Wait of the test engines. The row lock time-out of the database is the next whole
@@ -56,9 +58,30 @@ func Embedded(t *testing.T) *engine.Engine {
 	return open(t, engine.Config{Name: engine.Embedded, Wait: Wait, Conns: 16})
 }
 
-// local starts the servers once per test binary. Their janitor ends them when the binary ends.
+// borrowed is the set of make test, nil if this test binary has to start its own servers.
+var borrowed = sync.OnceValues(serverset.Borrow)
+
+// local opens the borrowed servers, or starts servers once per test binary. Their janitor ends them when
+// the binary ends.
 var local = sync.OnceValues(func() (*engine.Engine, error) {
-	return engine.Open(context.Background(), engine.Config{Name: engine.Local, Needs: []string{"redis", "redlock"}, Wait: Wait, Conns: 4})
+	set, err := borrowed()
+	if err != nil {
+		return nil, err
+	}
+	if set == nil {
+		return engine.Open(context.Background(), engine.Config{Name: engine.Local, Needs: []string{"redis", "redlock"}, Wait: Wait, Conns: 4})
+	}
+	e, err := engine.Open(context.Background(), engine.Config{DB: set.MySQL, Redis: set.Redis, Redlock: set.Redlock, Wait: Wait, Conns: 4})
+	if err != nil {
+		return nil, err
+	}
+	// The binary that had the set before has left keys in the databases that this one will use.
+	for _, server := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
+		if err := server.FlushAll(context.Background()).Err(); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
 })
 
 // coordination starts ZooKeeper and etcd once per test binary, since few packages need them.
@@ -81,7 +104,7 @@ func Local(t *testing.T) *engine.Engine {
 
 func onLocal(t *testing.T) engine.Config {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	servers := running(t, local)
 	name := testName()
 	return shared(servers, name, database(t, servers, name))
@@ -158,7 +181,7 @@ func Postgres(t *testing.T) *engine.Engine {
 
 func onPostgres(t *testing.T) engine.Config {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	servers, admin := running(t, local), running(t, postgres)
 	name := testName()
 	if err := admin.DB.Exec("CREATE SCHEMA " + name).Error; err != nil {
@@ -171,7 +194,7 @@ func onPostgres(t *testing.T) engine.Config {
 // Redis first, so its tests must not run in parallel.
 func Redis(t *testing.T, kind string) *engine.Engine {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	service, err := shares.of(kind)
 	if err != nil {
 		t.Fatalf("local servers: %v", err)
@@ -223,8 +246,14 @@ func (s *services) of(kind string) (localserver.RedisService, error) {
 
 // postgres and galera start their servers once per test binary, like local.
 var (
-	postgres = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartPostgres) })
-	galera   = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartGalera) })
+	postgres = sync.OnceValues(func() (*engine.Engine, error) {
+		set, err := borrowed()
+		if err != nil || set == nil {
+			return started(localserver.StartPostgres)
+		}
+		return engine.Open(context.Background(), engine.Config{DB: set.Postgres, Wait: Wait, Conns: 4})
+	})
+	galera = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartGalera) })
 )
 
 func started[Server localserver.Database](start func(*localserver.Group) (Server, error)) (*engine.Engine, error) {
@@ -243,7 +272,7 @@ func started[Server localserver.Database](start func(*localserver.Group) (Server
 // is engine.Config.Process.
 func Galera(t *testing.T, process int) *engine.Engine {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	servers, admin := running(t, local), running(t, galera)
 	name := testName()
 	c := shared(servers, name, database(t, admin, name))

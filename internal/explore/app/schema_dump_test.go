@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -78,7 +80,7 @@ func dumped(t *testing.T, name string, args ...string) string {
 
 // TestDumpPostgres: a dump of pg_dump is a schema, in each of its forms.
 func TestDumpPostgres(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	source := localservertest.Postgres(t)
 	db, err := sql.Open("pgx", source.URL())
 	must(t, err)
@@ -124,7 +126,7 @@ func checkDumpPostgres(t *testing.T, text, database string) {
 
 // TestDumpMySQL: a dump of mysqldump is a schema, in each of its forms.
 func TestDumpMySQL(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	source := localservertest.MySQL(t)
 	u, err := url.Parse(source.URL())
 	must(t, err)
@@ -176,7 +178,7 @@ func TestDumpMySQL(t *testing.T) {
 
 // TestDumpRefused: a command of a client, or a statement that the server refuses, is named with its line.
 func TestDumpRefused(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	my, err := Open(t.Context(), withSchema(t, "mysql", "SELECT 1"))
 	must(t, err)
 	pg, err := Open(t.Context(), withSchema(t, "postgres", "SELECT 1"))

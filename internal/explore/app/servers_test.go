@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/oversell/oversell/internal/tier"
 
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/redis/go-redis/v9"
 )
 
 // both has every kind of private server, and a table of the same name in each database.
@@ -37,7 +37,7 @@ watch: "postgres: SELECT stock, NULL AS nothing, (SELECT count(*) FROM orders) A
 // openBoth starts the private servers.
 func openBoth(t *testing.T) *Servers {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	dir := t.TempDir()
 	schema := "CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL); -- ; no\nCREATE TABLE orders (id SERIAL PRIMARY KEY, item_id INT NOT NULL);\nINSERT INTO items VALUES (1, 5);\n"
 	for n := range 2 * mostRows { // more rows than are kept of an answer
@@ -235,9 +235,7 @@ func serverErrors(t *testing.T, s *Servers) {
 
 // held: a reset that another session blocks says so.
 func held(t *testing.T, s *Servers) {
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("it waits for 10 s: make soak, or OVERSELL_SOAK=1, runs this")
-	}
+	tier.Soak(t, "it waits for 10 s")
 	must(t, s.Reset(t.Context()))
 	other, err := Open(t.Context(), elsewhere(s))
 	must(t, err)

@@ -66,7 +66,7 @@ type Expectation struct {
 	Want     verdict.Verdict
 	Config   func(c *explore.Config) // may be nil
 	On       string                  // "mysql" or "sqlite": only on that database; "server": on any except SQLite
-	Soak     string                  // why it is searched only with OVERSELL_SOAK
+	Soak     string                  // why it is searched only by make soak
 }
 
 // Name names the expectation's test: the strategy, the events, and the limits of the search.
@@ -97,17 +97,6 @@ func (x Expectation) Name() string {
 		}
 	}
 	return name
-}
-
-// Soak reports whether the tests have hours, as in make soak, and not minutes.
-func Soak() bool { return os.Getenv("OVERSELL_SOAK") != "" }
-
-// SkipUnlessSoak skips a long search and says why.
-func SkipUnlessSoak(t *testing.T, why string) {
-	t.Helper()
-	if why != "" && !Soak() {
-		t.Skip(why + "; make soak, or OVERSELL_SOAK=1, runs it")
-	}
 }
 
 // Check explores and compares. One violation is enough to confirm a break; the absence of violations

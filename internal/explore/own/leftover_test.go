@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"go.uber.org/goleak"
 	"gorm.io/gorm"
 
@@ -140,7 +142,7 @@ func TestNeverEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.soak {
-				exploretest.SkipUnlessSoak(t, "takes half a minute, to exclude a slow machine")
+				tier.Soak(t, "takes half a minute, to exclude a slow machine")
 			}
 			end := make(chan struct{})
 			defer close(end)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -72,10 +74,10 @@ func TestPlanted(t *testing.T) {
 						t.Skip("an error ends the transaction there, and every further statement is refused (25P02)")
 					}
 					if c.long && !mistake && e.DB.Name() != dialect.SQLite {
-						exploretest.SkipUnlessSoak(t, "its lock is in Redis: the search on SQLite has the same")
+						tier.Soak(t, "its lock is in Redis: the search on SQLite has the same")
 					}
 					if e.DB.Name() == dialect.Postgres && (c.needs != nil || !mistake) {
-						exploretest.SkipUnlessSoak(t, "MariaDB has the same: here is what only the database decides")
+						tier.Soak(t, "MariaDB has the same: here is what only the database decides")
 					}
 					entry := lockstrategy.Entry{Name: "planted", Needs: c.needs, Scripts: redisscript.Redislock(), New: func(d lockstrategy.Deps) purchase.Strategy {
 						return c.build(d, mistake)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -81,7 +83,7 @@ func TestSlowMachine(t *testing.T) {
 		{"redlock", "v1:redlock:b2:s1:1a.1b.1c.1*5.2a.2b.2c.1a.1b.1c.2a.2b.2c.2a.2b.2c.2.2a.2b.2c", 4},
 	} {
 		t.Run(c.strategy, func(t *testing.T) {
-			if testing.Short() && c.strategy != "multilock" {
+			if tier.Quick() && c.strategy != "multilock" {
 				t.Skip("a late answer takes 2.2 s; -short has the case that was once lost")
 			}
 			entry := exploretest.Entry(t, c.strategy)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -28,9 +30,7 @@ func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("is not root already")
 	}
-	if testing.Short() {
-		t.Skip("runs other tests again, as nobody: run make test")
-	}
+	tier.Test(t, "runs other tests again, as nobody")
 	t.Parallel()
 	const nobody = 65534
 	credential := &syscall.Credential{Uid: nobody, Gid: nobody}

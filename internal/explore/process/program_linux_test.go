@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // daemon returns a program that leaves its session, its parent and its first process.
@@ -24,7 +26,7 @@ func TestKilled(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			rounds := 5
-			if testing.Short() {
+			if tier.Quick() {
 				rounds = 2
 			}
 			for range rounds {

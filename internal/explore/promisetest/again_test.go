@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
@@ -15,11 +17,9 @@ import (
 // search with the same limit therefore runs the same schedules in the same order, on an idle
 // machine and next to busy loops.
 func TestSameAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it needs busy loops; make test has it")
-	}
+	tier.Test(t, "it needs busy loops")
 	calm, busy, schedules, loops := 1, 1, 3, 2
-	if exploretest.Soak() {
+	if tier.Soaking() {
 		calm, busy, schedules, loops = 20, 20, 60, 6
 	}
 	e := enginetest.Embedded(t)

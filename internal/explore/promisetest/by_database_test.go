@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -20,7 +22,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 //go:generate go test -run TestByDatabase -timeout 60m -update-witnesses .
@@ -40,7 +41,7 @@ const (
 //
 //	go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
 func TestByDatabase(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	var on []*onLevel
 	shown := map[string]bool{}
 	for _, entry := range lockstrategy.All() {

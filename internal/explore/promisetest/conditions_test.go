@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -39,13 +41,11 @@ func conditions() []condition {
 // TestEveryStrategy explores every gated strategy under each condition. A strategy that holds in two
 // processes must hold under all of them.
 func TestEveryStrategy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a search of each strategy under each event; make test has it")
-	}
+	tier.Test(t, "a search of each strategy under each event")
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.DB.Name() == dialect.Postgres {
-			exploretest.SkipUnlessSoak(t, "SQLite and MariaDB have the same rows")
+			tier.Soak(t, "SQLite and MariaDB have the same rows")
 		}
 		for _, entry := range lockstrategy.All() {
 			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {
@@ -88,16 +88,16 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	c.config(&config)
 	elsewhere := slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(entry.Needs, lockstrategy.NeedsRedlock)
 	if elsewhere && e.DB.Name() != dialect.SQLite {
-		exploretest.SkipUnlessSoak(t, "SQLite has this row, with the same Redis")
+		tier.Soak(t, "SQLite has this row, with the same Redis")
 	}
 	if slices.Equal(config.Events, []explore.Event{explore.Disconnect}) && !config.Shared && explored(entry, explore.Disconnect, e.DB.Name()) {
-		exploretest.SkipUnlessSoak(t, "TestStrategies has a row with this event and the same bound")
+		tier.Soak(t, "TestStrategies has a row with this event and the same bound")
 	}
 	if config.Shared && entry.WritesLater {
 		t.Skip("one worker writes the orders of all buyers of a process, so its commands belong to no buyer")
 	}
 	switch {
-	case exploretest.Soak():
+	case tier.Soaking():
 		config.Bound++
 	case len(config.Events) > 0 && manyCommands(entry):
 		config.Bound = 0

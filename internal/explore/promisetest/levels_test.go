@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestAboveReadCommitted runs PostgreSQL at its two other levels. It runs strategies without lock
@@ -19,7 +20,7 @@ import (
 // oversell. A violation by an event at READ COMMITTED occurs at these levels, too
 // (lockstrategy.BrokenBy).
 func TestAboveReadCommitted(t *testing.T) {
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	for _, on := range openLevels(t) {
 		if !on.level.RefusesStale {
 			continue
@@ -32,7 +33,7 @@ func TestAboveReadCommitted(t *testing.T) {
 					}
 					t.Run(entry.Name, func(t *testing.T) {
 						config := bound(1)
-						if exploretest.Soak() {
+						if tier.Soaking() {
 							config = nil
 						}
 						exploretest.Check(t, on.engine, entry, exploretest.Expectation{Strategy: entry.Name, Want: want, Config: config})
@@ -41,7 +42,7 @@ func TestAboveReadCommitted(t *testing.T) {
 				if c, want := lockstrategy.BrokenBy(entry, on.level.Name); c != "" {
 					event := explore.Event(strings.TrimPrefix(string(c), "explore-"))
 					t.Run(entry.Name+"+"+string(event), func(t *testing.T) {
-						exploretest.SkipUnlessSoak(t, "the lock is elsewhere, and MariaDB and READ COMMITTED have this search")
+						tier.Soak(t, "the lock is elsewhere, and MariaDB and READ COMMITTED have this search")
 						exploretest.Check(t, on.engine, entry, exploretest.Expectation{
 							Strategy: entry.Name, Events: []explore.Event{event}, Want: want, Config: bound(1),
 						})

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -180,17 +182,17 @@ func TestStrategies(t *testing.T) {
 				if !runsOn(want, database) {
 					t.Skipf("the row is of %s, and this is %s", want.On, database)
 				}
-				exploretest.SkipUnlessSoak(t, want.Soak)
-				if database == dialect.SQLite && want.On == "" && len(want.Events) <= 1 && want.Config == nil && !testing.Short() {
-					exploretest.SkipUnlessSoak(t, "TestVerifyQuick explores the strategy on SQLite, and MariaDB has this row")
+				tier.Soak(t, want.Soak)
+				if database == dialect.SQLite && want.On == "" && len(want.Events) <= 1 && want.Config == nil && !tier.Quick() {
+					tier.Soak(t, "TestVerifyQuick explores the strategy on SQLite, and MariaDB has this row")
 				}
 				// A lock outside the database is the same on every database. With -short there is
 				// only one.
-				if database != dialect.MySQL && !testing.Short() && len(exploretest.Entry(t, want.Strategy).Needs) > 0 && want.On == "" {
-					exploretest.SkipUnlessSoak(t, "the lock is the same as on MariaDB, which has this row")
+				if database != dialect.MySQL && !tier.Quick() && len(exploretest.Entry(t, want.Strategy).Needs) > 0 && want.On == "" {
+					tier.Soak(t, "the lock is the same as on MariaDB, which has this row")
 				}
-				if testing.Short() && (len(want.Events) > 1 || slices.Contains(want.Events, explore.Renew)) {
-					t.Skip("several events, or renewals: a longer search; make test has it")
+				if len(want.Events) > 1 || slices.Contains(want.Events, explore.Renew) {
+					tier.Test(t, "several events, or renewals: a longer search")
 				}
 				exploretest.Check(t, e, exploretest.Entry(t, want.Strategy), want)
 			})

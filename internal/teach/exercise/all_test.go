@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
@@ -65,9 +67,7 @@ func isPackage(name string) bool {
 
 // TestJudged builds one program for all sources, and judges each.
 func TestJudged(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a judge and explores for minutes; make test has it")
-	}
+	tier.Test(t, "compiles a judge and explores for minutes")
 	b := build(t)
 	t.Run("Sources", b.sources)
 	t.Run("Bad", b.bad)

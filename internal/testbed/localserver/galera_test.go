@@ -1,9 +1,10 @@
 package localserver_test
 
 import (
-	"os"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -38,7 +39,7 @@ func TestGalera(t *testing.T) {
 	}
 	t.Logf("node 1 back in %s", time.Since(start))
 	size(3)
-	if os.Getenv("OVERSELL_SOAK") == "" {
+	if !tier.Soaking() {
 		return
 	}
 	before, err := c.Nodes()[0].Status(t.Context())

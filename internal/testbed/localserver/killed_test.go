@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestKilledStarting: if a SIGKILL arrives while children start, neither they nor their children survive.
@@ -18,9 +20,7 @@ func TestKilledStarting(t *testing.T) {
 	if os.Getenv("STARTER") != "" {
 		startMany()
 	}
-	if testing.Short() {
-		t.Skip("kills 20 processes while they start servers: run make test")
-	}
+	tier.Test(t, "kills 20 processes while they start servers")
 	for range 20 {
 		tmp := t.TempDir()
 		read, write, err := os.Pipe()

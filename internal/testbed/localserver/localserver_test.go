@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestMissingProgram: the error says how to install the program.
@@ -22,9 +24,7 @@ func TestMissingProgram(t *testing.T) {
 
 func newGroup(t testing.TB) *Group {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs servers, and -short starts none: run make test")
-	}
+	tier.Test(t, "needs servers, and -short starts none")
 	g, err := NewGroup()
 	if err != nil {
 		t.Fatal(err)

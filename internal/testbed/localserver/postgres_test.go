@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestPostgres: a kill ends all of its processes, which have their own sessions. After a restart it has
@@ -49,9 +51,7 @@ func TestPostgresOrphan(t *testing.T) {
 		fmt.Println(g.dir, err)
 		select {}
 	}
-	if testing.Short() {
-		t.Skip("needs servers, and -short starts none: run make test")
-	}
+	tier.Test(t, "needs servers, and -short starts none")
 	starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPostgresOrphan$")
 	starter.Env = append(os.Environ(), "STARTER=1")
 	out, err := starter.StdoutPipe()

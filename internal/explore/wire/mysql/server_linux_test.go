@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 	"github.com/oversell/oversell/internal/testbed/localserver"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // The tests share one server. Each has tables of its own.
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 // mariadb returns the server's address and the password of its user shop.
 func mariadb(t testing.TB) (address, password string) {
 	t.Helper()
-	localservertest.SkipShort(t)
+	tier.Test(t, "needs servers")
 	s, err := server()
 	if errors.Is(err, localserver.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)

@@ -2,10 +2,11 @@ package level
 
 import (
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/teach/play"
@@ -163,14 +164,14 @@ func follow(t *testing.T, l Level, g *play.Game) (back int) {
 
 // TestNext: the third hint leads to a win, from the start and from any other position.
 func TestNext(t *testing.T) {
-	soak := os.Getenv("OVERSELL_SOAK") != ""
+	soak := tier.Soaking()
 	random := rand.New(rand.NewPCG(18, 11))
 	for _, l := range All() {
 		t.Run(l.Name, func(t *testing.T) {
 			g := game(t, l)
 			if l.Unbreakable {
-				if len(l.Config.Events) > 0 && !soak {
-					t.Skip("its search takes seconds: with OVERSELL_SOAK=1")
+				if len(l.Config.Events) > 0 {
+					tier.Soak(t, "its search takes seconds")
 				}
 				if a, err := l.Next(t.Context(), g); err != nil || !a.Claim {
 					t.Errorf("%+v, %v", a, err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
@@ -48,8 +50,8 @@ func TestPar(t *testing.T) {
 			t.Errorf("%s has no par: run make generate", l.Name)
 		case !known.Complete:
 			t.Logf("%s: its search does not end; TestWon plays its way", l.Name)
-		case slow(l) && os.Getenv("OVERSELL_SOAK") == "":
-			t.Logf("%s is computed again with OVERSELL_SOAK=1", l.Name)
+		case slow(l) && !tier.Soaking():
+			t.Logf("%s is computed again by make soak", l.Name)
 		default:
 			if got := computed(t, l); got != known {
 				t.Errorf("%s: the explorer computes %+v, the table has %+v: run make generate", l.Name, got, known)

@@ -1,25 +1,19 @@
-// Package localservertest starts servers for one test, which may kill and stop them. Under -short a
-// test that asks for a server is skipped.
+// Package localservertest starts servers for one test, which may kill and stop them. make quick
+// skips a test that asks for a server.
 package localservertest
 
 import (
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// SkipShort skips a test that needs servers under -short.
-func SkipShort(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs servers, and -short starts none: run make test")
-	}
-}
-
-// Group returns a group of servers that ends with the test. Under -short it skips the test.
+// Group returns a group of servers that ends with the test. make quick skips the test.
 func Group(t testing.TB) *localserver.Group {
 	t.Helper()
-	SkipShort(t)
+	tier.Test(t, "needs servers")
 	group, err := localserver.NewGroup()
 	if err != nil {
 		t.Fatal(err)

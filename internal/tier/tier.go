@@ -1,0 +1,41 @@
+// Package tier says in which command a test runs. Each command runs its own tests and those of the
+// commands before it:
+//
+//	make quick   no server, no race detector; before each commit
+//	make test    the strongest evidence for each part, on real servers
+//	make soak    long searches, full matrices, and what another test covers in less time
+//
+// A test without a call of this package runs in all three. Its whole condition is one line with the
+// reason, and `go run -C tools ./tiers` prints these lines as a table.
+package tier
+
+import (
+	"os"
+	"testing"
+)
+
+// Variable makes go test run the tests of make soak, if it is not empty.
+const Variable = "OVERSELL_SOAK"
+
+// Test skips a test under make quick. why says what it needs or costs.
+func Test(t testing.TB, why string) {
+	t.Helper()
+	if Quick() {
+		t.Skip(why + ": make test runs it")
+	}
+}
+
+// Soak skips a test except under make soak. why says what it costs, or which test of make test sees the
+// same. If why is "", Soak skips nothing.
+func Soak(t testing.TB, why string) {
+	t.Helper()
+	if why != "" && !Soaking() {
+		t.Skip(why + ": make soak runs it")
+	}
+}
+
+// Quick reports whether this is make quick, which is go test -short.
+func Quick() bool { return testing.Short() }
+
+// Soaking reports whether this is make soak.
+func Soaking() bool { return os.Getenv(Variable) != "" }

@@ -1,145 +1,106 @@
 #!/usr/bin/env bash
-# `make test` runs this script after it has installed the servers. Three lanes run side
-# by side. The first runs the tests of this module with the race detector. The third runs
-# the parts that wait for leases and timeouts. The second runs all other parts, one after
-# another.
+# Runs `make test`, or `make soak` with the argument soak, as parts one after another, and ends with a
+# table: seconds, processor seconds and result of each part, and the sums in units of U.
 #
-# The first lane prints as it goes. The output of the other parts follows in one
-# piece each, and the last lines name the failed parts. A part without an exit code has failed:
-# its lane may have been killed.
-#
-# Each lane is a process group, so that an interrupt also ends the processes of its parts.
+# U is the processor time of `go build -a -o /dev/null ./cmd/shop` on this machine, so results of
+# machines of different speed can be compared. It is measured once for each Go version and kept in the
+# user's cache folder. U=160 gives another value.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-logs=$(mktemp -d)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+TIMEFORMAT='%R %U %S'
 
-# parts must all report. Their order is the order of the output.
-parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
-	composecheck kubecheck ci-jobs e2e go-test-race)
-
-# part NAME COMMAND... runs one part, its output in a file.
+# part NAME COMMAND... runs one part in its own process, with its output on this terminal.
 part() {
-	local name=$1
+	local name=$1 code
 	shift
-	report "$name" "$@" >"$logs/$name.log" 2>&1 </dev/null
-}
-
-# report NAME COMMAND... runs one part and reports its exit code.
-report() {
-	local name=$1 code=0 start=$SECONDS
-	shift
-	"$@" || code=$?
-	echo "$code $((SECONDS - start))" >"$logs/$name.exit"
+	echo "=== $name" >&2
+	{ time "$@" >&3 2>&4 </dev/null; } 3>&1 4>&2 2>"$work/time"
+	code=$?
+	echo "$name $code $(tail -n 1 "$work/time")" >>"$work/results"
+	return "$code"
 }
 
 # in_dir DIR COMMAND... runs a command in a module of its own.
 in_dir() { (cd "$1" && shift && "$@"); }
 
-# TestVerifyQuick in cmd/shop also runs `shop verify --quick`, with a binary without the race
-# detector.
-#
-# SQLite and its C library are compiled without the race detector and checkptr. Their memory is
-# outside the Go heap, so both would check nothing, and took half of the explorer's time.
-# RaceFlags in internal/judge/matrix returns the same flags.
-#
-# Without atexit_sleep_ms=0 the race detector sleeps for a second before a process ends.
+# The build of the shop is the measurement of U, if U is not known yet.
+build() {
+	local flags=()
+	known=${XDG_CACHE_HOME:-$HOME/.cache}/oversell/unit-$(go env GOVERSION)
+	[ -n "${U:-}" ] || [ ! -e "$known" ] || U=$(cat "$known")
+	[ -n "${U:-}" ] || flags=(-a)
+	go mod download || return
+	part build go build "${flags[@]}" -o "$work/shop" ./cmd/shop || return
+	[ -z "${U:-}" ] || return 0
+	U=$(awk '{print int($4 + $5 + 0.5)}' "$work/results")
+	mkdir -p "$(dirname "$known")" && echo "$U" >"$known"
+}
+
+# table prints the results, and fails if a part failed.
+table() {
+	echo
+	awk -v U="$U" '
+		BEGIN { printf "%-24s %8s %10s  %s\n", "part", "seconds", "processor", "result" }
+		{
+			printf "%-24s %8.0f %10.0f  %s\n", $1, $3, $4 + $5, $2 == 0 ? "ok" : "FAILED"
+			wall += $3; processor += $4 + $5; failed += $2 != 0
+		}
+		END {
+			printf "%-24s %8.0f %10.0f  %s\n", "all", wall, processor, failed ? "FAILED" : "ok"
+			printf "in U (%d s):%*s %8.1f %10.1f\n", U, 12 - length(U), "", wall / U, processor / U
+			exit failed > 0
+		}' "$work/results"
+}
+
+export GOGC=400 # memory is cheaper here than time: the explorer's tests take a fifth less of it
+strip=-ldflags='-s -w'
+
+# The race detector runs where goroutines of ours meet: the shop, its locks and the load. Searches
+# have one goroutine at a time; make soak races them. SQLite and its C library have their memory
+# outside the Go heap, where the race detector and checkptr would find nothing.
 race=(-race
 	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
-export GORACE=atexit_sleep_ms=0
+export GORACE=atexit_sleep_ms=0 # otherwise each process sleeps for a second before it ends
+raced=$(go list ./rlock ./locktest ./internal/purchase/... ./internal/lockstrategy/... ./internal/load/... ./internal/web/... ./internal/teach/room ./internal/teach/live/...)
 
-# Memory is cheaper here than time: the tests of the explorer take a fifth less of it.
-export GOGC=400
+# servers COMMAND... lends the servers of make test to the command.
+servers() { "$work/testservers" "$@"; }
 
-# A test that stands still ends with its own message. This limit is for the rest; go test's own, ten
-# minutes, ended the browser's tests on a slow machine.
-limit=(-timeout 80m)
-
-# Two packages run at a time, and four parallel tests of each. The tests spend a third of their time
-# waiting for servers and leases, so fewer would leave the cores idle. With more, a slow machine has
-# 20 processes that wait for a core, and shops give up. The longest packages begin first.
-tests() {
-	report go-test-race go test "${race[@]}" \
-		-vet=off -p 2 -parallel 4 "${limit[@]}" \
-		./cmd/shop ./internal/explore ./internal/lockstrategy ./internal/explore/promisetest ./internal/explore/own \
-		./... # lint runs all of go vet
-}
-
-# Each test binary that runs the shop uses one of these builds: the released program, or one with
-# the race detector.
-export OVERSELL_SHOP_BIN=$logs/shop OVERSELL_SHOP_RACE_BIN=$logs/shop-race
-build() {
-	go build -o "$OVERSELL_SHOP_BIN" ./cmd/shop &&
-		go build "${race[@]}" -o "$OVERSELL_SHOP_RACE_BIN" ./cmd/shop
-}
-
-others() {
-	part lint make --no-print-directory lint
-	part composecheck in_dir deploy/composecheck go test "${limit[@]}" ./...
-	part kubecheck in_dir deploy/kubecheck go test "${limit[@]}" ./...
-	part ci-jobs in_dir tools/runner go test "${limit[@]}" -count=1 -vet=off ./...
-	part e2e in_dir e2e go test "${limit[@]}" -count=1 ./...
-}
-
-waiting() {
-	part locktest-bench in_dir locktest/bench go test "${limit[@]}" ./...
-	part trackrecord-libraries in_dir trackrecord/libraries go test "${limit[@]}" -parallel 8 .
-	part trackrecord-fixed in_dir trackrecord/libraries go test "${limit[@]}" -parallel 8 -modfile=fixed.mod .
-	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test "${limit[@]}" .
-}
-
-lanes=()
-# stop ends the lanes and all processes that they started. It kills them after ten seconds.
-stop() {
-	trap - EXIT
-	trap '' INT TERM
-	local lane tries
-	for lane in "${lanes[@]}"; do
-		kill -TERM -- "-$lane" 2>/dev/null
-	done
-	for lane in "${lanes[@]}"; do
-		for ((tries = 0; tries < 100; tries++)); do
-			kill -0 -- "-$lane" 2>/dev/null || break
-			sleep 0.1
-		done
-		kill -KILL -- "-$lane" 2>/dev/null
-	done
-	rm -rf "$logs"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+# Two packages run at a time, and two parallel tests of each: as much as two cores can carry.
+tests() { servers go test "$strip" -vet=off -p 2 -parallel 2 -timeout "$1" "${@:2}"; }
 
 build || { # go build has printed the reason
-	echo "make test: FAILED: build"
+	echo "make ${1:-test}: FAILED: build"
 	exit 1
 }
-set -m # gives each lane a process group
-for lane in tests others waiting; do
-	$lane </dev/null &
-	lanes+=($!)
-done
-set +m
+export OVERSELL_SHOP_BIN=$work/shop
+go build -o "$work/testservers" ./internal/engine/enginetest/testservers || exit
 
-failed=
-for lane in "${!lanes[@]}"; do
-	wait "${lanes[lane]}" || failed="$failed lane-$((lane + 1))"
-done
-for name in "${parts[@]}"; do
-	echo
-	code='' seconds=
-	[ -e "$logs/$name.exit" ] && read -r code seconds <"$logs/$name.exit"
-	if [ -z "$code" ]; then
-		echo "=== $name: has not reported"
-	else
-		echo "=== $name: ${seconds} s, exit $code"
-	fi
-	[ -e "$logs/$name.log" ] && cat "$logs/$name.log"
-	[ "$code" = 0 ] || failed="$failed $name"
-done
-echo
-if [ -n "$failed" ]; then
-	echo "make test: FAILED:$failed (${SECONDS} s)"
-	exit 1
-fi
-echo "make test: ok (${SECONDS} s)"
+case ${1:-test} in
+test)
+	part raced tests 30m "${race[@]}" $raced
+	part tests tests 30m $(go list ./... | grep -vxF "$raced")
+	if command -v chromium >/dev/null; then part live-page in_dir e2e go test -run '^TestLivePage$' ./...; fi
+	;;
+soak)
+	export OVERSELL_SOAK=1
+	go build "${race[@]}" -o "$work/shop-race" ./cmd/shop || exit
+	export OVERSELL_SHOP_RACE_BIN=$work/shop-race
+	part tests tests 180m ./...
+	part raced tests 180m "${race[@]}" ./...
+	part e2e in_dir e2e go test -timeout 80m -count=1 ./...
+	part locktest-bench in_dir locktest/bench go test -timeout 80m ./...
+	part trackrecord-libraries in_dir trackrecord/libraries go test -timeout 80m .
+	part trackrecord-fixed in_dir trackrecord/libraries go test -timeout 80m -modfile=fixed.mod .
+	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test -timeout 80m .
+	part k6 loadtest/k6/check.sh
+	part ci-jobs in_dir tools/runner go test -timeout 80m -count=1 -vet=off ./...
+	part release make --no-print-directory release-check
+	;;
+esac
+table

@@ -187,6 +187,7 @@ func TestCI(t *testing.T) {
 // TestCIOtherCommands: the search ends before it finds the break of a program with new commands, and the
 // baseline's witness shows it.
 func TestCIOtherCommands(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestCI compares with a baseline")
 	t.Parallel()
 	r := newRepository(t, "naive")
 	if code, stdout, stderr, _ := r.check(t, nil); code != exitBroken {

@@ -17,7 +17,7 @@ const choosePage = "docs/guides/choose-a-strategy.md"
 
 // TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares the output.
 func TestChooseExample(t *testing.T) {
-	tier.Test(t, "it sends two crowds")
+	tier.Soak(t, "sends two bursts; TestREADMECurl has the first page")
 	examples := transcripts(readPage(t, choosePage))
 	if len(examples) == 0 {
 		t.Fatal("the page has no example")

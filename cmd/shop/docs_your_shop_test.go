@@ -24,6 +24,7 @@ func pageBlock(t *testing.T, page, contains string) string {
 
 // TestGuideOutput: explore --app prints what the pages show, apart from versions and times.
 func TestGuideOutput(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestApp has the same programs")
 	t.Parallel()
 	varies := regexp.MustCompile(`MariaDB [\d.]+|[\d.]+ s \(\d+/s\)|\d+ ms with every`)
 	for _, c := range []struct {
@@ -48,8 +49,8 @@ func TestGuideOutput(t *testing.T) {
 
 // TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
 func TestGuideTarget(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestVerifyTarget has a broken and a sound service")
 	t.Parallel()
-	tier.Test(t, "needs servers")
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A statementShop describes a run of testdata/answers/shop.py, which sends the statements in sql.
@@ -69,6 +71,7 @@ var crossed = []string{"BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {
 // TestAppAnswers: a failure or a missing answer breaks the promise while every server is healthy.
 // A refusal does not, unless a rule forbids it.
 func TestAppAnswers(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/target judges answers without them")
 	t.Parallel()
 	const baskets = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST http://127.0.0.1:8080/buy?2,1"
 	for _, c := range []struct {
@@ -107,6 +110,7 @@ func TestAppAnswers(t *testing.T) {
 // TestAppRuleAboutAnswers: the explorer checks a rule about answers only after all buyers have
 // come. --app-check rejects a rule that is broken after the reset or when buyers come one by one.
 func TestAppRuleAboutAnswers(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/app reads the rule")
 	t.Parallel()
 	sound := []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}
 	for rule, says := range map[string]string{
@@ -155,6 +159,7 @@ func TestAppDivided(t *testing.T) {
 
 // TestAppAutocommit: a program that uses SET autocommit has as many schedules as one with BEGIN.
 func TestAppAutocommit(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/effect reads autocommit")
 	t.Parallel()
 	sale := []string{"SELECT stock FROM items WHERE id = 1", "UPDATE items SET stock = stock - 1 WHERE id = 1"}
 	begins := slices.Concat([]string{"BEGIN"}, sale, []string{"COMMIT"})

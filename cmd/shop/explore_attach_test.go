@@ -119,6 +119,7 @@ func (a *attached) serves(t *testing.T) {
 // TestAttach: a running program is checked and searched several times and keeps running. Its pool
 // contains broken connections from before.
 func TestAttach(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestShared has the gates of one program")
 	t.Parallel()
 	for _, c := range []sharedCase{
 		{mode: "naive", pool: 2, orders: 96, violating: 60},
@@ -147,6 +148,7 @@ func TestAttach(t *testing.T) {
 
 // TestAttachRefused: an impossible request is refused in one line.
 func TestAttachRefused(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/app reads attach:")
 	t.Parallel()
 	a := startAttached(t, "naive", 2)
 	pid := a.program.Process.Pid
@@ -197,6 +199,7 @@ func TestAttachRefused(t *testing.T) {
 
 // TestAttachForeignUser: only root may inspect another user's program.
 func TestAttachForeignUser(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/app reads attach:")
 	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root may look at every process")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore/target"
 )
 
@@ -32,6 +34,7 @@ never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE sto
 // TestAppIgnore: --app-check names what a program sends by itself, and the entries of `ignore` that let
 // it pass. With them the search is complete, and no run is discarded.
 func TestAppIgnore(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/app reads ignore:")
 	t.Parallel()
 	code, stdout, stderr := exploreApp(t, backgroundShop(t, "jobs", ""), "--app-check", "--json")
 	var check target.CheckReport
@@ -54,6 +57,7 @@ func TestAppIgnore(t *testing.T) {
 // TestAppIgnoreHides: an ignored command that writes what a rule reads makes no search complete, and one
 // that waits for a buyer ends it.
 func TestAppIgnoreHides(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/app reads ignore:")
 	t.Parallel()
 	code, r, stderr := searchFile(t, backgroundShop(t, "touch", "ignore: [ jobs, beats, 'SET item_id = item_id' ]\n"), "--full")
 	const says = `"UPDATE orders SET item_id = item_id WHERE id = ?" writes postgres orders, which a rule of never reads`
@@ -68,6 +72,7 @@ func TestAppIgnoreHides(t *testing.T) {
 
 // TestAppQuiet: the first buyer comes when the program has sent nothing for some time.
 func TestAppQuiet(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/app reads quiet:")
 	t.Parallel()
 	code, r, stderr := searchFile(t, backgroundShop(t, "flush", "quiet: 200ms\n"), "--max-schedules", "4")
 	if code != exitInconclusive || r.Void > 0 || r.Explored < 3 {
@@ -78,6 +83,7 @@ func TestAppQuiet(t *testing.T) {
 // TestAppRecovery: after a discarded run the programs get new connections. They are restarted only if the
 // next run is discarded, too.
 func TestAppRecovery(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestTraps has a program that gives up")
 	t.Parallel()
 	for mode, again := range map[string]bool{"hup": false, "hups": true} {
 		starts := filepath.Join(t.TempDir(), "starts")
@@ -95,6 +101,7 @@ func TestAppRecovery(t *testing.T) {
 
 // TestAppNotify: what a process of the program does because of a NOTIFY in `reset` is no step.
 func TestAppNotify(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/wire/postgres reads the notice")
 	t.Parallel()
 	code, r, stderr := searchFile(t, backgroundShop(t, "news", ""))
 	if code != 0 || !r.Complete || r.Void > 0 || r.Explored < 6 {

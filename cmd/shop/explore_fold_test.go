@@ -43,6 +43,7 @@ var leftOut = regexp.MustCompile(`left out: (\d+) commands`)
 // TestAppFold: of two buyers with 98 commands each, people see what has to do with the race, with short
 // statements. --verbose and JSON have everything.
 func TestAppFold(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/fold shortens a witness")
 	t.Parallel()
 	file := wideShop(t, "")
 	dir := t.TempDir()
@@ -111,6 +112,7 @@ func cellText(table string) string {
 // TestAppFoldDoubts: a statement that may touch more than it names is shown. If it may write, so are the
 // other buyer's commands.
 func TestAppFoldDoubts(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/fold shortens a witness")
 	t.Parallel()
 	for _, c := range []struct {
 		mode, says string

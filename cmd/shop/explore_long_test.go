@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestAppLong: the length of a schedule is no reason to give it up. Only a buyer that repeats itself
 // without any change is.
 func TestAppLong(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/fold shortens a witness")
 	t.Parallel()
 	var reads []string
 	for n := range 210 {

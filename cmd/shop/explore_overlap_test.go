@@ -30,6 +30,7 @@ var overlapping = map[string]statementShop{
 // that is atomic, although another statement ran while that one was held. A race that it cannot show stays
 // exit code 3.
 func TestAppOverlap(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/effect divides a statement")
 	t.Parallel()
 	atomic := []string{takesOne, "INSERT INTO orders VALUES (1)"}
 	for _, c := range []struct {
@@ -88,6 +89,7 @@ func TestAppOverlapRepeats(t *testing.T) {
 
 // TestAppOverlapRefused: one line says why no statement can be held, before anything starts.
 func TestAppOverlapRefused(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/effect divides a statement")
 	t.Parallel()
 	file := appFile(t, "shared: ./shop\npostgres: 127.0.0.1:5432\nlocal: true\nbuyer: POST http://127.0.0.1:8080/buy\nsold: 200\nreset:\n  sql: [ \"DELETE FROM orders\" ]\nnever: [ SELECT 1 ]\n")
 	code, _, stderr := exploreApp(t, file, "--overlap")

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // parallelShop writes a file for testdata/parallel/shop.mjs.
@@ -25,6 +27,7 @@ never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
 // TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come
 // after a random pause, make no run diverge.
 func TestAppParallel(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestShared has a program with a pool")
 	t.Parallel()
 	code, r, stderr := searchFile(t, parallelShop(t, "branches"), "--max-schedules", "12")
 	if code != exitBroken || r.Void > 0 || r.Explored < 6 {
@@ -34,6 +37,7 @@ func TestAppParallel(t *testing.T) {
 
 // TestAppJob: a timer of the program sends after the buyer is answered. That makes no run diverge either.
 func TestAppJob(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/process sees timers")
 	t.Parallel()
 	code, r, stderr := searchFile(t, parallelShop(t, "job"), "--max-schedules", "40")
 	if code != exitBroken || r.Void > 0 || r.Late || r.Explored < 20 {

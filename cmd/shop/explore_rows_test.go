@@ -152,6 +152,7 @@ const rowsBuyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST ht
 // in an order that would then be left out, or its search is not complete. The same shop without the
 // savepoints is too short for this, and gives the same result.
 func TestAppRows(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/effect finds rows that commands share")
 	t.Parallel()
 	for _, c := range rowsCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -252,6 +253,7 @@ func TestAppRowsAtRandom(t *testing.T) {
 
 // TestAppRowsOfTheirOwn: if no command meets another buyer's, one schedule is enough.
 func TestAppRowsOfTheirOwn(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/effect finds rows that commands share")
 	t.Parallel()
 	sql := []string{}
 	for n := range 50 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/explore"
 )
 
@@ -29,6 +31,7 @@ never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
 // TestAppVarying: values that differ in each run make no run diverge. The explorer learns where they
 // are, or the file says how they look.
 func TestAppVarying(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; internal/explore/target learns values that differ")
 	t.Parallel()
 	code, r, stderr := searchFile(t, varyingShop(t, "values", ""))
 	if code != exitBroken || r.Void > 0 || !r.Complete || r.Explored < 10 {
@@ -59,6 +62,7 @@ func TestAppVarying(t *testing.T) {
 
 // TestAppRefusals: the reason of a discarded run names the answer of a rate limiter.
 func TestAppRefusals(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestBadInput of internal/explore/app refuses the rest")
 	t.Parallel()
 	_, r, stderr := searchFile(t, varyingShop(t, "limits", ""), "--max-schedules", "12")
 	named := func(v explore.Voided) bool { return strings.Contains(v.Details, "buyer 1 was answered 429") }
@@ -70,6 +74,7 @@ func TestAppRefusals(t *testing.T) {
 // TestAppRoutine: a buyer that repeats a read even alone does not wait for another buyer, so the search
 // leaves no schedule out.
 func TestAppRoutine(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestAppCompound has a procedure")
 	t.Parallel()
 	code, r, stderr := searchFile(t, varyingShop(t, "repeats", ""), "--max-schedules", "8")
 	if code != exitBroken || r.Void > 0 || r.Tries != nil {

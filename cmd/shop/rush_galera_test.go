@@ -16,7 +16,7 @@ import (
 // TestRushGalera has two processes at two nodes of a cluster. Strategies that rely on the database
 // hold, and they retry orders that the other node has rejected. A plain transaction oversells.
 func TestRushGalera(t *testing.T) {
-	tier.Test(t, "needs servers")
+	tier.Soak(t, "starts a cluster of three databases")
 	t.Parallel()
 	code, stdout, stderr := exitCode(t, "rush", "--engine", "local", "--local-db", dialect.Galera, "--processes", "2",
 		"--strategy", "transaction,for-update,fenced,redis-lua", "--expect")
@@ -35,7 +35,7 @@ func TestRushGalera(t *testing.T) {
 
 // TestRushGaleraNamedLock: a strategy that a cluster does not support is refused with the reason.
 func TestRushGaleraNamedLock(t *testing.T) {
-	tier.Test(t, "needs servers")
+	tier.Soak(t, "starts a cluster of three databases")
 	t.Parallel()
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.GaleraOneWriter, "--strategy", "named-lock", "--fault", "rush")
 	if code != exitHarness || !strings.Contains(stderr, "GET_LOCK is one node's own") {
@@ -70,6 +70,7 @@ func TestVerifyGalera(t *testing.T) {
 
 // TestExploreGalera: an unsupported exploration is refused before a server is started.
 func TestExploreGalera(t *testing.T) {
+	tier.Soak(t, "starts a cluster of three databases")
 	t.Parallel()
 	code, _, stderr := exitCode(t, "explore", "transaction", "--engine", "local", "--local-db", dialect.Galera)
 	if code != exitHarness || !strings.Contains(stderr, "use --local-db mariadb") {

@@ -24,12 +24,12 @@ import (
 // TestSoldOutRestocks: each strategy keeps its promise behind the check. The rushes find the check
 // in use: the product is sold out, restocked, and sold out again at each of two processes.
 func TestSoldOutRestocks(t *testing.T) {
+	tier.Soak(t, "20 strategies on three engines; internal/purchase restocks under the check")
 	t.Parallel()
 	for _, args := range [][]string{{"--engine", "embedded"}, {"--engine", "local", "--processes", "2"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			if len(args) > 2 {
-				tier.Test(t, "needs servers")
 				if !tier.Soaking() { // one strategy for each kind of stock and each server of a lock
 					args = append(args, "--strategy", "for-update,conditional,bucketed,unit-rows,named-lock,redis,redlock,redis-decr,redis-lua,etcd,zookeeper")
 				}

@@ -125,7 +125,7 @@ func firstState(t *testing.T, base string) (s struct {
 // TestStageShelves: the picture of a strategy that did not break shows no unit that was sold twice. If
 // the strategy holds, it also shows at most one holder at a time.
 func TestStageShelves(t *testing.T) {
-	tier.Test(t, "a burst for each strategy")
+	tier.Soak(t, "a burst for each strategy; TestStage has two")
 	t.Parallel()
 	base := serveStage(t)
 	run := sendCrowd(t, base, `{"strategies":["all"],"stock":10,"buyers":30}`)

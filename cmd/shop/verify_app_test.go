@@ -113,6 +113,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 // TestVerifyAppHolds: fifty buyers want the only unit of a correct shop. The test checks the text
 // for people.
 func TestVerifyAppHolds(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestVerifyAppBreaks has both parts")
 	t.Parallel()
 	file := appCase{file: "python/for-update.yaml", needs: []string{"python3"}}.need(t)
 	code, stdout, stderr := verifyAppOf(t, file, "--repeat", "2")
@@ -124,6 +125,7 @@ func TestVerifyAppHolds(t *testing.T) {
 
 // TestVerifyAppSerial: a rush whose commands never overlapped proves nothing.
 func TestVerifyAppSerial(t *testing.T) {
+	tier.Soak(t, "starts programs and servers; TestVerifyAppBreaks has both parts")
 	t.Parallel()
 	code, r, stderr := verifiedApp(t, "serial.yaml", "--repeat", "1")
 	c := roundsOf(t, r.Rush, 1)[0]

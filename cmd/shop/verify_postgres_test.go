@@ -14,7 +14,7 @@ import (
 // acknowledged sale, and a replica without the last commits does not. The latter shows that the
 // first cell would have detected a loss.
 func TestVerifyPostgres(t *testing.T) {
-	tier.Test(t, "needs servers")
+	tier.Soak(t, "a standby and a pooler for three cells")
 	t.Parallel()
 	cells := verifies(t, "--local-db postgres --strategy conditional", map[promise.Condition]verdict.Verdict{
 		promise.DBFailover: verdict.Holds, promise.DBFailoverAsync: verdict.Lost, promise.PoolerRestart: verdict.Holds,

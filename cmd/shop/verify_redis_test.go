@@ -20,8 +20,8 @@ import (
 // does not break a lock that replicas confirm, and a fence holds. Cutting off a primary together
 // with the holder breaks the confirmed lock, too.
 func TestVerifyRedis(t *testing.T) {
+	tier.Soak(t, "starts sentinels and a cluster")
 	t.Parallel()
-	tier.Test(t, "needs servers")
 	for _, c := range []struct {
 		name, flags string
 		want        map[promise.Condition]verdict.Verdict

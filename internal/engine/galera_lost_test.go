@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 )
@@ -17,6 +19,7 @@ import (
 // has not yet applied the commit of the last holder. The cluster is healthy: FLUSH TABLES, as a backup
 // sends it, only delays the node. Reads that wait (wsrep_sync_wait) do not see the old stock.
 func TestGaleraStaleRead(t *testing.T) {
+	tier.Soak(t, "needs Galera")
 	a := enginetest.Galera(t, 0)
 	b := enginetest.At(t, a, 1)
 	first, next, backup, waiting := connection(t, a), connection(t, b), connection(t, b), connection(t, b)
@@ -56,6 +59,7 @@ func TestGaleraStaleRead(t *testing.T) {
 // read a number in a transaction and write it plus one. Commits beyond the growth of the number are
 // lost updates. TEST_GALERA_SECONDS is the duration (default 1).
 func TestGaleraLostUpdates(t *testing.T) {
+	tier.Soak(t, "needs Galera")
 	seconds, err := time.ParseDuration(os.Getenv("TEST_GALERA_SECONDS") + "s")
 	if err != nil {
 		seconds = time.Second

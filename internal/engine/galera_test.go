@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -59,6 +61,7 @@ func number(err error) uint16 {
 // TestGalera: each process begins at its own node, and the engine knows the properties of a cluster.
 // The test also shows the meaning of the drivers' errors step by step.
 func TestGalera(t *testing.T) {
+	tier.Soak(t, "needs Galera")
 	a := enginetest.Galera(t, 0)
 	b := enginetest.At(t, a, 1)
 	if a.Database != dialect.Galera || a.Lacks[dialect.NamedLocks] == "" {
@@ -114,6 +117,7 @@ func TestGalera(t *testing.T) {
 // TestGaleraNodes: a shop leaves dead nodes and warns of them. If all nodes are dead, it reports an error
 // in bounded time, and recovers by itself.
 func TestGaleraNodes(t *testing.T) {
+	tier.Soak(t, "needs Galera")
 	t.Parallel()
 	cluster := localservertest.Galera(t)
 	if err := cluster.Nodes()[0].Kill(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
@@ -19,6 +21,7 @@ import (
 // prepared statement is missing or already exists. The shop detects the pooler. It then uses
 // transaction locks and unprepared statements.
 func TestPooler(t *testing.T) {
+	tier.Soak(t, "needs PgBouncer")
 	ctx, server := t.Context(), localservertest.Postgres(t)
 	pooler, err := server.Pooler()
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -49,6 +51,7 @@ func service(t *testing.T, kind string) localserver.RedisService {
 // TestWrongRedis: a URL of the wrong kind, or without a server, is rejected in one line that says what
 // to give.
 func TestWrongRedis(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	t.Parallel()
 	single, sentinel, cluster := service(t, topology.Single), service(t, topology.Sentinel), service(t, topology.Cluster)
 	one, watcher, node := single.Nodes()[0].Addr, sentinel.Watchers()[0].Addr, cluster.Nodes()[0].Addr
@@ -115,6 +118,7 @@ func TestWrongRedis(t *testing.T) {
 
 // TestDeadRedisNodes: a list with dead nodes works, and says which they are.
 func TestDeadRedisNodes(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	t.Parallel()
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		url := service(t, kind).URL()
@@ -136,6 +140,7 @@ func TestDeadRedisNodes(t *testing.T) {
 // TestRedisComesBack: without Redis, a command fails in bounded time and the shop is not ready. The shop
 // recovers by itself when Redis is back.
 func TestRedisComesBack(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	t.Parallel()
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		t.Run(kind, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,6 +23,7 @@ import (
 // TestRevoked: the lease of the product's first in the queue is found and revoked, and that of
 // another product is not. A lease that still exists does not count as revoked.
 func TestRevoked(t *testing.T) {
+	tier.Soak(t, "needs etcd")
 	g := localservertest.Group(t)
 	etcd, err1 := localserver.StartEtcd(g)
 	zookeeper, err2 := localserver.StartZookeeper(g)

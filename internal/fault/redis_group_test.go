@@ -36,6 +36,7 @@ func startGroup(t *testing.T, kind string) *Servers {
 // The successor lacks exactly the writes from the time when no replica followed. Afterwards the
 // group is whole again.
 func TestFailover(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		t.Run(kind, func(t *testing.T) {
 			if kind == topology.Cluster {
@@ -148,6 +149,7 @@ func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 // TestMendCutOff: a sentinel that reconfigures a node closes all its connections, including those
 // of mend. In the end the group is whole.
 func TestMendCutOff(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	t.Parallel()
 	g := startGroup(t, topology.Sentinel).redises
 	ctx, stop := context.WithCancel(t.Context())
@@ -215,6 +217,7 @@ func TestMovedTo(t *testing.T) {
 // TestMigration: a key keeps its remaining time to live, and the old node redirects clients to the
 // new one.
 func TestMigration(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	g := startGroup(t, topology.Cluster).redises
 	all, err := g.primaries(t.Context())
 	if err != nil {
@@ -245,6 +248,7 @@ func TestMigration(t *testing.T) {
 // TestTried: as long as no buyer asks for the lock, tried reports nothing. Once one asks, its key
 // is on a primary.
 func TestTried(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	g := startGroup(t, topology.Sentinel).redises
 	primary, err := g.primaries(t.Context())
 	if err != nil {
@@ -271,6 +275,7 @@ func TestTried(t *testing.T) {
 // TestKillOthers: the election of a replica after the fault has killed primaries is not a
 // disturbance.
 func TestKillOthers(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	s := startGroup(t, topology.Sentinel)
 	disturbed, err := s.Undisturbed(t.Context())
 	if err != nil {
@@ -312,6 +317,7 @@ func TestBounded(t *testing.T) {
 
 // TestDeaf: a deaf server serves its existing connections and refuses new ones.
 func TestDeaf(t *testing.T) {
+	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	g := startGroup(t, topology.Sentinel).redises
 	bed := &Testbed{}
 	shop := g.nodes[0].client()

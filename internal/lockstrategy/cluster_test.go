@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -19,6 +21,7 @@ import (
 // TestBracesOnCluster: braces in a product's name do not affect where its keys are. Every strategy
 // that uses a Redis Cluster sells and restocks such products.
 func TestBracesOnCluster(t *testing.T) {
+	tier.Soak(t, "needs a cluster of Redis")
 	e := enginetest.Redis(t, topology.Cluster)
 	products := []string{"a}b{c", "}", "{}", "{a}", "a{b", "}x{", "{{a}}", "plain"}
 	for _, entry := range lockstrategy.All() {

@@ -74,6 +74,7 @@ func TestConformanceOfTopologies(t *testing.T) {
 
 // TestEveryStrategyRuns: real servers run every strategy of the catalogue.
 func TestEveryStrategyRuns(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper and etcd")
 	for _, e := range []*engine.Engine{enginetest.Coordinated(t), enginetest.CoordinatedPostgres(t)} {
 		for name, why := range lockstrategy.AllMissing(onengine.Deps(e)) {
 			t.Errorf("%s on %s: %s", name, e.Server, why)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -86,6 +88,7 @@ func serverLines(t *testing.T) map[string]serverLine {
 // TestPlaceLostWhileWaiting: a buyer that loses its place in the queue does not take the lock at
 // its former turn (etcd issue 11456). It queues again.
 func TestPlaceLostWhileWaiting(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper and etcd")
 	for name, line := range serverLines(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -155,6 +158,7 @@ func waitForLine(t *testing.T, line serverLine, n int) []string {
 // TestLeaseEndsWithItsServer: if the server of a lease is gone, the lease's context ends with
 // ErrLockLost. The lock works again once the server is back.
 func TestLeaseEndsWithItsServer(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper and etcd")
 	group := localservertest.Group(t)
 	z, err := localserver.StartZookeeper(group)
 	if err != nil {
@@ -247,6 +251,7 @@ func lockSoon(t *testing.T, l Locker) Lease {
 // TestAnswerToCreateLost: the server creates the node, but its answer is lost, and the session
 // lives on. If the node stayed in the queue, it would stop all buyers as long as the shop runs.
 func TestAnswerToCreateLost(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper and etcd")
 	e := enginetest.Coordinated(t)
 	host, root, _ := strings.Cut(e.URLs.Zookeeper[0], "/")
 	p := newProxy(t, host)

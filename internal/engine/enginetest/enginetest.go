@@ -45,7 +45,7 @@ func EachDatabase(t *testing.T, test func(t *testing.T, open func(t *testing.T) 
 	t.Run(dialect.Postgres, func(t *testing.T) { test(t, Postgres) })
 }
 
-// EachCoordinated is EachDatabase, with ZooKeeper and etcd on real servers.
+// EachCoordinated is EachDatabase, with ZooKeeper and etcd on real servers under make soak.
 func EachCoordinated(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
 	t.Run(engine.Local, func(t *testing.T) { test(t, Coordinated) })
@@ -110,13 +110,13 @@ func onLocal(t *testing.T) engine.Config {
 	return shared(servers, name, database(t, servers, name))
 }
 
-// Coordinated is Local, with ZooKeeper and etcd.
+// Coordinated is Local, with ZooKeeper and etcd under make soak.
 func Coordinated(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, coordinated(t, onLocal(t)))
 }
 
-// CoordinatedPostgres is Postgres, with ZooKeeper and etcd.
+// CoordinatedPostgres is Postgres, with ZooKeeper and etcd under make soak.
 func CoordinatedPostgres(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, coordinated(t, onPostgres(t)))
@@ -125,6 +125,9 @@ func CoordinatedPostgres(t *testing.T) *engine.Engine {
 // coordinated adds the test's own paths in ZooKeeper and etcd.
 func coordinated(t *testing.T, c engine.Config) engine.Config {
 	t.Helper()
+	if !tier.Soaking() {
+		return c
+	}
 	servers, err := coordination()
 	if err != nil {
 		t.Fatalf("local servers: %v", err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/oversell/oversell/internal/engine/zookeeper"
@@ -69,6 +71,7 @@ func closed(t *testing.T, what string, c <-chan struct{}) {
 // TestOpen: an invalid address is rejected before any connection, and a path after the last host is the
 // root.
 func TestOpen(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
 	for _, hosts := range [][]string{
 		nil, {""}, {"http://a:2181"}, {"a:2181/x", "b:2181"}, {"user@a:2181"}, {"a b:2181"}, {"a:nonsense"}, {"zk://a:2181/shop"},
@@ -98,6 +101,7 @@ func TestOpen(t *testing.T) {
 // TestDoubt: the doubt begins when the connection is lost, although the session still lives. It ends with
 // the next connection.
 func TestDoubt(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
 	server := start(t)
 	s := open(t, server.Addr)
@@ -137,6 +141,7 @@ func TestDoubt(t *testing.T) {
 // TestSilentServer: a server that accepts the first connection and never answers costs one try. The
 // session lives for ten minutes, so the library alone would wait for more than an hour.
 func TestSilentServer(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
 	server := start(t)
 	front, err := net.Listen("tcp", "127.0.0.1:0")
@@ -178,6 +183,7 @@ func forward(client net.Conn, address string) {
 
 // TestPing: Ping reports a missing connection, and stops when its context ends.
 func TestPing(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
 	server := start(t)
 	s := open(t, server.Addr)
@@ -203,6 +209,7 @@ func TestPing(t *testing.T) {
 // TestClose: the server deletes the nodes of the session at once and not after its time-out. A second
 // Close has no effect.
 func TestClose(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
 	server := start(t)
 	holder, other := open(t, server.Addr), open(t, server.Addr)
@@ -239,6 +246,7 @@ func TestClose(t *testing.T) {
 
 // TestConnectionLost: it reports only errors after which a call may have been executed.
 func TestConnectionLost(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
 	for err, want := range map[error]bool{
 		zk.ErrConnectionClosed: true,

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
@@ -14,6 +16,7 @@ import (
 // TestPoolerRefused: behind a pooler, the explorer might inspect and end sessions of other users,
 // so it refuses to run.
 func TestPoolerRefused(t *testing.T) {
+	tier.Soak(t, "needs PgBouncer")
 	server := localservertest.Postgres(t)
 	pooler, err := server.Pooler()
 	if err != nil {

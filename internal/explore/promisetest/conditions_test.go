@@ -44,8 +44,8 @@ func TestEveryStrategy(t *testing.T) {
 	tier.Test(t, "a search of each strategy under each event")
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
-		if e.DB.Name() == dialect.Postgres {
-			tier.Soak(t, "SQLite and MariaDB have the same rows")
+		if e.DB.Name() != dialect.SQLite {
+			tier.Soak(t, "SQLite has the same rows")
 		}
 		for _, entry := range lockstrategy.All() {
 			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {

@@ -6,11 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestZookeeperAndEtcd: each server starts once it answers, and restarts on the same port after a kill.
 // If the port is taken, another one is tried.
 func TestZookeeperAndEtcd(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper and etcd")
 	type server interface {
 		Kill() error
 		Start() error
@@ -61,6 +64,7 @@ func TestZookeeperAndEtcd(t *testing.T) {
 
 // TestZookeeperLastWords: a server that cannot start says why.
 func TestZookeeperLastWords(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper")
 	g := newGroup(t)
 	z, err := StartZookeeper(g)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // TestGalera: three nodes form one cluster, and a killed node rejoins. With make soak: after all nodes
 // were killed, the cluster restarts with its commits, and a node without files receives the full state.
 func TestGalera(t *testing.T) {
+	tier.Soak(t, "needs Galera")
 	t.Parallel()
 	start := time.Now()
 	c, err := localserver.StartGalera(localservertest.Group(t))

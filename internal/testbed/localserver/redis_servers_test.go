@@ -4,12 +4,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestRedisServers: each kind starts. The log has the time that it took.
 func TestRedisServers(t *testing.T) {
+	tier.Soak(t, "starts sentinels and a cluster")
 	for _, server := range localserver.RedisServers() {
 		t.Run(server.Name, func(t *testing.T) {
 			group := localservertest.Group(t)

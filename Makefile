@@ -22,23 +22,20 @@ verify: servers ## play every strategy under every fault on real servers; write 
 	bin/shop verify --engine local --local-redis sentinel --report docs/reference/matrix/sentinel.md --report bin/matrix/sentinel.json
 	bin/shop verify --engine local --local-redis cluster --report docs/reference/matrix/cluster.md --report bin/matrix/cluster.json
 
-quick: ## vet and test everything that needs no server; run it before each push
-	go vet ./...
-	go test -short -vet=off -p 4 ./locktest ./... # locktest mostly waits, so it starts first
+quick: ## test everything that needs no server; run it before each commit
+	@tools/test.sh quick
 
-test: servers ## install the servers if possible, then lint and test everything with -race
+test: servers ## install the servers if possible, then run the strongest test of each part on them
 	@tools/test.sh
 
-soak: servers ## run the searches and repetitions that are too long for make test
-	loadtest/k6/check.sh # builds k6, which takes minutes
-	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
-	cd tools/runner && OVERSELL_SOAK=1 go test -count=1 -vet=off ./... # the jobs of docs/ci, in each language
-	$(MAKE) release-check
+soak: ## run all tests: long searches, full matrices, raced searches, the release; takes hours
+	@tools/install-servers.sh soak
+	@tools/test.sh soak
 
 planted: servers ## plant bugs in a copy and run what must catch each; 15 minutes; PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
 
-servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper, etcd and Chromium, or print the commands
+servers: ## install MariaDB, PostgreSQL, Redis, Node and Python if they are missing, or print the commands
 	@tools/install-servers.sh
 
 # Rules that gosec skips, with the reason. Single exceptions have their reason in the line (#nosec).

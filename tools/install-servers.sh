@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the missing servers and tools of the tests: MariaDB with Galera, PostgreSQL, Redis,
-# ZooKeeper with Java, etcd, HAProxy, Node and Python with database clients for the examples,
-# Chromium for the pages, and a C compiler for the race detector. Without root it prints the commands.
+# Installs the missing servers and tools of the tests. Without root it prints the commands.
 #
+#   tools/install-servers.sh          # make test: MariaDB, PostgreSQL, Redis, Node and Python with clients, a C compiler
+#   tools/install-servers.sh soak     # and Galera, PgBouncer, ZooKeeper with Java, etcd, HAProxy, Chromium
 #   tools/install-servers.sh [mysql] [postgres] [redis]   # only these servers
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
@@ -17,40 +17,43 @@ need_postgres() {
 }
 need_redis() { have redis-server || have valkey-server || packages="$packages redis-server"; }
 
-everything() {
-	need_mysql
+need_clients() { # of the programs in examples and testdata; and a C compiler for the race detector
+	have node && have npm || packages="$packages nodejs npm"
+	for module in pymysql redis psycopg2; do
+		PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
+	done
+	have curl || packages="$packages curl"
+	have gcc || have clang || packages="$packages gcc libc6-dev"
+}
+
+# The rest is for make soak.
+need_more() {
 	have mysqld && ! have mariadbd || {
 		ls /usr/lib*/galera*/libgalera_smm.so >/dev/null 2>&1 || packages="$packages galera-4"
 		have rsync || packages="$packages rsync"
 	}
-	need_postgres
 	have pgbouncer || packages="$packages pgbouncer"
-	need_redis
-	have curl || packages="$packages curl"
 	have java || packages="$packages default-jre-headless"
 	[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
 		packages="$packages zookeeper"
 	have etcd || packages="$packages etcd-server"
 	have haproxy || packages="$packages haproxy" # checks deploy/scale/haproxy.cfg
-	# The explored programs examples/node and examples/python need these clients.
-	have node && have npm || packages="$packages nodejs npm"
-	for module in pymysql redis psycopg2; do
-		PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
-	done
 	have chromium || packages="$packages chromium" # e2e drives it
-	have gcc || have clang || packages="$packages gcc libc6-dev"
 }
 
+case ${1:-test} in
+test) set -- mysql postgres redis clients ;;
+soak) set -- mysql postgres redis clients more ;;
+esac
 for server; do
 	case $server in
-	mysql | postgres | redis) "need_$server" ;;
+	mysql | postgres | redis | clients | more) "need_$server" ;;
 	*)
-		echo "unknown server $server: choose mysql, postgres or redis" >&2
+		echo "unknown server $server: choose mysql, postgres or redis, or test or soak for all that a make command needs" >&2
 		exit 2
 		;;
 	esac
 done
-[ $# -gt 0 ] || everything
 [ -n "$packages" ] || exit 0
 
 root=
@@ -61,7 +64,7 @@ if ! have apt-get || [ "$root" = none ]; then
 	cat >&2 <<HELP
 Missing packages:$packages. Get them with one of
   sudo apt-get install$packages
-  brew install mariadb postgresql pgbouncer redis zookeeper etcd haproxy chromium
+  brew install mariadb postgresql redis
 or run the tests in a container:
   docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
 HELP

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `make test`, or `make soak` with the argument soak, as parts one after another, and ends with a
-# table: seconds, processor seconds and result of each part, and the sums in units of U.
+# Runs `make test`, or `make quick` or `make soak` with that argument, as parts one after another, and ends
+# with a table: seconds, processor seconds and result of each part, and the sums in units of U.
 #
 # U is the processor time of `go build -a -o /dev/null ./cmd/shop` on this machine, so results of
 # machines of different speed can be compared. It is measured once for each Go version and kept in the
@@ -27,23 +27,26 @@ part() {
 # in_dir DIR COMMAND... runs a command in a module of its own.
 in_dir() { (cd "$1" && shift && "$@"); }
 
-# The build of the shop is the measurement of U, if U is not known yet.
+known=${XDG_CACHE_HOME:-$HOME/.cache}/oversell/unit-$(go env GOVERSION)
+[ -n "${U:-}" ] || [ ! -e "$known" ] || U=$(cat "$known")
+
+# build builds the shop and the servers of the tests. If U is not known yet, this build measures it.
 build() {
 	local flags=()
-	known=${XDG_CACHE_HOME:-$HOME/.cache}/oversell/unit-$(go env GOVERSION)
-	[ -n "${U:-}" ] || [ ! -e "$known" ] || U=$(cat "$known")
 	[ -n "${U:-}" ] || flags=(-a)
 	go mod download || return
 	part build go build "${flags[@]}" -o "$work/shop" ./cmd/shop || return
-	[ -z "${U:-}" ] || return 0
-	U=$(awk '{print int($4 + $5 + 0.5)}' "$work/results")
-	mkdir -p "$(dirname "$known")" && echo "$U" >"$known"
+	if [ -z "${U:-}" ]; then
+		U=$(awk '{print int($4 + $5 + 0.5)}' "$work/results")
+		mkdir -p "$(dirname "$known")" && echo "$U" >"$known"
+	fi
+	go build -o "$work/testservers" ./internal/engine/enginetest/testservers
 }
 
 # table prints the results, and fails if a part failed.
 table() {
 	echo
-	awk -v U="$U" '
+	awk -v U="${U:-0}" '
 		BEGIN { printf "%-24s %8s %10s  %s\n", "part", "seconds", "processor", "result" }
 		{
 			printf "%-24s %8.0f %10.0f  %s\n", $1, $3, $4 + $5, $2 == 0 ? "ok" : "FAILED"
@@ -51,7 +54,7 @@ table() {
 		}
 		END {
 			printf "%-24s %8.0f %10.0f  %s\n", "all", wall, processor, failed ? "FAILED" : "ok"
-			printf "in U (%d s):%*s %8.1f %10.1f\n", U, 12 - length(U), "", wall / U, processor / U
+			if (U > 0) printf "in U (%d s):%*s %8.1f %10.1f\n", U, 12 - length(U), "", wall / U, processor / U
 			exit failed > 0
 		}' "$work/results"
 }
@@ -74,14 +77,18 @@ servers() { "$work/testservers" "$@"; }
 # Two packages run at a time, and two parallel tests of each: as much as two cores can carry.
 tests() { servers go test "$strip" -vet=off -p 2 -parallel 2 -timeout "$1" "${@:2}"; }
 
-build || { # go build has printed the reason
-	echo "make ${1:-test}: FAILED: build"
-	exit 1
-}
-export OVERSELL_SHOP_BIN=$work/shop
-go build -o "$work/testservers" ./internal/engine/enginetest/testservers || exit
+if [ "${1:-test}" != quick ]; then
+	build || { # go build has printed the reason
+		echo "make ${1:-test}: FAILED: build"
+		exit 1
+	}
+	export OVERSELL_SHOP_BIN=$work/shop
+fi
 
 case ${1:-test} in
+quick)
+	part tests go test "$strip" -short -vet=off -timeout 10m ./...
+	;;
 test)
 	part raced tests 30m "${race[@]}" $raced
 	part tests tests 30m $(go list ./... | grep -vxF "$raced")

@@ -12,7 +12,7 @@ rush: ## send a burst of buyers to every strategy; needs no server
 serve: ## start the shop and its live page on http://127.0.0.1:8080
 	go run ./cmd/shop serve
 
-verify: servers ## play every strategy under every fault on real servers; write docs/reference/matrix and bin/matrix
+verify: all-servers ## play every strategy under every fault on real servers; write docs/reference/matrix and bin/matrix
 	go build -o bin/shop ./cmd/shop
 	mkdir -p bin/matrix
 	bin/shop verify --engine local --report docs/reference/matrix/mariadb.md --report bin/matrix/mariadb.json
@@ -28,15 +28,18 @@ quick: ## test everything that needs no server; run it before each commit
 test: servers ## install the servers if possible, then run the strongest test of each part on them
 	@tools/test.sh
 
-soak: ## run all tests: long searches, full matrices, raced searches, the release; takes hours
-	@tools/install-servers.sh soak
+soak: all-servers ## run all tests: long searches, full matrices, raced searches, the release; takes hours
 	@tools/test.sh soak
 
-planted: servers ## plant bugs in a copy and run what must catch each; 15 minutes; PATCH="a b" for some
+planted: all-servers ## plant bugs in a copy and run what must catch each; 15 minutes; PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
 
 servers: ## install MariaDB, PostgreSQL, Redis, Node and Python if they are missing, or print the commands
 	@tools/install-servers.sh
+
+.PHONY: all-servers
+all-servers: # also Galera, PgBouncer, ZooKeeper, etcd, HAProxy and Chromium
+	@tools/install-servers.sh soak
 
 # Rules that gosec skips, with the reason. Single exceptions have their reason in the line (#nosec).
 # The gosec command needs gRPC and cloud clients, so tools/gosec calls its library.
@@ -64,12 +67,12 @@ lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject file
 vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); run gosec
 	$(TOOL) govulncheck ./...
 
-generate: servers ## write everything that follows from the code; STRATEGY=NAME also measures that strategy
+generate: all-servers ## write everything that follows from the code; STRATEGY=NAME also measures that strategy
 	go generate ./internal/fault ./internal/lockstrategy # the rest is compiled with these
 	$(if $(STRATEGY),go test ./cmd/shop -run TestSizeReference -timeout 60m -measure $(STRATEGY))
 	go generate ./internal/teach/... ./internal/explore/... ./cmd/...
 
-bench: servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
+bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
 	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
 	cd locktest/bench && go run . -markdown
 
@@ -77,7 +80,7 @@ workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name th
 	@tools/workshop.sh
 
 .PHONY: release-check
-release-check: servers ## build a release of the last commit without publishing it, and check it; the first run takes 20 minutes
+release-check: all-servers ## build a release of the last commit without publishing it, and check it; the first run takes 20 minutes
 	go test -C tools/release ./check
 	go run -C tools/release ./check $(CURDIR)
 	go test -tags nopgxregisterdefaulttypes -run TestPooler ./internal/engine # the shop's own table of types

@@ -88,10 +88,14 @@ var binaryDir string
 const asShop = "SHOP_TEST_AS_SHOP"
 
 // raced and plain are the user's program, with and without the race detector. Long searches and
-// rushes that are raced elsewhere use the plain one. Each is built once for a test binary, unless a
+// rushes that are raced elsewhere use the plain one. make test races the shop in the packages where its
+// goroutines meet, and has only the plain program. Each is built once for a test binary, unless a
 // variable names an existing one.
 var (
 	raced = sync.OnceValues(func() (string, error) {
+		if !tier.Soaking() {
+			return plain()
+		}
 		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", matrix.RaceFlags()...)
 	})
 	plain = sync.OnceValues(func() (string, error) { return build("OVERSELL_SHOP_BIN", "shop-plain") })

@@ -34,7 +34,7 @@ type result struct {
 	code        int
 	log         string
 	summary     string       // the text on the job's page
-	annotations []annotation // GitHub only
+	annotations []annotation
 	files       string       // the folder of the uploaded or declared artifacts
 	took        time.Duration
 }
@@ -43,7 +43,7 @@ type annotation struct {
 	level, file, line, message string
 }
 
-// machine is an empty runner: a new HOME, and a folder for what the CI system stores.
+// machine is an empty runner: a new HOME, and a folder for what GitHub stores.
 type machine struct {
 	home, standin string
 }
@@ -118,7 +118,7 @@ var (
 )
 
 // repository makes a repository in which oversell.yaml is the example's file for the mode. Job is the
-// path of the CI system's file, and text its content, in which "npm ci" is the line that prepares Node.
+// path of the workflow, and text its content, in which "npm ci" is the line that prepares Node.
 func (e example) repository(t *testing.T, mode, job, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -149,14 +149,6 @@ func git(t *testing.T, dir string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
-}
-
-// languages returns the examples to run. Only make soak runs those in Python and Go.
-func languages() []example {
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		return []example{node}
-	}
-	return []example{node, python, golang}
 }
 
 // releases returns a folder with the layout of the releases page. Its one release is this tree.
@@ -222,16 +214,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// nodeModule returns the path of a program that package-lock.json pins.
-func nodeModule(name string) string {
-	installNodeModules()
-	path, err := filepath.Abs(filepath.Join("node_modules/.bin", name))
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
-
 // installNodeModules does nothing if npm has installed the packages since package-lock.json was written.
 var installNodeModules = sync.OnceFunc(func() {
 	wanted, err := os.Stat("package-lock.json")
@@ -252,7 +234,7 @@ var verdicts = map[string]struct {
 	verdict string
 }{"naive": {1, "broken"}, "for-update": {0, "holds"}}
 
-// judge checks what every CI system must show, and returns the check of result.json.
+// judge checks what the job must show, and returns the check of result.json.
 func (r result) judge(t *testing.T, mode string) check {
 	t.Helper()
 	t.Logf("%s: exit code %d after %.1f s", mode, r.code, r.took.Seconds())

@@ -85,5 +85,10 @@ release-check: all-servers ## build a release of the last commit without publish
 	go run -C tools/release ./check $(CURDIR)
 	go test -tags nopgxregisterdefaulttypes -run TestPooler ./internal/engine # the shop's own table of types
 
+.PHONY: deploy-check
+deploy-check: ## read the files for Docker, Kubernetes and HAProxy as these tools do
+	go test -C deploy/check ./...
+	PATH=$$PATH:/usr/sbin haproxy -c -q -f deploy/scale/haproxy.cfg
+
 build: ## build bin/shop
 	go build -o bin/shop ./cmd/shop

@@ -1,7 +1,15 @@
-package main
+// Package prose checks the language of the Markdown pages and the Go comments of this repository, and the
+// links between the pages. TestProject reports each breach as FILE:LINE: rule: the sentence.
+//
+// Vale has rules of this kind. In a Go comment it finds no sentences, so two of the three rules would not
+// apply, and it reads code as text. As a Go module (github.com/vale-cli/vale/v3 v3.21.0) it has 396 packages,
+// needs a C compiler, and builds in 73 s of processor time on 2026-11-28. This package builds in seconds.
+package prose
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"maps"
 	"path"
@@ -11,47 +19,47 @@ import (
 )
 
 const (
-	maxPageWords   = 1500
-	maxReadmeLines = 100
-	maxTotalWords  = 45000
+	maxPageWords  = 1500
+	maxTotalWords = 45000
 )
 
-// pageMention finds a page that a comment, a message or a script names, except placeholders such
-// as docs/NAME.md.
-var pageMention = regexp.MustCompile(`(?:^|[^\w./-])(docs/[a-z\d_./-]+\.(?:md|yml|svg))(?:#([\w-]+))?`)
+var (
+	// pageMention finds a page that a comment, a message or a script names, except placeholders such
+	// as docs/NAME.md.
+	pageMention = regexp.MustCompile(`(?:^|[^\w./-])(docs/[a-z\d_./-]+\.(?:md|yml|svg))(?:#([\w-]+))?`)
+	// output begins the output of an example.
+	output = regexp.MustCompile(`(?im)^(unordered )?output:`)
+)
 
 // check applies all rules to the files of a project.
 func check(root fs.FS, paths []string) ([]finding, error) {
 	var found []finding
 	pages := map[string]*page{}
-	mentions := map[string][]link{}
+	links := map[string][]link{}
 	for _, name := range paths {
 		source, err := fs.ReadFile(root, name)
 		if err != nil {
 			return nil, err
 		}
-		if path.Ext(name) != ".md" {
-			mentions[name] = pageMentions(string(source))
-		}
 		var text []paragraph
 		switch path.Ext(name) {
 		case ".md":
-			pages[name] = parsePage(name, source)
-			text = pages[name].paragraphs
+			p := parsePage(name, source)
+			pages[name], links[name], text = p, p.links, p.paragraphs
 		case ".go":
 			if text, err = comments(source); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
+			fallthrough
+		default:
+			links[name] = pageMentions(string(source))
 		}
 		for _, p := range text {
 			found = append(found, p.check(name)...)
 		}
 	}
 	found = append(found, checkPages(pages)...)
-	for name, p := range pages {
-		mentions[name] = p.links
-	}
-	found = append(found, checkLinks(paths, pages, mentions)...)
+	found = append(found, checkLinks(paths, pages, links)...)
 	slices.SortStableFunc(found, func(a, b finding) int {
 		if a.file != b.file {
 			return strings.Compare(a.file, b.file)
@@ -59,6 +67,29 @@ func check(root fs.FS, paths []string) ([]finding, error) {
 		return a.line - b.line
 	})
 	return found, nil
+}
+
+// comments returns the paragraphs of a Go file's comments. A comment has the syntax of Markdown as far as
+// this check is concerned: paragraphs, lists and indented code.
+func comments(source []byte) ([]paragraph, error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "", source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var all []paragraph
+	for _, group := range file.Comments {
+		text := group.Text() // without directives
+		if at := output.FindStringIndex(text); at != nil {
+			text = text[:at[0]]
+		}
+		for _, p := range parsePage("", []byte(text)).paragraphs {
+			p.line += fset.Position(group.Pos()).Line - 1
+			p.heading = false
+			all = append(all, p)
+		}
+	}
+	return all, nil
 }
 
 // checkPages applies the limits of a page, and of all pages together.
@@ -75,21 +106,11 @@ func checkPages(pages map[string]*page) []finding {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		p := pages[name]
-		if p.words > maxPageWords {
-			found = append(found, finding{name, 1, "page", fmt.Sprintf("%d words; maximum %d", p.words, maxPageWords)})
-		}
-		for _, line := range p.wide {
-			found = append(found, finding{name, line, "columns", fmt.Sprintf("the table has more than %d columns", maxColumns)})
-		}
-		for _, line := range p.unnamed {
-			found = append(found, finding{name, line, "alt", "the picture has no alternative text"})
+		if n := pages[name].words; n > maxPageWords {
+			found = append(found, finding{name, 1, "page", fmt.Sprintf("%d words; maximum %d", n, maxPageWords)})
 		}
 		if strings.HasPrefix(name, "docs/") && !linked[name] {
 			found = append(found, finding{name, 1, "unlinked", "no other page links to this page"})
-		}
-		if name == "README.md" && p.lines > maxReadmeLines {
-			found = append(found, finding{name, 1, "readme", fmt.Sprintf("%d lines; maximum %d", p.lines, maxReadmeLines)})
 		}
 	}
 	if total > maxTotalWords {

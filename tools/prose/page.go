@@ -1,4 +1,4 @@
-package main
+package prose
 
 import (
 	"bytes"
@@ -16,26 +16,18 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-const maxColumns = 6
-
 var (
 	markdown = goldmark.New(goldmark.WithExtensions(extension.Table))
-	htmlLink = regexp.MustCompile(`\b(?:href|src|srcset)="([^"]+)"`)
-	picture  = regexp.MustCompile(`<img\b[^>]*>`)
-	altText  = regexp.MustCompile(`\balt="[^"]+"`)
-	htmlID   = regexp.MustCompile(`\b(?:id|name)="([^"]+)"`)
+	htmlLink = regexp.MustCompile(`\b(?:href|src)="([^"]+)"`)
 )
 
 // A page is one Markdown file.
 type page struct {
 	name       string
 	words      int // as wc -w counts them
-	lines      int
 	paragraphs []paragraph
 	links      []link
 	anchors    map[string]bool
-	wide       []int // lines of tables with more than maxColumns columns
-	unnamed    []int // lines of pictures without an alternative text
 }
 
 // A link is a place in a page that leads to another place of this project.
@@ -47,10 +39,7 @@ type link struct {
 }
 
 func parsePage(name string, source []byte) *page {
-	p := &page{
-		name: name, words: len(strings.Fields(string(source))), lines: strings.Count(string(source), "\n"),
-		anchors: map[string]bool{},
-	}
+	p := &page{name: name, words: len(strings.Fields(string(source))), anchors: map[string]bool{}}
 	ast.Walk(markdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -63,10 +52,8 @@ func parsePage(name string, source []byte) *page {
 		case *ast.Blockquote:
 			return ast.WalkSkipChildren, nil
 		case *ast.HTMLBlock:
-			p.readHTML(line, string(n.Lines().Value(source)))
-		case *tables.Table:
-			if len(n.Alignments) > maxColumns {
-				p.wide = append(p.wide, lineAt(source, firstByte(n)))
+			for _, m := range htmlLink.FindAllSubmatch(n.Lines().Value(source), -1) {
+				p.addLink(line, string(m[1]))
 			}
 		case *ast.Heading:
 			p.readText(n, source, line, true)
@@ -87,20 +74,8 @@ func lineAt(source []byte, offset int) int {
 	return 1 + bytes.Count(source[:offset], []byte("\n"))
 }
 
-// firstByte returns the offset of the first text below n.
-func firstByte(n ast.Node) int {
-	for n.Lines().Len() == 0 && n.HasChildren() {
-		n = n.FirstChild()
-	}
-	if n.Lines().Len() == 0 {
-		return 0
-	}
-	return n.Lines().At(0).Start
-}
-
 func (p *page) readText(n ast.Node, source []byte, line int, heading bool) {
-	written := inlineText(n, source)
-	p.paragraphs = append(p.paragraphs, paragraph{line, written, heading})
+	p.paragraphs = append(p.paragraphs, paragraph{line, inlineText(n, source), heading})
 	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -115,11 +90,6 @@ func (p *page) readText(n ast.Node, source []byte, line int, heading bool) {
 			p.addLink(line, string(n.Destination))
 		case *ast.Image:
 			p.addLink(line, string(n.Destination))
-			if inlineText(n, source) == "" {
-				p.unnamed = append(p.unnamed, line)
-			}
-		case *ast.RawHTML:
-			p.readHTML(line, string(n.Segments.Value(source)))
 		}
 		return ast.WalkContinue, nil
 	})
@@ -143,20 +113,6 @@ func inlineText(block ast.Node, source []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return b.String()
-}
-
-func (p *page) readHTML(line int, html string) {
-	for _, m := range htmlLink.FindAllStringSubmatch(html, -1) {
-		p.addLink(line, m[1])
-	}
-	for _, img := range picture.FindAllString(html, -1) {
-		if !altText.MatchString(img) {
-			p.unnamed = append(p.unnamed, line)
-		}
-	}
-	for _, m := range htmlID.FindAllStringSubmatch(html, -1) {
-		p.anchors[m[1]] = true
-	}
 }
 
 // addLink keeps a link within the project.

@@ -1,11 +1,40 @@
-package main
+package prose
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
+
+// TestProject checks the files that git tracks or would add.
+func TestProject(t *testing.T) {
+	const root = "../.."
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, name := range strings.Split(string(out), "\x00") {
+		info, err := os.Stat(root + "/" + name) // git also lists deleted files
+		if err == nil && info.Mode().IsRegular() {
+			paths = append(paths, name)
+		}
+	}
+	found, err := check(os.DirFS(root), paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		fmt.Println(f)
+		t.Fail()
+	}
+}
 
 // TestSentences checks old sentences of this project and their rewrites. A sentence without a rule
 // shows what a rule leaves alone.
@@ -64,121 +93,67 @@ func rules(findings []finding) []string {
 	return all
 }
 
-// TestFiles checks whole projects, each with one breach, and the same project without it.
+// TestFiles checks a project with one breach, and the same project without it.
 func TestFiles(t *testing.T) {
-	const missing = "docs" + "/b.md" // in two parts, since the command reads this file too
+	const missing = "docs" + "/b.md" // in two parts, since TestProject reads this file too
 	long := strings.Repeat("word. ", maxPageWords+1)
-	for _, test := range []struct {
-		name  string
-		want  string
-		files map[string]string // with the breach
-		fixed map[string]string // the files that differ without it
-	}{
+	for _, test := range []struct{ name, breach, fixed, want string }{
 		{
-			"comment", "a.go:4: word: A COMMIT that nobody answers is unknown.",
-			map[string]string{"a.go": "// Package a is short.\npackage a\n\n// A COMMIT that nobody answers is unknown.\n//\n//\tnobody is code\nvar a int\n"},
-			map[string]string{"a.go": "// Package a is short.\npackage a\n\n// A COMMIT without an answer is unknown.\nvar a = `nobody`\n"},
+			"a.go", "// Package a is short.\npackage a\n\n// A COMMIT that nobody answers is unknown.\n//\n//\tnobody is code\nvar a int\n",
+			"// Package a is short.\npackage a\n\n// A COMMIT without an answer is unknown.\nvar a = `nobody`\n",
+			"a.go:4: word: A COMMIT that nobody answers is unknown.",
 		},
 		{
-			"field", "a.go:4: subject: what the buyers have been told",
-			map[string]string{"a.go": "package a\n\ntype a struct {\n\tb int // what the buyers have been told\n}\n"},
-			map[string]string{"a.go": "package a\n\ntype a struct {\n\tb int // the answers so far\n}\n"},
+			"a.go", "package a\n\n//go:generate nobody\n\nfunc Example() {\n\t// what runs\n\t// Output: nobody\n}\n",
+			"package a\n\n//go:generate nobody\n\nfunc Example() {\n\t// Output: nobody\n}\n",
+			"a.go:6: subject: what runs",
 		},
 		{
-			"block comment", "a.go:4: word: Tries in vain.",
-			map[string]string{"a.go": "package a\n\n/* A retry.\nTries in vain. */\nvar a int\n"},
-			map[string]string{"a.go": "package a\n\n/* A retry.\nIt fails again. */\nvar a int\n"},
+			"a.go", "package a\n\n// A list:\n//   - who waits\n//     is let go\nvar a int\n",
+			"package a\n\n// A list:\n//   - the buyers that\n//     are released\nvar a int\n",
+			"a.go:4: subject: who waits is let go",
 		},
 		{
-			"directive and output", "a_test.go:6: subject: what runs",
-			map[string]string{"a_test.go": "package a\n\n//go:generate nobody\n\nfunc Example() {\n\t// what runs\n\t// Output: nobody\n}\n"},
-			map[string]string{"a_test.go": "package a\n\n//go:generate nobody\n\nfunc Example() {\n\t// Output: nobody\n}\n"},
+			"README.md", "# What a page contains\n\nWho is late\nis refused.\n\n> Who is quoted is not checked.\n\n    who is code\n",
+			"# What a page contains\n\nThe late buyer\nis refused.\n",
+			"README.md:3: subject: Who is late is refused.",
 		},
 		{
-			"list in a comment", "a.go:4: subject: who waits is let go",
-			map[string]string{"a.go": "package a\n\n// A list:\n//   - who waits\n//     is let go\nvar a int\n"},
-			map[string]string{"a.go": "package a\n\n// A list:\n//   - the buyers that\n//     are released\nvar a int\n"},
+			"README.md", "| what it is | b |\n|---|---|\n| waits in vain | `in vain` |\n",
+			"| what it is | b |\n|---|---|\n| waits | `in vain` |\n",
+			"README.md:3: word: waits in vain",
+		},
+		{"README.md", long, long[len("word. "):], "README.md:1: page: 1501 words; maximum 1500"},
+		{"INDEX.md", "a\n", "[a](docs/A.md)\n", "docs/A.md:1: unlinked: no other page links to this page"},
+		{
+			"README.md", "[a](docs/A.md),\n[b](docs/B.md)\n",
+			"[a](docs/A.md), [a folder](docs/), [a site](https://example.com/docs/B.md)\n",
+			"README.md:2: link: docs/B.md does not exist",
 		},
 		{
-			"paragraph", "README.md:3: subject: Who is late is refused.",
-			map[string]string{"README.md": "# What a page contains\n\nWho is late\nis refused.\n\n> Who is quoted is not checked.\n\n    who is code\n"},
-			map[string]string{"README.md": "# What a page contains\n\nThe late buyer\nis refused.\n"},
+			"README.md", "[a](docs/A.md#missing)\n", "[a](docs/A.md#some-code-twice) [b](docs/A.md#some-code-twice-1)\n",
+			"README.md:1: link: docs/A.md#missing does not exist",
 		},
+		{"README.md", "<img src=\"a.svg\">\n", "<img src=\"docs/A.md\">\n", "README.md:1: link: a.svg does not exist"},
 		{
-			"table cell", "README.md:3: word: waits in vain",
-			map[string]string{"README.md": "| what it is | b |\n|---|---|\n| waits in vain | `in vain` |\n"},
-			map[string]string{"README.md": "| what it is | b |\n|---|---|\n| waits | `in vain` |\n"},
-		},
-		{
-			"columns", "README.md:1: columns: the table has more than 6 columns",
-			map[string]string{"README.md": "|a|b|c|d|e|f|g|\n|-|-|-|-|-|-|-|\n"},
-			map[string]string{"README.md": "|a|b|c|d|e|f|\n|-|-|-|-|-|-|\n"},
-		},
-		{
-			"page", "README.md:1: page: 1501 words; maximum 1500",
-			map[string]string{"README.md": long},
-			map[string]string{"README.md": long[len("word. "):]},
-		},
-		{
-			"readme", "README.md:1: readme: 101 lines; maximum 100",
-			map[string]string{"README.md": strings.Repeat("a.\n", maxReadmeLines+1)},
-			map[string]string{"README.md": strings.Repeat("a.\n", maxReadmeLines)},
-		},
-		{
-			"unlinked", "docs/A.md:1: unlinked: no other page links to this page",
-			map[string]string{"README.md": "a\n", "docs/A.md": "[itself](A.md)\n"},
-			map[string]string{"README.md": "[a](docs/A.md)\n"},
-		},
-		{
-			"file", "README.md:2: link: docs/B.md does not exist",
-			map[string]string{"README.md": "[a](docs/A.md),\n[b](docs/B.md)\n", "docs/A.md": "a\n"},
-			map[string]string{"README.md": "[a](docs/A.md), [a folder](docs/), [a site](https://example.com/docs/B.md)\n"},
-		},
-		{
-			"anchor", "README.md:1: link: docs/A.md#missing does not exist",
-			map[string]string{"README.md": "[a](docs/A.md#missing)\n", "docs/A.md": "# Some `code`, twice\n\n# Some code, twice\n\n<a id=\"own\"></a>\n"},
-			map[string]string{"README.md": "[a](docs/A.md#some-code-twice) [b](docs/A.md#some-code-twice-1) [c](docs/A.md#own)\n"},
-		},
-		{
-			"picture", "README.md:1: link: a.svg does not exist",
-			map[string]string{"README.md": "<picture><img alt=\"a\" src=\"a.svg\"></picture>\n"},
-			map[string]string{"README.md": "<picture><img alt=\"a\" src=\"b.svg\"></picture>\n", "b.svg": ""},
-		},
-		{
-			"alternative text", "README.md:3: alt: the picture has no alternative text",
-			map[string]string{"README.md": "a\n\n![](a.svg)\n", "a.svg": ""},
-			map[string]string{"README.md": "a\n\n![a](a.svg)\n"},
-		},
-		{
-			"alternative text in HTML", "README.md:1: alt: the picture has no alternative text",
-			map[string]string{"README.md": "<img src=\"a.svg\" alt=\"\">\n", "a.svg": ""},
-			map[string]string{"README.md": "<img src=\"a.svg\" alt=\"a\">\n"},
-		},
-		{
-			"mention", "Makefile:2: link: " + missing + " does not exist",
-			map[string]string{"Makefile": "a:\n\tcat " + missing + " docs/NAME.md\n"},
-			map[string]string{"Makefile": "a:\n\tcat docs/NAME.md other/" + missing + "\n"},
+			"Makefile", "a:\n\tcat " + missing + " docs/NAME.md\n", "a:\n\tcat docs/NAME.md other/" + missing + "\n",
+			"Makefile:2: link: " + missing + " does not exist",
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			files := fstest.MapFS{}
-			add := func(more map[string]string) {
-				for name, text := range more {
-					files[name] = &fstest.MapFile{Data: []byte(text)}
-				}
-			}
-			add(test.files)
-			if got := checkFiles(t, files); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
-			add(test.fixed)
-			if got := checkFiles(t, files); got != "" {
-				t.Errorf("fixed: %s", got)
-			}
-		})
+		files := fstest.MapFS{
+			"docs/A.md": {Data: []byte("# Some `code`, twice\n\n# Some code, twice\n")},
+			"INDEX.md":  {Data: []byte("[a](docs/A.md)\n")},
+		}
+		files[test.name] = &fstest.MapFile{Data: []byte(test.breach)}
+		if got := checkFiles(t, files); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+		files[test.name] = &fstest.MapFile{Data: []byte(test.fixed)}
+		if got := checkFiles(t, files); got != "" {
+			t.Errorf("fixed: %s", got)
+		}
 	}
 }
-
 func TestTotal(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range maxTotalWords/maxPageWords + 1 {

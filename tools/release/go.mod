@@ -7,7 +7,7 @@ tool (
 	github.com/goreleaser/goreleaser/v2
 )
 
-require golang.org/x/mod v0.34.0
+require golang.org/x/mod v0.34.0 // indirect
 
 require (
 	al.essio.dev/pkg/shellescape v1.6.0 // indirect

@@ -24,7 +24,7 @@ func values(t *testing.T, server *localserver.Postgres) {
 	for kind, values := range map[string]string{
 		"int2": "-1 32767", "int4": "-2147483648 7", "int8": "-9223372036854775808", "oid": "4294967295", "float4": "1.5 -0.25", "float8": "1e+100 0.1",
 		"bool":    "true false",
-		"numeric": "0 0.00 1 -1 10000 9999 0.0001 -0.00001234 12345678.87654321 100000000 20.50 1e20 99999999999999999999.99",
+		"numeric": "0 1 -1 10000 9999 0.0001 -0.00001234 12345678.87654321 100000000 20.50 1e20 99999999999999999999.99",
 		"text":    "a é", "varchar": "b", "bpchar": "c", "name": "d", "json": "[1]", "jsonb": "[1]", "date": "2026-11-23 1999-12-31 0044-03-15",
 		"uuid":   "6f0e4c6e-0000-4000-8000-0123456789ab",
 		"int4[]": "{1,-2} {} {NULL,3}", "int8[]": "{1}", "text[]": "{a,b}", "numeric[]": "{1.50}", "uuid[]": "{6f0e4c6e-0000-4000-8000-0123456789ab}",
@@ -57,6 +57,9 @@ func values(t *testing.T, server *localserver.Postgres) {
 		{[]byte{1, 2, 3}, pgtype.ByteaOID, 1, "<3 bytes>"},
 		{[]byte{1, 2, 3}, pgtype.Int4OID, 1, "<3 bytes>"},
 		{make([]byte, 8), pgtype.TimestamptzOID, 1, "<time>"},
+		{[]byte{0, 0, 0, 0, 0, 0, 0, 2}, pgtype.NumericOID, 1, "0"}, // pgtype drops the decimals of 0.00
+		{[]byte{0, 0, 0, 0, 0xc0, 0, 0, 0}, pgtype.NumericOID, 1, "'NaN'"},
+		{[]byte{0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 7}, pgtype.Int4ArrayOID, 1, "<36 bytes>"},
 	} {
 		got := postgres.Literal(one.v, one.oid, one.format)
 		if got != one.want && got != "'"+one.want+"'" || strings.HasPrefix(got, "'<") {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"encoding/binary"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -90,130 +89,80 @@ func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	if characters[oid] {
 		return string(v[:min(len(v), longestValue)]), false
 	}
-	if shown, bare, ok := fixed(v, oid); ok {
-		return shown, bare
-	}
-	switch {
-	case oid == pgtype.NumericOID:
-		if n, ok := numeric(v); ok {
-			return n, true
-		}
-	case oid == pgtype.JSONBOID && len(v) > 0:
+	if oid == pgtype.JSONBOID && len(v) > 0 {
 		return string(v[1:min(len(v), longestValue)]), false // the first byte is a version
-	case arrays[oid]:
-		if a, ok := array(v); ok {
-			return a, false
-		}
+	}
+	if shown, bare, ok := decoded(v, oid); ok {
+		return shown, bare
 	}
 	return fmt.Sprintf("<%d bytes>", len(v)), true
 }
 
-// fixed returns a value whose type has a fixed length.
-func fixed(v []byte, oid uint32) (shown string, bare, ok bool) {
-	m := pgtype.NewMap()
-	of, known := m.TypeForOID(oid)
-	if !known || !fixedTypes[oid] {
+// types has PostgreSQL's types. Goroutines may share it, since decoding only reads it.
+var types = pgtype.NewMap()
+
+// decoded returns a value from its binary form.
+func decoded(v []byte, oid uint32) (shown string, bare, ok bool) {
+	if arrays[oid] {
+		var a pgtype.Array[any]
+		if types.Scan(oid, pgproto3.BinaryFormat, v, &a) != nil || len(a.Dims) > 1 {
+			return "", false, false
+		}
+		return array(a.Elements), false, true
+	}
+	of, known := types.TypeForOID(oid)
+	if !known || !scalars[oid] {
 		return "", false, false
 	}
-	value, err := of.Codec.DecodeValue(m, oid, pgproto3.BinaryFormat, v)
+	value, err := of.Codec.DecodeValue(types, oid, pgproto3.BinaryFormat, v)
 	if err != nil {
 		return "", false, false
 	}
+	shown, bare = scalar(value)
+	return shown, bare, true
+}
+
+// array returns the first elements of an array.
+func array(elements []any) string {
+	const most = 20
+	var all []string
+	for _, one := range elements[:min(len(elements), most)] {
+		shown, _ := scalar(one)
+		all = append(all, shown)
+	}
+	if len(elements) > most {
+		all = append(all, "...")
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// scalar returns a value that pgtype has decoded.
+func scalar(value any) (shown string, bare bool) {
 	switch value := value.(type) {
+	case nil:
+		return null, true
+	case string:
+		return value[:min(len(value), longestValue)], false
 	case time.Time:
-		return value.Format(time.DateOnly), false, true
+		return value.Format(time.DateOnly), false
 	case [16]byte:
-		return fmt.Sprintf("%x-%x-%x-%x-%x", value[:4], value[4:6], value[6:8], value[8:10], value[10:]), false, true
+		return fmt.Sprintf("%x-%x-%x-%x-%x", value[:4], value[4:6], value[6:8], value[8:10], value[10:]), false
 	case pgtype.InfinityModifier:
-		return value.String(), false, true
+		return value.String(), false
+	case pgtype.Numeric:
+		text, _ := value.Value()
+		shown = fmt.Sprint(text)
+		return shown[:min(len(shown), longestValue)], value.Int != nil // neither NaN nor infinity
 	}
-	return fmt.Sprint(value), true, true
+	return fmt.Sprint(value), true
 }
 
-var fixedTypes = map[uint32]bool{
+var scalars = map[uint32]bool{
 	pgtype.BoolOID: true, pgtype.Int2OID: true, pgtype.Int4OID: true, pgtype.OIDOID: true, pgtype.Int8OID: true,
-	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.DateOID: true, pgtype.UUIDOID: true,
-}
-
-// numeric returns a number from its binary form: the number of digits to the base of 10,000, the weight
-// of the first, a sign, the number of shown decimals, and the digits (numeric.c, numeric_send).
-func numeric(v []byte) (string, bool) {
-	const negative = 0x4000
-	if len(v) < 8 {
-		return "", false
-	}
-	n, weight := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:])))
-	sign, decimals := binary.BigEndian.Uint16(v[4:]), int(binary.BigEndian.Uint16(v[6:]))
-	if len(v) != 8+2*n || sign&^negative != 0 || n > 20 || weight > 20 || weight < -20 || decimals > 80 {
-		return "", false // NaN and Infinity have signs of their own
-	}
-	digit := func(i int) int {
-		if i < 0 || i >= n {
-			return 0
-		}
-		return int(binary.BigEndian.Uint16(v[8+2*i:]))
-	}
-	var b strings.Builder
-	if sign == negative {
-		b.WriteByte('-')
-	}
-	b.WriteString(strconv.Itoa(digit(0) * min(1, max(0, weight+1))))
-	for i := 1; i <= weight; i++ {
-		fmt.Fprintf(&b, "%04d", digit(i))
-	}
-	if decimals > 0 {
-		var fraction strings.Builder
-		for i := weight + 1; fraction.Len() < decimals; i++ {
-			fmt.Fprintf(&fraction, "%04d", digit(i))
-		}
-		b.WriteString("." + fraction.String()[:decimals])
-	}
-	return b.String(), true
+	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.NumericOID: true, pgtype.DateOID: true, pgtype.UUIDOID: true,
 }
 
 var arrays = map[uint32]bool{
 	pgtype.BoolArrayOID: true, pgtype.Int2ArrayOID: true, pgtype.Int4ArrayOID: true, pgtype.Int8ArrayOID: true, pgtype.TextArrayOID: true,
 	pgtype.VarcharArrayOID: true, pgtype.UUIDArrayOID: true, pgtype.NumericArrayOID: true, pgtype.Float8ArrayOID: true,
-}
-
-// array returns an array of one dimension from its binary form: the number of dimensions, whether it
-// has NULLs, the type, the length, the first index, and each value with its length (arrayfuncs.c,
-// array_send).
-func array(v []byte) (string, bool) {
-	const most = 20
-	if len(v) < 12 {
-		return "", false
-	}
-	dimensions, oid := binary.BigEndian.Uint32(v), binary.BigEndian.Uint32(v[8:])
-	if dimensions == 0 {
-		return "{}", true
-	}
-	if dimensions != 1 || len(v) < 20 || arrays[oid] {
-		return "", false
-	}
-	n := binary.BigEndian.Uint32(v[12:])
-	v = v[20:]
-	var all []string
-	for i := uint32(0); i < n; i++ {
-		if i == most {
-			all = append(all, "...")
-			break
-		}
-		if len(v) < 4 {
-			return "", false
-		}
-		size := int64(int32(binary.BigEndian.Uint32(v)))
-		v = v[4:]
-		if size == -1 {
-			all = append(all, null)
-			continue
-		}
-		if size < 0 || size > int64(len(v)) {
-			return "", false
-		}
-		one, _ := show(v[:size], oid, pgproto3.BinaryFormat)
-		all = append(all, one)
-		v = v[size:]
-	}
-	return "{" + strings.Join(all, ",") + "}", true
 }

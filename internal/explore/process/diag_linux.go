@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,30 +42,19 @@ func diagnose(fd int, family byte) (all []listener, err error) {
 		return nil, err
 	}
 	answer := make([]byte, 32<<10)
-	order := binary.NativeEndian
 	for {
-		n, err := diagReceive(fd, answer)
+		messages, err := diagReceive(fd, answer)
 		if err != nil {
 			return nil, err
 		}
-		for b := answer[:n]; len(b) >= unix.NLMSG_HDRLEN; {
-			size := int(order.Uint32(b))
-			if size < unix.NLMSG_HDRLEN || size > len(b) {
-				return nil, errNoDiag
-			}
-			body := b[unix.NLMSG_HDRLEN:size]
-			switch order.Uint16(b[4:]) {
-			case unix.NLMSG_DONE:
+		for _, m := range messages {
+			switch {
+			case m.Header.Type == unix.NLMSG_DONE:
 				return all, nil
-			case sockDiagByFamily:
-				if len(body) < diagMessage {
-					return nil, errNoDiag
-				}
-				all = append(all, diagListener(body))
-			default:
+			case m.Header.Type != sockDiagByFamily || len(m.Data) < diagMessage:
 				return nil, errNoDiag
 			}
-			b = b[min(len(b), (size+3)&^3):]
+			all = append(all, diagListener(m.Data))
 		}
 	}
 }
@@ -81,11 +71,17 @@ func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states u
 	return unix.Sendto(fd, append(request, body[:]...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-func diagReceive(fd int, into []byte) (n int, err error) {
+// diagReceive returns the messages of one read, which share into.
+func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	for {
-		if n, _, err = unix.Recvfrom(fd, into, 0); !errors.Is(err, unix.EINTR) {
-			return n, err
+		n, _, err := unix.Recvfrom(fd, into, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
 		}
+		return syscall.ParseNetlinkMessage(into[:n])
 	}
 }
 
@@ -141,20 +137,18 @@ func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, err
 	if err := diagAsk(fd, 0, body, family, 1<<32-1); err != nil {
 		return nil, err
 	}
-	order := binary.NativeEndian
-	b := make([]byte, 4096)
-	n, err := diagReceive(fd, b)
+	messages, err := diagReceive(fd, make([]byte, 4096))
 	if err != nil {
 		return nil, err
 	}
-	if n < unix.NLMSG_HDRLEN+4 {
+	if len(messages) == 0 {
 		return nil, errNoDiag
 	}
-	kind, b := order.Uint16(b[4:]), b[unix.NLMSG_HDRLEN:n]
+	m := messages[0]
 	switch {
-	case kind == sockDiagByFamily && len(b) >= diagMessage:
-		return b, nil
-	case kind == unix.NLMSG_ERROR && -int32(order.Uint32(b)) == int32(unix.ENOENT):
+	case m.Header.Type == sockDiagByFamily && len(m.Data) >= diagMessage:
+		return m.Data, nil
+	case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4 && -int32(binary.NativeEndian.Uint32(m.Data)) == int32(unix.ENOENT):
 		return nil, nil
 	}
 	return nil, errNoDiag

@@ -1,22 +1,18 @@
 package process
 
 import (
-	"bytes"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
-	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
-// A listener is a line of /proc/net/tcp (proc_pid_net(5)).
+// A listener is a socket that accepts connections.
 type listener struct {
 	at      netip.AddrPort
 	backlog int    // number of connections that were not accepted yet
@@ -48,16 +44,31 @@ func (s *Space) listeners() (all []listener, err error) {
 	if s != nil {
 		of = strconv.Itoa(s.keeper.pid)
 	}
-	all = nil
-	for _, name := range []string{"tcp", "tcp6"} {
-		found, err := readListeners("/proc/" + of + "/net/" + name)
-		if errors.Is(err, fs.ErrNotExist) && name == "tcp6" {
-			continue // there is no IPv6
+	if all, err = procListeners("/proc/" + of); err != nil {
+		err = fmt.Errorf("list the listeners in the program's network: %w", err)
+	}
+	return all, err
+}
+
+// procListeners takes milliseconds, since the kernel walks its table of all connections.
+func procListeners(process string) (all []listener, err error) {
+	proc, err := procfs.NewFS(process)
+	if err != nil {
+		return nil, err
+	}
+	sockets, err := proc.NetTCP()
+	if err != nil {
+		return nil, err
+	}
+	sockets6, err := proc.NetTCP6()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // there may be no IPv6
+		return nil, err
+	}
+	for _, one := range append(sockets, sockets6...) {
+		if host, ok := netip.AddrFromSlice(one.LocalAddr); ok && one.St == tcpListen {
+			at := netip.AddrPortFrom(host.Unmap(), uint16(one.LocalPort))
+			all = append(all, listener{at, int(one.RxQueue), strconv.FormatUint(one.Inode, 10)})
 		}
-		if err != nil {
-			return nil, fmt.Errorf("list the listeners in the program's network: %w", err)
-		}
-		all = append(all, found...)
 	}
 	return all, nil
 }
@@ -123,52 +134,6 @@ func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	}
 	err = s.ofKernel(look)
 	return n, err
-}
-
-// readListeners takes milliseconds, since the kernel walks its table of all connections.
-func readListeners(path string) ([]listener, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var all []listener
-	for line := range bytes.Lines(b) {
-		// sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode
-		f := strings.Fields(string(line))
-		if len(f) < 10 || f[3] != "0A" {
-			continue
-		}
-		l := listener{inode: f[9]}
-		if l.at, err = hexAddress(f[1]); err != nil {
-			return nil, err
-		}
-		_, queue, _ := strings.Cut(f[4], ":")
-		backlog, err := strconv.ParseUint(queue, 16, 32)
-		if err != nil {
-			return nil, err
-		}
-		l.backlog = int(backlog)
-		all = append(all, l)
-	}
-	return all, nil
-}
-
-// hexAddress parses "0100007F:1F90": words of four bytes in the machine's order, and a port.
-func hexAddress(s string) (netip.AddrPort, error) {
-	host, port, _ := strings.Cut(s, ":")
-	b, err := hex.DecodeString(host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	for i := 0; i+4 <= len(b); i += 4 {
-		binary.NativeEndian.PutUint32(b[i:], binary.BigEndian.Uint32(b[i:]))
-	}
-	a, ok := netip.AddrFromSlice(b)
-	p, err := strconv.ParseUint(port, 16, 16)
-	if !ok || err != nil {
-		return netip.AddrPort{}, fmt.Errorf("address %q", s)
-	}
-	return netip.AddrPortFrom(a.Unmap(), uint16(p)), nil
 }
 
 // Received returns the total number of bytes that the other end of c, in the space's network, has

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -319,24 +318,5 @@ func TestClose(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestHexAddress(t *testing.T) {
-	for in, want := range map[string]string{
-		"0100007F:1F90":                         "127.0.0.1:8080",
-		"00000000:0050":                         "0.0.0.0:80",
-		"00000000000000000000000001000000:1F90": "[::1]:8080",
-		"00000000000000000000000000000000:0001": "[::]:1",
-		"0000000000000000FFFF00000100007F:0CEA": "127.0.0.1:3306",
-	} {
-		if got, err := hexAddress(in); err != nil || got != netip.MustParseAddrPort(want) {
-			t.Errorf("%s: got %v, %v, want %s", in, got, err, want)
-		}
-	}
-	for _, bad := range []string{"", "7F:1", "0100007F", "0100007F:1F90F", "xx:1"} {
-		if got, err := hexAddress(bad); err == nil {
-			t.Errorf("%q is %v", bad, got)
-		}
 	}
 }

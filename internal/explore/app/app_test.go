@@ -161,24 +161,3 @@ func TestTold(t *testing.T) {
 		}
 	}
 }
-
-// TestStatements: a semicolon in a text or a comment ends no statement, and after DELIMITER no
-// semicolon does.
-func TestStatements(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want []string
-	}{
-		{"CREATE TABLE a (b TEXT); -- no; nothing\nINSERT INTO a VALUES ('x;y''z'); /* ; */ # ;\n", []string{"CREATE TABLE a (b TEXT)", "-- no; nothing\nINSERT INTO a VALUES ('x;y''z')"}},
-		{
-			"SELECT 1;\nDELIMITER //\r\nCREATE PROCEDURE p() BEGIN\n SELECT '//'; -- //\n SELECT 2;\nEND //\n  delimiter ;\nSELECT 3; SELECT 4",
-			[]string{"SELECT 1", "CREATE PROCEDURE p() BEGIN\n SELECT '//'; -- //\n SELECT 2;\nEND", "SELECT 3", "SELECT 4"},
-		},
-		{"DELIMITER $$\nSELECT 1$$\nSELECT 2; SELECT 3$$", []string{"SELECT 1", "SELECT 2; SELECT 3"}},
-		{"SELECT 'a\nDELIMITER //\nb'; SELECT 2 AS delimiter; SELECT 3", []string{"SELECT 'a\nDELIMITER //\nb'", "SELECT 2 AS delimiter", "SELECT 3"}},
-	} {
-		if got := statements(c.text); !slices.Equal(got, c.want) {
-			t.Errorf("%q\n got %q\nwant %q", c.text, got, c.want)
-		}
-	}
-}

@@ -20,18 +20,16 @@ func (s *Servers) startPrivate() (urls map[string]string, err error) {
 	}
 	urls = map[string]string{}
 	if s.app.MySQL != nil {
-		m, err := localserver.StartMySQL(s.private)
-		if err != nil {
+		if s.mysql, err = localserver.StartMySQL(s.private); err != nil {
 			return nil, fmt.Errorf("local: %w", err)
 		}
-		urls["mysql"], s.addresses["mysql"] = m.URL(), m.Addr
+		urls["mysql"], s.addresses["mysql"] = s.mysql.URL(), s.mysql.Addr
 	}
 	if s.app.Postgres != nil {
-		p, err := localserver.StartPostgres(s.private)
-		if err != nil {
+		if s.postgres, err = localserver.StartPostgres(s.private); err != nil {
 			return nil, fmt.Errorf("local: %w", err)
 		}
-		urls["postgres"], s.addresses["postgres"] = p.URL(), p.Addr
+		urls["postgres"], s.addresses["postgres"] = s.postgres.URL(), s.postgres.Addr
 	}
 	if s.app.Redis != nil {
 		r, err := localserver.StartRedis(s.private)
@@ -60,7 +58,7 @@ func (s *Servers) prepare(ctx context.Context, urls map[string]string) (err erro
 		}
 	}
 	if s.app.MySQL != nil {
-		database, err := prepareMySQL(ctx, s.SQL("mysql"), schema)
+		database, err := prepareMySQL(ctx, s.SQL("mysql"), s.mysql, schema)
 		if err == nil {
 			err = s.follow(ctx, "mysql", urls["mysql"], database)
 		}
@@ -69,7 +67,7 @@ func (s *Servers) prepare(ctx context.Context, urls map[string]string) (err erro
 		}
 	}
 	if s.app.Postgres != nil {
-		database, err := preparePostgres(ctx, s.SQL("postgres"), schema)
+		database, err := preparePostgres(ctx, s.SQL("postgres"), s.postgres, schema)
 		if err == nil {
 			err = s.follow(ctx, "postgres", urls["postgres"], database)
 		}
@@ -160,7 +158,7 @@ func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	return nil
 }
 
-func prepareMySQL(ctx context.Context, db *sql.DB, schema []script) (database string, _ error) {
+func prepareMySQL(ctx context.Context, db *sql.DB, server *localserver.MySQL, schema []script) (database string, _ error) {
 	for _, statement := range []string{
 		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
 		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
@@ -173,10 +171,10 @@ func prepareMySQL(ctx context.Context, db *sql.DB, schema []script) (database st
 	// The plugin shows exactly which connection waits for a table. An error means MySQL, or a missing
 	// file.
 	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
-	return loadMySQL(ctx, db, schema)
+	return loadMySQL(ctx, server, schema)
 }
 
-func preparePostgres(ctx context.Context, db *sql.DB, schema []script) (database string, _ error) {
+func preparePostgres(ctx context.Context, db *sql.DB, server *localserver.Postgres, schema []script) (database string, _ error) {
 	var rules string
 	if err := db.QueryRowContext(ctx, "SHOW hba_file").Scan(&rules); err != nil {
 		return "", fmt.Errorf("local: %w", err)
@@ -189,7 +187,7 @@ func preparePostgres(ctx context.Context, db *sql.DB, schema []script) (database
 			return "", fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	return loadPostgres(ctx, db, schema)
+	return loadPostgres(ctx, db, server, schema)
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

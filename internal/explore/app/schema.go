@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -64,16 +65,9 @@ var downPart = regexp.MustCompile(`(?ims)^--\s*(?:\+goose Down|migrate:down|\+mi
 
 // A script is a file of SQL.
 type script struct {
-	name string // its path from the folder; "" if `schema` is this file
+	name string // its path from the folder, or the name of the only file
+	dir  string // its folder
 	text string
-}
-
-// at names a place of the script for an error.
-func (s script) at(line int) string {
-	if s.name == "" {
-		return fmt.Sprintf("schema: line %d", line)
-	}
-	return fmt.Sprintf("schema: %s: line %d", s.name, line)
 }
 
 // readSchema returns the SQL of `schema`, without the parts that undo it.
@@ -90,11 +84,11 @@ func readSchema(path string) (scripts []script, _ error) {
 		if why := unreadable(text); why != "" {
 			return nil, fmt.Errorf("schema: %s %s", file, why)
 		}
-		s := script{text: downPart.ReplaceAllString(string(text), "")}
+		name := filepath.Base(file)
 		if file != path {
-			s.name, _ = filepath.Rel(path, file)
+			name, _ = filepath.Rel(path, file)
 		}
-		scripts = append(scripts, s)
+		scripts = append(scripts, script{name, filepath.Dir(file), downPart.ReplaceAllString(string(text), "")})
 	}
 	return scripts, nil
 }
@@ -113,14 +107,24 @@ func unreadable(text []byte) string {
 	return ""
 }
 
-// quotedFor shortens a statement for an error.
-func quotedFor(statement string) string {
-	text := []rune(oneLine(statement))
-	if len(text) > mostQuoted {
-		return string(text[:mostQuoted]) + "..."
-	}
-	return string(text)
+// run gives the script to a client of the server, in the script's folder, and returns the client's output.
+func (s script) run(client *exec.Cmd, text string) (out, messages string, err error) {
+	var stdout, stderr strings.Builder
+	client.Dir, client.Stdin, client.Stdout, client.Stderr = s.dir, strings.NewReader(text), &stdout, &stderr
+	err = client.Run()
+	return stdout.String(), stderr.String(), err
 }
 
-// mostQuoted is the maximum length of a statement in an error, in characters.
-const mostQuoted = 100
+// lastLine returns the last line of a client's output.
+func lastLine(out string) string {
+	out = strings.TrimSpace(out)
+	return out[strings.LastIndexByte(out, '\n')+1:]
+}
+
+// failed returns an error in one line: the client's words, or err if it said nothing.
+func (s script) failed(client *exec.Cmd, err error, said string) error {
+	if said == "" {
+		said = err.Error()
+	}
+	return fmt.Errorf("schema: %s: %s: %s", s.name, filepath.Base(client.Path), oneLine(said))
+}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -85,7 +84,7 @@ func TestDumpPostgres(t *testing.T) {
 	db, err := sql.Open("pgx", source.URL())
 	must(t, err)
 	defer db.Close()
-	_, err = loadPostgres(t.Context(), db, []script{{text: dumpedPostgres}})
+	_, err = loadPostgres(t.Context(), db, source, []script{{text: dumpedPostgres}})
 	must(t, err)
 	for name, args := range map[string][]string{"copy": nil, "inserts": {"--inserts"}, "create": {"--create", "--clean"}} {
 		t.Run(name, func(t *testing.T) {
@@ -131,10 +130,7 @@ func TestDumpMySQL(t *testing.T) {
 	u, err := url.Parse(source.URL())
 	must(t, err)
 	password, _ := u.User.Password()
-	db, err := sql.Open("mysql", u.User.String()+"@tcp("+u.Host+")/shop")
-	must(t, err)
-	defer db.Close()
-	_, err = loadMySQL(t.Context(), db, []script{{text: dumpedMySQL}})
+	_, err = loadMySQL(t.Context(), source, []script{{text: dumpedMySQL}})
 	must(t, err)
 	for name, args := range map[string][]string{"plain": {"shop"}, "databases": {"--add-drop-database", "--databases", "shop"}} {
 		t.Run(name, func(t *testing.T) {
@@ -176,32 +172,47 @@ func TestDumpMySQL(t *testing.T) {
 	}
 }
 
-// TestDumpRefused: a command of a client, or a statement that the server refuses, is named with its line.
-func TestDumpRefused(t *testing.T) {
+// TestClients: the clients run the commands that only they know, in the script's folder. What a client
+// refuses is one line, with the script and the client's own words.
+func TestClients(t *testing.T) {
 	tier.Test(t, "needs servers")
 	my, err := Open(t.Context(), withSchema(t, "mysql", "SELECT 1"))
 	must(t, err)
 	pg, err := Open(t.Context(), withSchema(t, "postgres", "SELECT 1"))
 	must(t, err)
 	defer func() { must(t, errors.Join(my.Close(), pg.Close())) }()
-	for _, c := range []struct{ name, protocol, schema, says string }{
-		{"a file of psql", "postgres", "SELECT 1;\n\\i tables.sql\n", `schema: line 2: \i tables.sql is a command of the client psql, which no server knows; replace it by SQL, or delete it`},
-		{"no such database", "postgres", "\\connect elsewhere\n", `schema: line 1: \connect elsewhere: `},
-		{"a row that does not fit", "postgres", "CREATE TABLE a (b INT);\n\nCOPY a (b) FROM stdin;\n1\nx\n\\.\nSELECT 1;\n", "schema: line 3: COPY a (b) FROM stdin: "},
-		{"a slip in a dump", "postgres", "-- PostgreSQL database dump\n\nCREATE TABLE e (b INT);\nCREATE TABLE c (\n  d TEXTT\n);\n", "schema: line 5: d TEXTT: "},
-		{"a table twice in a dump", "postgres", "-- PostgreSQL database dump\nCREATE TABLE f (b INT);\n-- again\nCREATE TABLE f (b INT);\n", `schema: line 4: CREATE TABLE f (b INT): ERROR: relation "f" already exists`},
-		{"a slip", "postgres", "CREATE TABLE g (b INT);\nCREATE TABEL c (d INT);\n", "schema: line 2: CREATE TABEL c (d INT);: "},
-		{"a table twice", "postgres", "CREATE TABLE h (b INT);\nCREATE TABLE h (b INT);\n", `schema: ERROR: relation "h" already exists`},
-		{"a file of mysql", "mysql", "SELECT 1;\n\nsource tables.sql\n;", "schema: line 3: source tables.sql is a command of the client mysql, which no server knows; replace it by SQL, or delete it"},
-		{"a slip in MySQL", "mysql", "-- a\nCREATE TABLE a (b INT);\nCREATE TABEL c (d INT);\n", "schema: line 3: CREATE TABEL c (d INT): "},
-	} {
-		load, s := loadMySQL, my
-		if c.protocol == "postgres" {
-			load, s = loadPostgres, pg
+	load := func(protocol string, scripts ...script) (string, error) {
+		if protocol == "mysql" {
+			return loadMySQL(t.Context(), my.mysql, scripts)
 		}
-		_, err := load(t.Context(), s.SQL(c.protocol), []script{{text: c.schema}})
-		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		return loadPostgres(t.Context(), pg.SQL("postgres"), pg.postgres, scripts)
+	}
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tables.sql"), []byte("CREATE TABLE included (b INT);\n"), 0o600))
+	for _, c := range []struct{ name, protocol, schema, says string }{
+		{"a file of psql", "postgres", "SELECT 1;\n\\i tables.sql\nDROP TABLE included;\n", ""},
+		{"no file", "postgres", "SELECT 1;\n\\i none.sql\n", "schema: a.sql: psql: line 2: error: none.sql: No such file or directory"},
+		{"no such database", "postgres", "\\connect elsewhere\n", `schema: a.sql: psql: line 1: error: \connect: `},
+		{"a row that does not fit", "postgres", "CREATE TABLE a (b INT);\n\nCOPY a (b) FROM stdin;\n1\nx\n\\.\nSELECT 1;\n", "invalid input syntax for type integer: \"x\""},
+		{"a slip", "postgres", "CREATE TABLE e (b INT);\nCREATE TABLE c (\n  d TEXTT\n);\n", "schema: a.sql: psql: line 4: ERROR: type \"textt\" does not exist"},
+		{"a table twice", "postgres", "CREATE TABLE f (b INT);\nCREATE TABLE f (b INT);\n", `schema: a.sql: psql: line 2: ERROR: relation "f" already exists`},
+		{"a later version's dump", "postgres", "\\restrict x\nSET later_setting = 0;\nCREATE SCHEMA public;\n\\unrestrict x\n", ""},
+		{"a file of mysql", "mysql", "SELECT 1;\nsource tables.sql\nDROP TABLE included;", ""},
+		{"a slip in MySQL", "mysql", "-- a\nCREATE TABLE a (b INT);\nCREATE TABEL c (d INT);\n", "schema: a.sql: mariadb: ERROR 1064 (42000) at line 3: "},
+	} {
+		switch _, err := load(c.protocol, script{"a.sql", dir, c.schema}); {
+		case c.says == "":
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		case err == nil, !strings.Contains(err.Error(), c.says), strings.Contains(err.Error(), "\n"):
 			t.Errorf("%s: %v; want one line with %q", c.name, err, c.says)
+		}
+	}
+	for protocol, create := range map[string]string{"mysql": "CREATE DATABASE two;\nUSE two;\nDELIMITER //\nSELECT 1", "postgres": "CREATE DATABASE two;\n\\connect two\n"} {
+		database, err := load(protocol, script{text: create}, script{text: "CREATE TABLE there (a INT); -- no\nSELECT 'a\nuse b'"})
+		if err != nil || database != "two" {
+			t.Errorf("%s: the scripts end in %q, %v; want two", protocol, database, err)
 		}
 	}
 	for text, says := range map[string]string{
@@ -210,24 +221,5 @@ func TestDumpRefused(t *testing.T) {
 		if _, err := readSchema(withSchema(t, "mysql", text).Schema); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want %q", err, says)
 		}
-	}
-}
-
-// TestPartsOf: a dump of PostgreSQL is split with the lines of its parts.
-func TestPartsOf(t *testing.T) {
-	const dump = "\\restrict x\n-- a; b\nSELECT ';', E'\\';', \";\", $$;$$, $a$ ; $$ ; $a$ /* ; */;\n\nCOPY a (b) FROM stdin;\n1;\n\\\\.\n\\.\n\nCREATE FUNCTION g() BEGIN ATOMIC SELECT 1; SELECT 2; END; SELECT\n\\. ;\n\\unrestrict x\n\\unrestrict y\nSELECT 3"
-	var got []string
-	for _, p := range partsOf(dump) {
-		got = append(got, strings.Join([]string{map[bool]string{true: "meta", false: "sql"}[p.meta], string(rune('0' + p.line%10)), p.text, p.rows}, "|"))
-	}
-	want := []string{
-		`meta|1|\restrict x|`, "sql|3|SELECT ';', E'\\';', \";\", $$;$$, $a$ ; $$ ; $a$ /* ; */|", "sql|5|COPY a (b) FROM stdin|1;\n\\\\.\n",
-		"sql|0|CREATE FUNCTION g() BEGIN ATOMIC SELECT 1; SELECT 2; END|", "sql|0|SELECT\n\\. |", `meta|2|\unrestrict x|`, `meta|3|\unrestrict y|`, "sql|4|SELECT 3|",
-	}
-	for i := range want {
-		want[i] = strings.ReplaceAll(want[i], "\\. |", "\\.|")
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("\n got %q\nwant %q", got, want)
 	}
 }

@@ -36,7 +36,9 @@ type Servers struct {
 	redis     *redis.Client
 	versions  []string
 	private   *localserver.Group
-	listener  *Listener // nil without PostgreSQL
+	mysql     *localserver.MySQL    // nil unless private
+	postgres  *localserver.Postgres // nil unless private
+	listener  *Listener             // nil without PostgreSQL
 }
 
 // Open connects to the servers, or starts private ones. Close must follow. The error is one

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -190,5 +191,35 @@ func TestLastWords(t *testing.T) {
 		if got := lastWords(file); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestClientMissing: a machine without a server's client gets one line that names the package.
+func TestClientMissing(t *testing.T) {
+	t.Setenv("PATH", "")
+	none := filepath.Join(t.TempDir(), "none")
+	server := Server{Addr: "127.0.0.1:1", command: []string{none}}
+	_, my := (&MySQL{Server: server}).Client(t.Context(), "shop")
+	_, pg := (&Postgres{Server: server, bin: none}).Client(t.Context(), "shop")
+	for says, err := range map[string]error{"apt-get install mariadb-client": my, "apt-get install postgresql-client": pg} {
+		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v; want one line with %q", err, says)
+		}
+	}
+}
+
+// TestClientPassword: no command line has the password, which every user could read there.
+func TestClientPassword(t *testing.T) {
+	server := Server{Addr: "127.0.0.1:1", command: []string{"mariadbd"}}
+	my, err := (&MySQL{server, "secret"}).Client(t.Context(), "shop")
+	if err != nil {
+		t.Skip(err)
+	}
+	pg, err := (&Postgres{Server: server, password: "secret"}).Client(t.Context(), "shop")
+	if err != nil {
+		t.Skip(err)
+	}
+	if all := append(my.Args, pg.Args...); slices.ContainsFunc(all, func(arg string) bool { return strings.Contains(arg, "secret") }) {
+		t.Errorf("%q", all)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,29 @@ func setupSQL(password string) string {
 		"GRANT ALL ON *.* TO 'shop'@'127.0.0.1' WITH GRANT OPTION;",
 		"ALTER USER 'root'@'localhost' IDENTIFIED BY '" + rand.Text() + "';",
 	}, "\n") + "\n"
+}
+
+// Client returns a command that runs the SQL of its stdin in a database with the client mariadb or mysql,
+// which the packages of MariaDB and MySQL contain. It returns ErrMissing if there is neither. The password
+// is in a variable, since a command line would show it to every user.
+func (m *MySQL) Client(ctx context.Context, database string) (*exec.Cmd, error) {
+	names, options := []string{"mariadb", "mysql"}, []string{"--skip-ssl"} // later versions insist on TLS
+	if m.name == "mysqld" {
+		names, options = []string{"mysql", "mariadb"}, nil
+	}
+	in := filepath.Dir(m.command[0])
+	client, err := findProgram("apt-get install mariadb-client, or brew install mariadb", filepath.Join(in, names[0]), names[0], names[1])
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(m.Addr)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"--no-defaults", "--batch", "--skip-column-names", "--default-character-set=utf8mb4", "--protocol=tcp", "--host=" + host, "--port=" + port, "--user=shop"}, options...)
+	cmd := exec.CommandContext(ctx, client, append(args, database)...)
+	cmd.Env = append(os.Environ(), "MYSQL_PWD="+m.password, "LC_ALL=C")
+	return cmd, nil
 }
 
 func (m *MySQL) ping() error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,24 @@ func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 		p := first.at(in, port)
 		return p, p.Start()
 	})
+}
+
+// Client returns a command that runs the SQL of its stdin in a database with psql, which PostgreSQL's
+// packages contain. It returns ErrMissing if there is no psql. The user's own PG variables do not apply.
+// The password is in a variable, since a command line would show it to every user.
+func (p *Postgres) Client(ctx context.Context, database string) (*exec.Cmd, error) {
+	psql, err := findProgram("apt-get install postgresql-client, or brew install postgresql", filepath.Join(p.bin, "psql"), "psql")
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(p.Addr)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, psql, "--no-psqlrc", "--no-password", "--quiet", "--host="+host, "--port="+port, "--username=shop", "--dbname="+database, "--file=-")
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "PG") })
+	cmd.Env = append(cmd.Env, "PGPASSWORD="+p.password, "LC_ALL=C")
+	return cmd, nil
 }
 
 // at returns a server with the same programs and users, in another folder and on another port.

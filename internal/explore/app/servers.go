@@ -83,7 +83,10 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	case s.redis != nil && a.allowed != s.addresses["redis"]:
 		err = guardRedis(ctx, s.redis, s.addresses["redis"])
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // admin returns the URL with which the explorer connects.

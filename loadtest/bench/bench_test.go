@@ -1,4 +1,8 @@
-package main
+//go:build bench
+
+// Package bench has the benchmarks of docs/reference/benchmarks.md that need a shop. The tag keeps
+// them out of `go test ./...`, which would otherwise compile and link them each time.
+package bench
 
 import (
 	"bufio"
@@ -21,15 +25,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bsm/redislock"
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product/stock"
-	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web"
 )
@@ -39,6 +42,12 @@ const (
 	benchRounds = 5
 	benchTime   = 2 * time.Second // duration of a round
 )
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	logging.Disable()
+	os.Exit(m.Run())
+}
 
 // benchEngine starts real servers for one benchmark.
 func benchEngine(b *testing.B) *engine.Engine {
@@ -197,93 +206,50 @@ func scanProduct(row *sql.Row) (id, amount int64, err error) {
 	return id, amount, err
 }
 
-// BenchmarkStrategy measures the sales per second of each strategy, called directly by 64 buyers of
-// one product on real servers.
-func BenchmarkStrategy(b *testing.B) {
-	e := benchEngine(b)
-	for _, entry := range lockstrategy.All() {
-		b.Run(entry.Name, func(b *testing.B) {
-			benchStock(b, e)
-			shop := entry.New(onengine.Deps(e))
-			if c, ok := shop.(io.Closer); ok {
-				defer c.Close()
-			}
-			var busy atomic.Int64
-			sales := rate(b, func(int64) error {
-				_, err := shop.Buy(b.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
-				if purchase.OutcomeOf(err) == purchase.Busy {
-					busy.Add(1)
-					return nil
-				}
-				return err
-			})
-			b.ReportMetric(sales-float64(busy.Load())/benchTime.Seconds(), "sales/s")
-			b.ReportMetric(float64(busy.Load()), "busy")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// BenchmarkHandOver compares two wait policies of a polled lock: 64 waiters of one lock in Redis
-// with an empty section, with the shop's queue and with bsm/redislock's back-off.
-func BenchmarkHandOver(b *testing.B) {
-	e := benchEngine(b)
-	for _, backOff := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
-		b.Run("redislock-"+backOff.String(), func(b *testing.B) {
-			locks := redislock.New(e.Redis)
-			reportHandOvers(b, func(ctx context.Context) (func(context.Context) error, error) {
-				lock, err := locks.Obtain(ctx, "bench", 10*time.Second, &redislock.Options{RetryStrategy: redislock.LinearBackoff(backOff)})
-				if err != nil {
-					return nil, err
-				}
-				return lock.Release, nil
-			})
-		})
-	}
-	b.Run("line", func(b *testing.B) {
-		locker := lockstrategy.NewRedisLocker(lockstrategy.Deps{Redis: e.Redis, Settings: lockstrategy.DefaultSettings(), Now: time.Now})
-		reportHandOvers(b, func(ctx context.Context) (func(context.Context) error, error) {
-			lease, err := locker.Lock(ctx, "bench")
-			if err != nil {
-				return nil, err
-			}
-			return lease.Release, nil
-		})
-	})
-}
-
-func reportHandOvers(b *testing.B, lock func(context.Context) (func(context.Context) error, error)) {
-	b.Helper()
-	var mu sync.Mutex
-	var waits []float64
-	perSecond := rate(b, func(int64) error {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
-		release, err := lock(ctx)
-		if err != nil {
-			return err
-		}
-		mu.Lock()
-		waits = append(waits, float64(time.Since(start).Microseconds())/1000)
-		mu.Unlock()
-		return release(b.Context())
-	})
-	slices.Sort(waits)
-	b.ReportMetric(perSecond, "handovers/s")
-	b.ReportMetric(quantile.Of(waits, 0.99), "p99-wait-ms")
-	b.ReportMetric(quantile.Of(waits, 1), "max-wait-ms")
-	b.ReportMetric(0, "ns/op")
-}
-
-// builtForBench builds the program without the race detector.
+// builtForBench builds the program.
 func builtForBench(b *testing.B) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), filepath.Base(os.Args[0])) // sizing/measure recognizes a shop by this name
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+	path := filepath.Join(b.TempDir(), "shop")
+	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/shop").CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
 	return path
+}
+
+// serveArgs returns the flags of a shop on the engine's servers.
+func serveArgs(e *engine.Engine) []string {
+	return []string{
+		"--db", e.URLs.DB, "--redis", e.URLs.Redis, "--redlock", strings.Join(e.URLs.Redlock, ","),
+		"--zookeeper", strings.Join(e.URLs.Zookeeper, ","), "--etcd", strings.Join(e.URLs.Etcd, ","),
+	}
+}
+
+// benchShop starts the built program on the engine's servers.
+func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
+	b.Helper()
+	addr, _, stop := benchProgram(b, builtForBench(b), append(serveArgs(e), "--sold-out-check="+strconv.FormatBool(check), "--admission", "off")...)
+	b.Cleanup(stop)
+	return addr
+}
+
+// benchProgram starts a program that serves until stop is called.
+func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid int, stop func()) {
+	b.Helper()
+	serve := exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "warn"}, args...)...)
+	out, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	stop = func() { _ = serve.Process.Kill(); _ = serve.Wait() }
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		b.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://"), serve.Process.Pid, stop
 }
 
 // BenchmarkRushAll measures the first command of the README, once built. Target: 10 s. On a private
@@ -313,20 +279,9 @@ func BenchmarkMemory(b *testing.B) {
 	for _, strategy := range []string{"for-update", "redis"} {
 		b.Run(strategy, func(b *testing.B) {
 			e := benchEngine(b)
-			serve := exec.Command(shop, append([]string{"serve", "--addr", "127.0.0.1:0"}, serveArgs(e)...)...)
-			out, err := serve.StdoutPipe()
-			if err == nil {
-				err = serve.Start()
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = serve.Process.Kill(); _ = serve.Wait() }()
-			line, err := bufio.NewReader(out).ReadString('\n')
-			if err != nil {
-				b.Fatal(err)
-			}
-			base := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
+			addr, pid, stop := benchProgram(b, shop, serveArgs(e)...)
+			defer stop()
+			base := "http://" + addr
 			hold := e.DB.Begin()
 			if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
 				b.Fatal(err)
@@ -344,10 +299,10 @@ func BenchmarkMemory(b *testing.B) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			b.ReportMetric(float64(inFlight(b, base)), "in-flight")
-			b.ReportMetric(memory(b, serve.Process.Pid, "VmRSS"), "MB")
+			b.ReportMetric(memory(b, pid, "VmRSS"), "MB")
 			hold.Rollback()
 			all.Wait()
-			b.ReportMetric(memory(b, serve.Process.Pid, "VmHWM"), "MB-peak")
+			b.ReportMetric(memory(b, pid, "VmHWM"), "MB-peak")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

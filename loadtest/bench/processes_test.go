@@ -1,4 +1,6 @@
-package main
+//go:build bench
+
+package bench
 
 import (
 	"fmt"
@@ -22,19 +24,18 @@ func BenchmarkProcesses(b *testing.B) {
 			shops := map[int][]string{}
 			for _, n := range numbers {
 				for range n {
-					args := append(serveArgs(e), "--"+admission, noAdmission, "--db-conns", strconv.Itoa(benchBuyers/n))
+					args := append(serveArgs(e), "--admission", "off", "--db-conns", strconv.Itoa(benchBuyers/n))
 					addr, _, stop := benchProgram(b, binary, args...)
 					b.Cleanup(stop)
 					shops[n] = append(shops[n], "http://"+addr)
 				}
 			}
-			sold, shop, database := map[int][]float64{}, map[int][]float64{}, map[int][]float64{}
+			sold := map[int][]float64{}
 			for range benchRounds {
 				for _, n := range numbers {
 					benchStock(b, e)
 					round, err := measure.Load{
 						URLs: shops[n], Strategy: strategy, Products: []string{"apple"}, Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
-						CPU: true,
 					}.Run(b.Context())
 					if err != nil {
 						b.Fatal(err)
@@ -44,14 +45,11 @@ func BenchmarkProcesses(b *testing.B) {
 					}
 					mustBeKept(b, e, round.PerSecond)
 					sold[n] = append(sold[n], round.PerSecond)
-					shop[n] = append(shop[n], round.CPU.Shop)
-					database[n] = append(database[n], round.CPU.Database)
 				}
 			}
 			for _, n := range numbers {
 				share := 100 * ratio(sold[n], sold[numbers[0]])
-				b.Logf("%d processes: %6.0f/s, %5.1f %% of one; processor time a sale: shops %.2f ms, database %.2f ms",
-					n, median(slices.Clone(sold[n])), share, median(shop[n]), median(database[n]))
+				b.Logf("%d processes: %6.0f/s, %5.1f %% of one", n, median(slices.Clone(sold[n])), share)
 				b.ReportMetric(share, fmt.Sprintf("%%-%d", n))
 			}
 			b.ReportMetric(0, "ns/op")

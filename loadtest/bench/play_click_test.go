@@ -1,4 +1,6 @@
-package main
+//go:build bench
+
+package bench
 
 import (
 	"bufio"
@@ -25,12 +27,9 @@ type clicked struct {
 // BenchmarkPlayClick measures a click in one of thirty games of the built program, with concurrent
 // clicks in all of them. It does not count the first click of each.
 func BenchmarkPlayClick(b *testing.B) {
-	serve := plainCommand(b, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
-	base := served(b, serve)
-	defer func() {
-		_ = serve.Process.Kill()
-		_ = serve.Wait()
-	}()
+	addr, _, stop := benchProgram(b, builtForBench(b))
+	defer stop()
+	base := "http://" + addr
 	games := make([]clicked, host.Most)
 	for i := range games {
 		if err := post(base+"/play/games", `{"strategy":"none"}`, &games[i]); err != nil {

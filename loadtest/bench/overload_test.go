@@ -1,4 +1,6 @@
-package main
+//go:build bench
+
+package bench
 
 import (
 	"cmp"
@@ -32,7 +34,7 @@ type load struct {
 // 5,000 is at most five times that of 64, and the memory at most 200 MB.
 func BenchmarkOverload(b *testing.B) {
 	clients := []int{64, 640, 5_000}
-	admissions := []string{noAdmission, adaptive}
+	admissions := []string{"off", "adaptive"}
 	for _, strategy := range []string{"for-update", "redis-lua", "coalesced"} {
 		for _, patient := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%s/retry-after=%v", strategy, patient), func(b *testing.B) {
@@ -82,7 +84,7 @@ func medianOf(loads []load, what func(l load) float64) float64 {
 func overloadOnce(b *testing.B, e *engine.Engine, binary, strategy, how string, clients int, patient bool) (l load) {
 	b.Helper()
 	benchStock(b, e)
-	addr, pid, stop := benchProgram(b, binary, append(serveArgs(e), "--"+admission, how)...)
+	addr, pid, stop := benchProgram(b, binary, append(serveArgs(e), "--admission", how)...)
 	defer stop()
 	restockFor(b, addr, 900_000_000) // also resets the strategy's data outside the database
 	request := []byte("GET /product/buy?purchaser=ann&lock=" + strategy + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n")

@@ -1,4 +1,6 @@
-package main
+//go:build bench
+
+package bench
 
 import (
 	"bufio"
@@ -7,16 +9,11 @@ import (
 	"io"
 	"net"
 	"net/textproto"
-	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 const (
@@ -55,32 +52,6 @@ func BenchmarkSoldOut(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle measures the resident memory of the shop with 10,000 connections that are idle
-// after a request, and the latency of another one.
-func BenchmarkIdle(b *testing.B) {
-	addr, pid, stop := benchProgram(b, builtForBench(b))
-	defer stop()
-	request := []byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	before := memory(b, pid, "VmRSS")
-	for range 10_000 - 1 {
-		c := mustDial(b, addr)
-		defer c.conn.Close()
-		if status, err := c.roundTrip(request); status != 200 || err != nil {
-			b.Fatalf("%d, %v", status, err)
-		}
-	}
-	b.ReportMetric(before, "MB-before")
-	b.ReportMetric(memory(b, pid, "VmRSS"), "MB")
-	start := time.Now()
-	c := mustDial(b, addr)
-	defer c.conn.Close()
-	if status, err := c.roundTrip(request); status != 200 || err != nil {
-		b.Fatalf("one more: %d, %v", status, err)
-	}
-	b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms-one-more")
-	b.ReportMetric(0, "ns/op")
-}
-
 // BenchmarkLateCrowd measures how long it takes to answer 20,000 buyers of 100 units, with and
 // without the check. Target: 5 times faster.
 func BenchmarkLateCrowd(b *testing.B) {
@@ -116,34 +87,6 @@ func BenchmarkLateCrowd(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-}
-
-// benchShop starts the built program on the engine's servers.
-func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
-	b.Helper()
-	addr, _, stop := benchProgram(b, builtForBench(b), append(serveArgs(e), "--"+soldOutCheck+"="+strconv.FormatBool(check), "--"+admission, noAdmission)...)
-	b.Cleanup(stop)
-	return addr
-}
-
-// benchProgram starts a program that serves until stop is called.
-func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid int, stop func()) {
-	b.Helper()
-	serve := exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "warn"}, args...)...)
-	out, err := serve.StdoutPipe()
-	if err == nil {
-		err = serve.Start()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	stop = func() { _ = serve.Process.Kill(); _ = serve.Wait() }
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		stop()
-		b.Fatal(err)
-	}
-	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://"), serve.Process.Pid, stop
 }
 
 func restockFor(b *testing.B, addr string, units int) {

@@ -66,9 +66,8 @@ lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject file
 vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); run gosec
 	$(TOOL) govulncheck ./...
 
-generate: all-servers ## write everything that follows from the code; STRATEGY=NAME also measures that strategy
+generate: all-servers ## write everything that follows from the code
 	go generate ./internal/fault ./internal/lockstrategy # the rest is compiled with these
-	$(if $(STRATEGY),go test ./cmd/shop -run TestSizeReference -timeout 60m -measure $(STRATEGY))
 	go generate ./internal/teach/... ./internal/explore/... ./cmd/...
 
 bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md; one hour

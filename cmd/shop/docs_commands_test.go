@@ -95,12 +95,6 @@ run: python3 shop.py   # GUESS: because shop.py starts a server
 	"version": `$ ./shop version
 shop ... (...go..., ...)
 `,
-	"size": `$ ./shop size --strategy for-update,redis
-...
-│ for-update │    1140 │ the row    │ 100 % │        1140 │       3362 │
-│ redis *    │     620 │ the lock   │ 100 % │         620 │       1908 │
-...
-`,
 	"bench": `$ ./shop bench --strategy for-update --clients 1 --rounds 1 --round 300ms
 ...
  Sales a second, sales/s  1 client

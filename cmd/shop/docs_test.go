@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-//go:generate go test -run "TestREADME|TestCommandPages|TestStrategyPages|TestDatabasesPage|TestSizingPages" -update .
+//go:generate go test -run "TestREADME|TestCommandPages|TestStrategyPages|TestDatabasesPage" -update .
 
 var update = flag.Bool("update", false, "write the generated pages and parts of pages")
 

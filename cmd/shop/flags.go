@@ -227,30 +227,24 @@ func (f *shopFlags) validate() error {
 
 func checkAdmission(value string) error { return checkChoice(admission, value, adaptive, noAdmission) }
 
-// checkRange returns an error unless the value of a flag is between least and most. A NaN never is.
-func checkRange[V int | int64 | float64 | time.Duration](flag string, got, least, most V) error {
+// checkRange returns an error unless the value of a flag is between least and most.
+func checkRange[V int | int64 | time.Duration](flag string, got, least, most V) error {
 	if got >= least && got <= most {
 		return nil
 	}
 	return fmt.Errorf("--%s must be between %s and %s (got %s)", flag, shown(least), shown(most), shown(got))
 }
 
-// shown writes a number as a user gives it: 1m, not 1m0s, and 1000000000, not 1e+09.
+// shown writes a value as a user gives it: 1m, not 1m0s.
 func shown(value any) string {
-	switch v := value.(type) {
-	case time.Duration:
-		text := v.String()
-		if strings.HasSuffix(text, "m0s") {
-			text = strings.TrimSuffix(text, "0s")
-		}
-		if strings.HasSuffix(text, "h0m") {
-			text = strings.TrimSuffix(text, "0m")
-		}
-		return text
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
+	text := fmt.Sprint(value)
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
 	}
-	return fmt.Sprint(value)
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // checkChoice returns an error unless the value of a flag is one of the choices.

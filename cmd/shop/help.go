@@ -33,7 +33,6 @@ const (
 	underProgram = "Program under test (--app)"
 	underServers = "Servers"
 	underShop    = "Shop"
-	underMeasure = "Measurement (--calibrate, --measure)"
 	underOutput  = "Output"
 )
 
@@ -79,7 +78,7 @@ func flagGroups(c *cobra.Command, all bool) (groups []flagGroup, more bool) {
 		})
 	}
 	visit(func(_ *pflag.Flag, common bool) { marked = marked || common })
-	for _, heading := range []string{underOwn, underMeasure, underProgram, underServers, underShop, underOutput} {
+	for _, heading := range []string{underOwn, underProgram, underServers, underShop, underOutput} {
 		groups = append(groups, flagGroup{heading, pflag.NewFlagSet("", pflag.ContinueOnError)})
 	}
 	visit(func(f *pflag.Flag, common bool) {
@@ -263,6 +262,6 @@ func flagError(c *cobra.Command, err error) error {
 
 // valueOf describes the values of a type of flags.
 var valueOf = map[string]string{
-	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0", "float64": "a number",
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
 	"duration": "a duration such as 500ms, 10s or 1m", "intSlice": "whole numbers such as 1,16,256", "int64Slice": "whole numbers such as 1,2,3",
 }

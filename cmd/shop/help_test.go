@@ -184,7 +184,6 @@ func TestUnknownNames(t *testing.T) {
 		"rush --strategy none,rediss":                strategies,
 		"bench --strategy rediss":                    strategies,
 		"soak --strategy rediss":                     strategies,
-		"size --strategy rediss":                     strategies,
 		"verify --strategy rediss":                   strategies,
 		"verify --fault puase":                       `unknown fault "puase" (did you mean "pause"?); list them with: shop help faults`,
 		"rush --strike crsh":                         `unknown fault "crsh" (did you mean "crash"?); list them with: shop help faults`,

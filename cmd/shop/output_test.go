@@ -20,7 +20,6 @@ func resultCommands(t *testing.T) map[string][]string {
 		"replay":     {"explore", "none", "--replay", "v1:none:b2:s1:1*2.2*5.1*3"},
 		"verify":     {"verify", "--strategy", "mutex", "--fault", "rush"},
 		"strategies": {"strategies"},
-		"size":       {"size"},
 		"migrate":    {"migrate", "--db", "sqlite://" + filepath.Join(t.TempDir(), "shop.db")},
 	}
 }

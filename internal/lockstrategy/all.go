@@ -5,8 +5,7 @@ func All() []Entry {
 	all := entries()
 	for i := range all {
 		all[i] = onGalera(all[i])
-		d := described()[all[i].Name]
-		all[i].Texts, all[i].Path = d.Texts, d.Path
+		all[i].Texts = described()[all[i].Name]
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/spread"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
@@ -191,9 +190,8 @@ func bucketedEntry() Entry {
 		Name: "bucketed", Family: throughput,
 		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
 		Traits: Traits{
-			Uncounted: sizing.Path{Rows: spread.MaxRows},
-			WaitsFor:  WaitWorker, // guards the sweep; the database guards the rows
-			InMemory:  true, LeftLags: true, KeyDecides: true, Left: product.Left,
+			WaitsFor: WaitWorker, // guards the sweep; the database guards the rows
+			InMemory: true, LeftLags: true, KeyDecides: true, Left: product.Left,
 		},
 	}.holds()
 }

@@ -8,7 +8,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
@@ -189,8 +188,7 @@ func coalescedEntry() Entry {
 		Name: coalesced, Family: throughput,
 		New: func(d Deps) purchase.Strategy { return NewCoalesced(d) },
 		Traits: Traits{
-			Uncounted: sizing.Path{TurnSQL: 3, Batch: waiting.MaxGroup},
-			WaitsFor:  WaitWorker, InMemory: true,
+			WaitsFor: WaitWorker, InMemory: true,
 		},
 	}.holds()
 }

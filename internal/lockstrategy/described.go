@@ -4,8 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"sync"
-
-	"github.com/oversell/oversell/internal/load/sizing"
 )
 
 // Texts describe a strategy. Each is an item of the list in the doc comment of the strategy's type.
@@ -23,18 +21,11 @@ type Texts struct {
 	Notes  string `json:"notes,omitempty"` // further facts for a reader of the code
 }
 
-// A description is the generated part of an entry: the texts from the comment of its type, and the
-// path that a test counts from what the servers received.
-type description struct {
-	Texts
-	Path sizing.Path `json:"path"`
-}
-
 //go:embed catalogue.json
 var catalogueJSON []byte
 
-// described returns the descriptions by name. TestDescribed writes them.
-var described = sync.OnceValue(func() (all map[string]description) {
+// described returns the texts of the strategies by name. TestDescribed writes them.
+var described = sync.OnceValue(func() (all map[string]Texts) {
 	if err := json.Unmarshal(catalogueJSON, &all); err != nil {
 		panic("catalogue.json: " + err.Error())
 	}

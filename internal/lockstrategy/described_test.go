@@ -7,31 +7,26 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 //go:generate go test -run "TestSQLSent|TestPostgresSent" -update .
 //go:generate go test -run TestDescribed -update .
 
-// TestDescribed compares catalogue.json with the comments of the strategies and with the commands
-// of their sales. With -update it writes the file.
+// TestDescribed compares catalogue.json with the comments of the strategies. With -update it writes
+// the file.
 func TestDescribed(t *testing.T) {
-	e := enginetest.Embedded(t)
-	all := map[string]map[string]any{}
+	all := map[string]map[string]string{}
 	for _, entry := range lockstrategy.All() {
 		for _, script := range entry.Scripts {
 			if script.Name == "" || script.Role == "" {
 				t.Errorf("%s: a script has no name or no role: %+v", entry.Name, script)
 			}
 		}
-		about := textsOf(t, entry.Name)
-		about["path"] = notZero(pathOf(t, e, entry))
-		all[entry.Name] = about
+		all[entry.Name] = textsOf(t, entry.Name)
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -43,17 +38,6 @@ func TestDescribed(t *testing.T) {
 	compare(t, "catalogue.json", text.String())
 }
 
-// notZero returns the non-zero fields of a struct by name.
-func notZero(structure any) map[string]any {
-	fields, value := map[string]any{}, reflect.ValueOf(structure)
-	for i := range value.NumField() {
-		if !value.Field(i).IsZero() {
-			fields[value.Type().Field(i).Name] = value.Field(i).Interface()
-		}
-	}
-	return fields
-}
-
 // keys maps the words in a comment to the JSON keys of the texts.
 var keys = map[string]string{
 	"Summary": "summary", "Guarantees": "guarantees", "Breaks when": "breaks_when", "How it breaks": "how_it_breaks",
@@ -61,7 +45,7 @@ var keys = map[string]string{
 }
 
 // textsOf reads the list in the comment of a strategy's type.
-func textsOf(t *testing.T, name string) map[string]any {
+func textsOf(t *testing.T, name string) map[string]string {
 	t.Helper()
 	path := strings.ReplaceAll(name, "-", "_") + ".go"
 	if _, err := os.Stat(path); err != nil {
@@ -71,21 +55,21 @@ func textsOf(t *testing.T, name string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := map[string]any{}
+	texts := map[string]string{}
 	for _, d := range file.Decls {
 		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.TYPE {
 			readList(t, path, d.Doc.Text(), texts)
 		}
 	}
 	for _, label := range []string{"Summary", "Guarantees", "Breaks when", "Cost", "Source"} {
-		if texts[keys[label]] == nil {
+		if texts[keys[label]] == "" {
 			t.Errorf("%s: no type has a comment with %q in its list", path, "- "+label+":")
 		}
 	}
 	return texts
 }
 
-func readList(t *testing.T, path, comment string, texts map[string]any) {
+func readList(t *testing.T, path, comment string, texts map[string]string) {
 	t.Helper()
 	_, list, _ := strings.Cut("\n"+comment, "\n  - ")
 	if list == "" {
@@ -93,7 +77,7 @@ func readList(t *testing.T, path, comment string, texts map[string]any) {
 	}
 	for _, item := range strings.Split(list, "\n  - ") {
 		label, text, _ := strings.Cut(strings.Join(strings.Fields(item), " "), ": ")
-		if keys[label] == "" || texts[keys[label]] != nil {
+		if keys[label] == "" || texts[keys[label]] != "" {
 			t.Errorf("%s: %q is no text of a strategy, or there twice", path, label)
 		}
 		texts[keys[label]] = text

@@ -9,7 +9,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
@@ -84,7 +83,6 @@ func earlyUnlockEntry() Entry {
 		Name: "early-unlock", Family: noControl,
 		New: func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		Traits: Traits{
-			Uncounted: sizing.Path{TurnSQL: 3},
 			Witnesses: []Witness{{Flags: "--instances shared"}},
 			WaitsFor:  WaitLock,
 			CaughtBy:  map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},

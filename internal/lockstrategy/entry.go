@@ -5,7 +5,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
@@ -130,13 +129,6 @@ type Traits struct {
 	// Witnesses are searches. The witness pages show the shortest violation of each. Nil means the
 	// search that follows from the promise, see Entry.WitnessSearches.
 	Witnesses []Witness
-
-	// Path counts the commands of a sale, and those that make the next sale wait. It is the input of
-	// shop size. TestDescribed counts them, see described.
-	Path sizing.Path
-
-	// Uncounted holds the fields of Path that cannot be counted. Its other fields are zero.
-	Uncounted sizing.Path
 
 	// CaughtBy names the tests of the conformance suite that must catch the strategy, each with a
 	// regular expression for its message. It is empty for a correct strategy.

@@ -2,7 +2,6 @@ package lockstrategy
 
 import (
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -34,8 +33,7 @@ func etcdFencedEntry() Entry {
 		Needs: []Need{NeedsEtcd},
 		New:   newEtcdFenced,
 		Traits: Traits{
-			Uncounted: sizing.Path{Lock: 3, TurnLock: 2},
-			Leased:    true, WaitsFor: WaitLock,
+			Leased: true, WaitsFor: WaitLock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.Pause, promise.Partition, promise.LeaseRevoked}},
 		},
 	}.holds()

@@ -2,7 +2,6 @@ package lockstrategy
 
 import (
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/lockstrategy/rlocker"
@@ -37,8 +36,7 @@ func fencedEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newFenced,
 		Traits: Traits{
-			Uncounted: sizing.Path{TurnLock: 1},
-			Leased:    true, InMemory: true, Confirms: true, WaitsFor: WaitLock,
+			Leased: true, InMemory: true, Confirms: true, WaitsFor: WaitLock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
 				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.PrimaryPartition, promise.ClockJump,
 			}},

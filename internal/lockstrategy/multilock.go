@@ -6,7 +6,6 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/quorum"
@@ -91,7 +90,6 @@ func multilockEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newMultilock,
 		Traits: Traits{
-			Uncounted: sizing.Path{Nodes: sizing.AllInTurn},
 			InMemory:  true,
 			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -152,8 +151,7 @@ func namedLockEntry() Entry {
 		Needs: []Need{NeedsNamedLocks},
 		New:   func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		Traits: Traits{
-			Uncounted: sizing.Path{TurnSQL: 6},
-			WaitsFor:  WaitLock,
+			WaitsFor: WaitLock,
 			// The server releases the lock with the connection, before the shop notices the lost
 			// connection.
 			Lock: LockPromise{SharedUnder: []promise.Condition{promise.CommitAnswerLost}},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -76,7 +75,6 @@ func (s *Optimistic) round(ctx context.Context, o purchase.Order, waited time.Du
 func optimisticEntry() Entry {
 	return Entry{
 		Name: "optimistic", Family: sqlOnly,
-		New:    func(d Deps) purchase.Strategy { return NewOptimistic(d) },
-		Traits: Traits{Uncounted: sizing.Path{TurnSQL: 4, Rounds: waiting.FewRounds}},
+		New: func(d Deps) purchase.Strategy { return NewOptimistic(d) },
 	}.holds().withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

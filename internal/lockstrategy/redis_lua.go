@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/orderstream"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
@@ -178,8 +177,7 @@ func redisLuaEntry() Entry {
 		Scripts: []redisscript.Description{redisscript.Parse(admitLua), redisscript.Parse(loadLua), redisscript.Parse(orderstream.Settle)},
 		New:     func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		Traits: Traits{
-			Uncounted: sizing.Path{Lock: 3, TurnLock: 2, Batch: orderstream.BatchSize},
-			WaitsFor:  WaitWorker, WritesLater: true, InMemory: true,
+			WaitsFor: WaitWorker, WritesLater: true, InMemory: true,
 		},
 	}.holds()
 }

@@ -1,7 +1,6 @@
 package lockstrategy
 
 import (
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/lockstrategy/rlocker"
@@ -35,13 +34,12 @@ func redissonEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newRedisson,
 		Traits: Traits{
-			Uncounted: sizing.Path{TurnLock: 1},
-			InMemory:  true,
-			Confirms:  true,
-			Leased:    true,
-			WaitsFor:  WaitLock,
-			Lock:      LockPromise{Renewed: true},
-			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders},
+			InMemory: true,
+			Confirms: true,
+			Leased:   true,
+			WaitsFor: WaitLock,
+			Lock:     LockPromise{Renewed: true},
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders},
 		},
 	}.holdsExcept(renewedLeaseBreaks())
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -43,7 +42,6 @@ func (s *Serializable) Buy(ctx context.Context, o purchase.Order) (purchase.Rece
 func serializableEntry() Entry {
 	return Entry{
 		Name: "serializable", Family: sqlOnly,
-		New:    func(d Deps) purchase.Strategy { return NewSerializable(d) },
-		Traits: Traits{Uncounted: sizing.Path{TurnSQL: 3, Rounds: waiting.FewRounds}},
+		New: func(d Deps) purchase.Strategy { return NewSerializable(d) },
 	}.holds().withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)
 }

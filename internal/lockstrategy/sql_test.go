@@ -133,7 +133,7 @@ func postgresStatements(log string) (_ string, processes map[string]bool) {
 // buysOf returns the number of sales that show all statements of an entry. If the stock has part
 // rows, the first sale divides it.
 func buysOf(entry lockstrategy.Entry) int {
-	if entry.Path.Rows > 0 {
+	if entry.Left != nil {
 		return 2
 	}
 	return 1

@@ -9,7 +9,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/product/stock"
@@ -190,6 +189,6 @@ func unitRowsEntry() Entry {
 		Name: "unit-rows", Family: throughput,
 		Needs:  []Need{NeedsSkipLocked},
 		New:    func(d Deps) purchase.Strategy { return NewUnitRows(d) },
-		Traits: Traits{Uncounted: sizing.Path{Rows: maxUnitRows}, LeftLags: true, Left: product.Left},
+		Traits: Traits{LeftLags: true, Left: product.Left},
 	}.holds()
 }

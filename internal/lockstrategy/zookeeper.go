@@ -9,7 +9,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
@@ -121,11 +120,10 @@ func zookeeperEntry() Entry {
 		Needs: []Need{NeedsZookeeper},
 		New:   newZookeeper,
 		Traits: Traits{
-			Uncounted: sizing.Path{Lock: 3, TurnLock: 2},
-			Leased:    true,
-			WaitsFor:  WaitLock,
-			Lock:      LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
-			CaughtBy:  map[string]string{"ExpiredLease": wantTwoHolders},
+			Leased:   true,
+			WaitsFor: WaitLock,
+			Lock:     LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
+			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders},
 		},
 	}.holdsExcept(promise.Promise{promise.Pause: verdict.Oversold})
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/load/measure"
 )
 
 // noOp is a route without work of its own, so it shows the cost of every route.
@@ -112,11 +112,11 @@ func answers(b *testing.B, url string, clients int) (perSecond, cost float64) {
 // used returns the processor time of this process and its servers so far, in milliseconds.
 func used(b *testing.B) float64 {
 	b.Helper()
-	cpu, err := measure.CPUTime()
+	ms, err := measure.CPUTime()
 	if err != nil {
 		b.Fatal(err)
 	}
-	return cpu.Total()
+	return ms
 }
 
 func answersByWrk(b *testing.B, url string, clients int) (perSecond, cpuMS float64) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/load/measure"
 )
 
 // BenchmarkProcesses measures the sales of one product through several processes of the shop at one
@@ -35,7 +35,7 @@ func BenchmarkProcesses(b *testing.B) {
 				for _, n := range numbers {
 					benchStock(b, e)
 					round, err := measure.Load{
-						URLs: shops[n], Strategy: strategy, Products: []string{"apple"}, Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
+						URLs: shops[n], Strategy: strategy, Product: "apple", Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
 					}.Run(b.Context())
 					if err != nil {
 						b.Fatal(err)

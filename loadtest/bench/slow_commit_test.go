@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/load/measure"
 )
 
 // BenchmarkSlowCommit measures the sales of one product with a COMMIT that takes 5 ms longer, as a
@@ -35,7 +35,7 @@ func compareCommits(b *testing.B, clients int, stock *engine.Engine, fast string
 	sold := func(e *engine.Engine, url, strategy string) float64 {
 		benchStock(b, e)
 		round, err := measure.Load{ // buyers have different names, which bucketed distributes among its rows
-			URLs: []string{url}, Strategy: strategy, Products: []string{"apple"}, Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
+			URLs: []string{url}, Strategy: strategy, Product: "apple", Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
 		}.Run(b.Context())
 		if err != nil || round.FirstNo != "" {
 			b.Errorf("%s: %v, %s", strategy, err, round.FirstNo)

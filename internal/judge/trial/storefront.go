@@ -54,9 +54,6 @@ func (s *Storefront) Send(ctx context.Context, o *Crowd, name string, watch Watc
 	return o.rush(ctx, s, name, watch)
 }
 
-// OnClose registers end for Close, before the ends that were registered earlier.
-func (s *Storefront) OnClose(end func() error) { s.closers = append(s.closers, end) }
-
 // Close ends the shops, then their servers.
 func (s *Storefront) Close() error {
 	var errs []error

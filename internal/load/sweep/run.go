@@ -8,8 +8,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/judge/trial"
+	"github.com/oversell/oversell/internal/load/measure"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product/stock"
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/web"
 )
 
@@ -28,13 +35,14 @@ type Config struct {
 // them.
 func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error) {
 	r := &Result{Cores: runtime.NumCPU(), Processes: c.Processes, Round: c.Round, Clients: c.Clients, Started: time.Now()}
-	bed, err := measure.OpenBed(ctx, on)
+	e, err := engine.Open(ctx, on)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, bed.Close()) }()
-	strategies := slices.DeleteFunc(slices.Clone(c.Strategies(bed.Engine)), func(name string) bool {
-		why := bed.Missing[name]
+	defer func() { err = errors.Join(err, e.Close()) }()
+	missing := lockstrategy.AllMissing(onengine.Deps(e))
+	strategies := slices.DeleteFunc(slices.Clone(c.Strategies(e)), func(name string) bool {
+		why := missing[name]
 		if why != "" {
 			r.LeftOut = append(r.LeftOut, name+": "+why)
 		}
@@ -43,23 +51,23 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 	if len(strategies) == 0 {
 		return nil, fmt.Errorf("nothing of this can run here: %s", r.LeftOut[0])
 	}
-	shops, err := bed.Serve(ctx, c.Shops, c.Processes, 0)
-	if err != nil {
+	var shops trial.Storefront
+	defer func() { err = errors.Join(err, shops.Close()) }()
+	if err := shops.ServeChildren(ctx, e, c.Shops, c.Processes, nil); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, shops.Close()) }()
-	r.Server, r.Database = bed.Engine.Server, bed.Engine.Database
+	r.Server, r.Database = e.Server, e.Database
 	rounds := make([][]measure.Round, len(strategies)*len(c.Clients)) // strategy by strategy
 	for round := range c.Rounds {
 		for s, name := range strategies {
-			if err := bed.Restock(ctx); err != nil {
+			if err := restock(ctx, e); err != nil {
 				return nil, err
 			}
 			for n, clients := range c.Clients {
 				c.Progress("round %d of %d: %s, %d clients", round+1, c.Rounds, name, clients)
 				seen, err := measure.Load{
-					URLs: shops.URLs, Strategy: name, Products: bed.Products(1), Buyers: clients,
-					WarmUp: c.Round / 3, Duration: c.Round - c.Round/3, CPU: runtime.GOOS == "linux",
+					URLs: shops.URLs, Strategy: name, Product: purchase.DefaultProduct, Buyers: clients,
+					WarmUp: c.Round / 3, Duration: c.Round - c.Round/3,
 				}.Run(ctx)
 				if err != nil {
 					return nil, fmt.Errorf("%s, %d clients: %w", name, clients, err)
@@ -75,4 +83,20 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 	}
 	r.Took = time.Since(r.Started)
 	return r, nil
+}
+
+// restock prepares the servers for the next strategy, with a stock that never sells out. It deletes
+// all locks, since one without a TTL may still be held, and resets the fence, since each strategy may
+// count its tokens from another start.
+func restock(ctx context.Context, e *engine.Engine) error {
+	for _, locks := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
+		if err := locks.FlushDB(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	admin := e.Admin.WithContext(ctx)
+	if err := stock.ClearAll(admin); err != nil {
+		return err
+	}
+	return admin.Exec("UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0").Error
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/chart"
 	"github.com/oversell/oversell/internal/judge/report"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/load/measure"
 )
 
 // A Result is one sweep of strategies and numbers of clients.

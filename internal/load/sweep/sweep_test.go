@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/load/measure"
 	"github.com/oversell/oversell/internal/load/sweep"
 )
 

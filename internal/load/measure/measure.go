@@ -1,16 +1,14 @@
-// Package measure measures the sales per second of a running shop with a closed loop of buyers, and
-// the processor time of a sale in each process.
+// Package measure measures the sales per second of a running shop with a closed loop of buyers.
 //
-//	warm-up -> [ count the sales | read the processor time of all children ] -> rates
+//	warm-up -> [ count the sales | read the processor time of all programs ] -> rates
 //
-// It does not judge the stock; rush does. The shop and its servers must be children of this process,
-// since it reads only their processor time.
+// It does not judge the stock; rush does.
 package measure
 
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"runtime"
 	"slices"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -26,14 +23,10 @@ import (
 type Load struct {
 	URLs     []string // one for each shop process; buyers use them in turn
 	Strategy string
-	Products []string // each request asks for a random one
+	Product  string
 	Buyers   int
 	WarmUp   time.Duration // not counted
 	Duration time.Duration // counted, above 0
-	CPU      bool          // also read the processor time; Linux only
-
-	// Ask measures the servers during the load; may be nil.
-	Ask func(context.Context) (sizing.Servers, error)
 }
 
 // A Round is the result of a load.
@@ -41,10 +34,11 @@ type Round struct {
 	PerSecond float64       // sales
 	P50, P99  time.Duration // from request to answer, of successful buyers
 	Refused   float64       // share of answers without a sale
-	CPU       sizing.CPU
-	Others    float64        // processors that other programs used
-	Servers   sizing.Servers // zero without Load.Ask
-	FirstNo   string         // the first answer without a sale; "" if there is none
+	FirstNo   string        // the first answer without a sale; "" if there is none
+
+	// Others is the number of processors that other programs used. The shop and its servers must be
+	// children of this process; otherwise they count as others. It is 0 except on Linux.
+	Others float64
 }
 
 // Median returns the median of a figure of the rounds, or 0 without rounds.
@@ -61,21 +55,11 @@ func Median(rounds []Round, figure func(Round) float64) float64 {
 func (l Load) Run(ctx context.Context) (Round, error) {
 	begin := time.Now().Add(l.WarmUp)
 	end := begin.Add(l.Duration)
-	var (
-		beside errgroup.Group
-		cpu    sizing.CPU // of the whole time
-		all    float64    // of the whole machine
-		asked  sizing.Servers
-	)
+	var beside errgroup.Group
+	var others float64 // in milliseconds
 	beside.Go(func() (err error) {
-		if l.CPU {
-			cpu, all, err = between(ctx, begin, end)
-		}
-		return err
-	})
-	beside.Go(func() (err error) {
-		if l.Ask != nil {
-			asked, err = l.Ask(ctx)
+		if runtime.GOOS == "linux" {
+			others, err = othersBetween(ctx, begin, end)
 		}
 		return err
 	})
@@ -84,13 +68,13 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 	sender.Keep(ctx, buyers.Loop{
 		Duration: l.WarmUp + l.Duration, Askers: buyers.Constant(l.Buyers),
 		Buyer: func(_ int, n int64) buyers.Buyer {
-			return buyers.Buyer{Name: fmt.Sprint("buyer-", n), Product: l.Products[rand.IntN(len(l.Products))]}
+			return buyers.Buyer{Name: fmt.Sprint("buyer-", n), Product: l.Product}
 		},
 	})
 	if err := beside.Wait(); err != nil {
 		return Round{}, err
 	}
-	r, refused := Round{Servers: asked}, 0
+	r, refused := Round{Others: max(0, others) / float64(l.Duration.Milliseconds())}, 0
 	var waits []time.Duration // of successful buyers
 	for _, a := range answers {
 		switch {
@@ -114,37 +98,27 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 	slices.Sort(waits)
 	r.P50, r.P99 = quantile.Of(waits, 0.5), quantile.Of(waits, 0.99)
 	r.PerSecond = float64(sales) / l.Duration.Seconds()
-	r.CPU = perSale(cpu, sales)
-	r.Others = max(0, all-cpu.Total()) / float64(l.Duration.Milliseconds())
 	return r, ctx.Err()
 }
 
-// between returns the processor time from begin to end of our processes and of the whole machine, in
-// milliseconds.
-func between(ctx context.Context, begin, end time.Time) (ours sizing.CPU, all float64, _ error) {
-	var used [2]sizing.CPU
-	var machine [2]float64
+// othersBetween returns the processor time of all other programs from begin to end, in milliseconds.
+func othersBetween(ctx context.Context, begin, end time.Time) (ms float64, _ error) {
+	var others [2]float64
 	for i, at := range []time.Time{begin, end} {
 		select {
 		case <-time.After(time.Until(at)):
 		case <-ctx.Done():
-			return ours, 0, ctx.Err()
+			return 0, ctx.Err()
 		}
-		var err error
-		if used[i], err = CPUTime(); err != nil {
-			return ours, 0, err
+		ours, err := CPUTime()
+		if err != nil {
+			return 0, err
 		}
-		if machine[i], err = machineTime(); err != nil {
-			return ours, 0, err
+		machine, err := machineTime()
+		if err != nil {
+			return 0, err
 		}
+		others[i] = machine - ours
 	}
-	return sizing.CPU{
-		Database: used[1].Database - used[0].Database, Shop: used[1].Shop - used[0].Shop,
-		Locks: used[1].Locks - used[0].Locks, Buyers: used[1].Buyers - used[0].Buyers,
-	}, machine[1] - machine[0], nil
-}
-
-func perSale(c sizing.CPU, sales int) sizing.CPU {
-	n := float64(sales)
-	return sizing.CPU{Database: c.Database / n, Shop: c.Shop / n, Locks: c.Locks / n, Buyers: c.Buyers / n}
+	return others[1] - others[0], nil
 }

@@ -9,22 +9,20 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-
-	"github.com/oversell/oversell/internal/load/sizing"
 )
 
 // tickMS is the unit of /proc/PID/stat: 100 ticks per second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
 const tickMS = 10
 
-// CPUTime returns the processor time so far of this process (as Buyers) and of its running
-// descendants, in milliseconds. It returns an error except on Linux.
-func CPUTime() (used sizing.CPU, _ error) {
+// CPUTime returns the processor time so far of this process and of its running descendants, in
+// milliseconds. It returns an error except on Linux.
+func CPUTime() (ms float64, _ error) {
 	if runtime.GOOS != "linux" {
-		return used, errors.New("processor time is read from /proc: this needs Linux")
+		return 0, errors.New("processor time is read from /proc: this needs Linux")
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return used, err
+		return 0, err
 	}
 	all := map[int]process{}
 	for _, file := range files {
@@ -38,19 +36,11 @@ func CPUTime() (used sizing.CPU, _ error) {
 	}
 	self := os.Getpid()
 	for _, p := range all {
-		switch {
-		case p.id == self:
-			used.Buyers += p.ms
-		case !descends(all, p.id, self):
-		case isDatabase(p.name):
-			used.Database += p.ms
-		case isShop(p.name):
-			used.Shop += p.ms
-		default:
-			used.Locks += p.ms // all other children are lock servers
+		if p.id == self || descends(all, p.id, self) {
+			ms += p.ms
 		}
 	}
-	return used, nil
+	return ms, nil
 }
 
 // machineTime returns the processor time of all programs since the machine started, in
@@ -78,7 +68,6 @@ func machineTime() (ms float64, _ error) {
 // process is a line of /proc/PID/stat.
 type process struct {
 	id, parent int
-	name       string // at most 15 bytes
 	ms         float64
 }
 
@@ -88,7 +77,6 @@ func parseStat(text []byte) (p process, err error) {
 	if from < 0 || to < from {
 		return p, fmt.Errorf("no name in %q", text)
 	}
-	p.name = string(text[from+1 : to])
 	if p.id, err = strconv.Atoi(strings.TrimSpace(string(text[:from]))); err != nil {
 		return p, err
 	}
@@ -121,14 +109,4 @@ func descends(all map[int]process, id, from int) bool {
 		id = p.parent
 	}
 	return false
-}
-
-func isDatabase(name string) bool {
-	return name == "mariadbd" || name == "mysqld" || name == "postgres"
-}
-
-// isShop reports whether a process runs the same program as this one.
-func isShop(name string) bool {
-	self := filepath.Base(os.Args[0])
-	return name == self[:min(len(self), 15)]
 }

@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 	"internal/judge/trial":         {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/buyers", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web", "internal/nearest"},
 	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/nearest"},
 
-	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/teach", "internal/testbed/localserver"},
+	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/load/pulse", "internal/teach", "internal/testbed/localserver"},
 
 	// The classroom.
 	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web/page", "internal/web/problem", "internal/nearest"},

@@ -80,7 +80,7 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			return purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 		},
-		Wait: s.settings.Wait, Down: func(context.Context) error { return nil }, Seats: make(chan struct{}, 10_000), Watch: watcher{points},
+		Wait: s.settings.Wait, Down: func(context.Context, string) error { return nil }, Seats: make(chan struct{}, 10_000), Watch: watcher{points},
 	}
 	r := gin.New()
 	r.UseRawPath = true

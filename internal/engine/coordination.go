@@ -20,10 +20,6 @@ import (
 // defaultLease is the default of Config.Lease.
 const defaultLease = 10 * time.Second
 
-// checkTimeout limits a check of a coordination server. If another program listens on its port,
-// neither client gives up by itself.
-const checkTimeout = 5 * time.Second
-
 // WhyMissing says why this engine did not start a server; "" if it did, or if it never starts one.
 func (e *Engine) WhyMissing(server string) string { return e.whyMissing[server] }
 
@@ -110,19 +106,8 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkCoordination adds ZooKeeper and etcd to unreachable if they do not answer.
-func checkCoordination(ctx context.Context, e *Engine, unreachable map[string]error) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	if e.Zookeeper != nil {
-		if err := e.Zookeeper.Ping(ctx); err != nil {
-			unreachable["zookeeper"] = err
-		}
-	}
-	if e.Etcd != nil {
-		// This read needs the leader, as a lock does.
-		if _, err := e.Etcd.Get(ctx, "shop/ready", clientv3.WithCountOnly()); err != nil {
-			unreachable["etcd"] = err
-		}
-	}
+// pingEtcd reads a key. That needs the leader, as a lock does.
+func (e *Engine) pingEtcd(ctx context.Context) error {
+	_, err := e.Etcd.Get(ctx, "shop/ready", clientv3.WithCountOnly())
+	return err
 }

@@ -16,7 +16,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -153,7 +155,9 @@ type Engine struct {
 	dialect  func(*sql.DB) gorm.Dialector // dialector of the database
 	stepwise driver.Connector             // see OpenWrapped
 
-	pingRedis func(context.Context) error // nil without Redis
+	// pingRedis asks over a connection of its own, since the buyers may be using all of e.Redis.
+	// It is nil without Redis.
+	pingRedis func(context.Context) error
 
 	whyMissing map[string]string // see WhyMissing
 	closers    []func() error    // run last first
@@ -235,53 +239,84 @@ func (e *Engine) Close() error {
 
 func (e *Engine) onClose(f func() error) { e.closers = append(e.closers, f) }
 
-// Check asks all servers in parallel and returns the errors by server. It waits until ctx ends. A
-// majority of the Redlock nodes is enough.
-func (e *Engine) Check(ctx context.Context) map[string]error {
-	type answer struct {
-		server string
-		err    error
-	}
-	answers := make(chan answer)
-	asked := 0
-	// The Redis clients ignore a context. When ctx ends, their call continues in the background until
-	// its read time-out.
-	ask := func(server string, ping func(ctx context.Context) error) {
-		asked++
-		go func() {
-			done := make(chan error, 1)
-			go func() { done <- ping(ctx) }()
-			select {
-			case err := <-done:
-				answers <- answer{server, err}
-			case <-ctx.Done():
-				answers <- answer{server, errors.New("it did not answer in time")}
-			}
-		}()
-	}
-	ask("database", e.pingDatabase)
+// Check asks the named servers, or all of them, in parallel. It waits for their answers until ctx ends,
+// and returns the errors by server. A majority of the Redlock nodes is enough.
+func (e *Engine) Check(ctx context.Context, servers ...string) map[string]error {
+	questions := map[string]func(context.Context) error{"database": inTime(e.pingDatabase)}
 	if e.Redis != nil {
-		ask("redis", e.pingRedis)
+		questions["redis"] = inTime(e.pingRedis)
 	}
-	for _, node := range e.Redlock {
-		ask("redlock", func(ctx context.Context) error { return node.Ping(ctx).Err() })
+	if len(e.Redlock) > 0 {
+		questions["redlock"] = e.pingRedlock
 	}
-	failed := map[string][]error{}
-	for range asked {
-		if a := <-answers; a.err != nil {
-			failed[a.server] = append(failed[a.server], a.err)
+	if e.Zookeeper != nil {
+		questions["zookeeper"] = inTime(e.Zookeeper.Ping)
+	}
+	if e.Etcd != nil {
+		questions["etcd"] = inTime(e.pingEtcd)
+	}
+	var (
+		mu   sync.Mutex
+		all  sync.WaitGroup
+		down = map[string]error{}
+	)
+	for server, question := range questions {
+		if len(servers) > 0 && !slices.Contains(servers, server) {
+			continue
 		}
+		all.Go(func() {
+			if err := question(ctx); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				down[server] = err
+			}
+		})
 	}
-	down := map[string]error{}
-	for server, errs := range failed {
-		down[server] = errors.Join(errs...)
-	}
-	if missing := len(failed["redlock"]); missing > 0 {
-		down["redlock"] = fmt.Errorf("%d of %d nodes: %w", missing, len(e.Redlock), down["redlock"])
-		if missing <= (len(e.Redlock)-1)/2 {
-			delete(down, "redlock")
-		}
-	}
-	checkCoordination(ctx, e, down)
+	all.Wait()
 	return down
+}
+
+// inTime returns a question that ends with its context. Some clients ignore the end of a context:
+// their call continues in the background until its own time-out.
+func inTime(question func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answer := make(chan error, 1)
+		go func() { answer <- question(ctx) }()
+		select {
+		case err := <-answer:
+			if err == nil || ctx.Err() == nil {
+				return err
+			}
+		case <-ctx.Done():
+		}
+		return errors.New("it did not answer in time")
+	}
+}
+
+// pingRedlock returns nil as soon as a majority of the nodes has answered.
+func (e *Engine) pingRedlock(ctx context.Context) error {
+	answers := make(chan error, len(e.Redlock))
+	for _, node := range e.Redlock {
+		ping := inTime(func(ctx context.Context) error {
+			for { // the client gives a node little time
+				err := node.Ping(ctx).Err()
+				if network := net.Error(nil); !errors.As(err, &network) || !network.Timeout() || ctx.Err() != nil {
+					return err
+				}
+			}
+		})
+		go func() { answers <- ping(ctx) }()
+	}
+	var missing []error
+	for answered := 0; answered <= len(e.Redlock)/2; {
+		if len(missing) == (len(e.Redlock)+1)/2 {
+			return fmt.Errorf("%d of %d nodes: %w", len(missing), len(e.Redlock), errors.Join(missing...))
+		}
+		if err := <-answers; err != nil {
+			missing = append(missing, err)
+		} else {
+			answered++
+		}
+	}
+	return nil
 }

@@ -92,7 +92,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 		return nil, errURL()
 	}
 	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = 3 * time.Second
+		c.ConnectTimeout = connectTimeout // a buyer's wait ends earlier
 	}
 	c.RuntimeParams = maps.Clone(c.RuntimeParams)
 	c.RuntimeParams["timezone"] = "UTC"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -53,7 +54,12 @@ func openSingle(ctx context.Context, e *Engine) error {
 	}
 	e.Redis, e.Topology = client, topology.Single
 	e.onClose(client.Close)
-	e.pingRedis = func(ctx context.Context) error { return client.Ping(ctx).Err() }
+	pinger, err := redisNode(e.URLs, e.URLs.Redis, false)
+	if err != nil {
+		return err
+	}
+	e.onClose(pinger.Close)
+	e.pingRedis = func(ctx context.Context) error { return pinger.Ping(ctx).Err() }
 	switch redisMode(ctx, client) {
 	case "cluster":
 		return fmt.Errorf("a node of a Redis Cluster answers there; use redis+cluster://%s", client.Options().Addr)
@@ -94,13 +100,10 @@ func oneOr(some []string, other string) string {
 	return other
 }
 
-// redisNode returns a client of one server that tries each command once.
-//
-// With contextTimeout false, a command is not interrupted when a buyer hangs up. Otherwise the key
-// might be set and the answer lost, and the product would stay locked for the rest of the TTL. With
-// contextTimeout true it is interrupted. Redlock uses that, since one silent node must not delay the
-// majority; the lock then deletes its key on every node.
-func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, error) {
+// redisNode returns a client of one server that tries each command once. A node of Redlock has less
+// time to answer, since one silent node must not delay the majority. If an answer comes too late, the
+// lock deletes its key on every node.
+func redisNode(c Config, address string, ofRedlock bool) (*redis.Client, error) {
 	if strayAt(address) {
 		return nil, errUnencoded
 	}
@@ -112,31 +115,43 @@ func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, er
 	if err != nil {
 		return nil, fmt.Errorf("%w; use %s", err, redisExamples())
 	}
-	once := c.redisOptions(c.Wait / 2)
+	once := c.redisOptions()
 	o.MaxRetries, o.DialerRetries, o.DisableIdentity = once.MaxRetries, once.DialerRetries, once.DisableIdentity
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = once.DialTimeout, once.ReadTimeout, once.WriteTimeout
-	o.MaintNotificationsConfig, o.ContextTimeoutEnabled = once.MaintNotificationsConfig, contextTimeout
-	if o.TLSConfig == nil {
-		o.Dialer = once.Dialer
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = once.DialTimeout, once.ReadTimeout, once.WriteTimeout, once.PoolTimeout
+	o.MaintNotificationsConfig, o.ContextTimeoutEnabled = once.MaintNotificationsConfig, once.ContextTimeoutEnabled
+	o.Dialer = c.redisDialer(o).answered(c.answerTime())
+	if ofRedlock {
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.answerTime(), c.answerTime(), c.answerTime(), c.answerTime()
+		o.Dialer = c.redisDialer(o)
 	}
 	return redis.NewClient(o), nil
 }
 
 // redisOptions returns the options of every client. A command is tried once, since a lock's script
-// must not run twice, and times out after share.
-func (c Config) redisOptions(share time.Duration) *redis.UniversalOptions {
-	timeout := redisTimeout(share)
+// must not run twice. It ends with the deadline of its context, which is the buyer's wait. The
+// timeouts are for commands without a deadline.
+func (c Config) redisOptions() *redis.UniversalOptions {
+	silence := c.Wait + 10*time.Second
 	return &redis.UniversalOptions{
-		Dialer: c.Detours.dialer(), MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
+		Dialer:     c.redisDialer(&redis.Options{DialTimeout: silence}).answered(c.answerTime()),
+		MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: silence, ReadTimeout: silence, WriteTimeout: silence, PoolTimeout: silence,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
 
-// redisTimeout limits a command if Redis hangs. It is shorter than a buyer's wait, so that the answer
-// names the unavailable server instead of "busy".
-func redisTimeout(share time.Duration) time.Duration {
-	return min(max(share, 50*time.Millisecond), 2*time.Second)
+// answerTime is how long Redis may take to answer a buyer whose wait is over. The buyer learns its
+// outcome at most that much later. A node of Redlock never has more time.
+func (c Config) answerTime() time.Duration {
+	return min(max(c.Wait/2, 50*time.Millisecond), 2*time.Second)
+}
+
+// redisDialer is the dialer of the library, with detours.
+func (c Config) redisDialer(o *redis.Options) dialFunc {
+	dial := redis.NewDialer(o)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial(ctx, network, c.Detours.To(address))
+	}
 }
 
 func redisExamples() string {
@@ -147,9 +162,15 @@ func redisExamples() string {
 	return strings.Join(examples, ", or ")
 }
 
+// askTimeout limits the first answer of one host among several. A silent host must not use up the
+// time of the others.
+const askTimeout = connectTimeout / 3
+
 // ask asks all hosts in parallel, each through its own client, and returns the errors in the order of
 // the hosts.
 func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question func(context.Context, *redis.Client) error) []error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	errs := make([]error, len(l.hosts))
 	done := make(chan struct{})
 	for i, host := range l.hosts {

@@ -22,20 +22,24 @@ func openCluster(ctx context.Context, e *Engine) error {
 	if l.path != "" {
 		return fmt.Errorf("the path %q: a Redis Cluster has one database and no name; use %s", l.path, redisKinds()[2].example)
 	}
-	o := e.URLs.redisOptions(e.URLs.Wait / 2)
+	o := e.URLs.redisOptions()
 	o.Addrs, o.Username, o.Password = l.hosts, l.user, l.password
 	if err := askNodes(ctx, e, l, o); err != nil {
 		return err
 	}
-	all := o.Cluster()
-	all.MaxRedirects, all.MinRetryBackoff, all.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
-	all.DisableRoutingPolicies = true // route by key only
-	client := redis.NewClusterClient(all)
+	newClient := func() *redis.ClusterClient {
+		all := o.Cluster()
+		all.MaxRedirects, all.MinRetryBackoff, all.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
+		all.DisableRoutingPolicies = true // route by key only
+		client := redis.NewClusterClient(all)
+		e.onClose(client.Close)
+		return client
+	}
+	client, pinger := newClient(), newClient()
 	client.AddHook(onceOnCluster{client})
 	e.Redis, e.Topology = client, topology.Cluster
-	e.onClose(client.Close)
 	e.pingRedis = func(ctx context.Context) error {
-		return client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		return pinger.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			info, err := node.ClusterInfo(ctx).Result()
 			if err == nil && !strings.Contains(info, "cluster_state:ok") {
 				err = errors.New("CLUSTERDOWN: not every slot is served")

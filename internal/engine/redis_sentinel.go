@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,20 +36,20 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	if name == "" {
 		return errors.New("the URL names no primary; use " + redisKinds()[1].example)
 	}
-	// A new connection may meet a hanging sentinel, ask the others, and meet a hanging primary. Four
-	// such time-outs take no longer than a buyer's wait.
-	o := e.URLs.redisOptions(e.URLs.Wait / 4)
+	o := e.URLs.redisOptions()
+	o.Dialer = e.URLs.sentinelDialer(l.hosts, o.Dialer)
 	o.Username, o.Password = l.query.Get("sentinel_user"), l.query.Get("sentinel_password")
 	if err := askSentinels(ctx, e, l, o, name); err != nil {
 		return err
 	}
 	o.SentinelUsername, o.SentinelPassword = o.Username, o.Password
 	o.Username, o.Password, o.Addrs, o.MasterName, o.DB = l.user, l.password, l.hosts, name, db
-	client := redis.NewFailoverClient(o.Failover())
+	client, pinger := redis.NewFailoverClient(o.Failover()), redis.NewFailoverClient(o.Failover())
 	e.Redis, e.Topology = client, topology.Sentinel
 	e.onClose(client.Close)
+	e.onClose(pinger.Close)
 	e.pingRedis = func(ctx context.Context) error {
-		role, err := client.Do(ctx, "ROLE").Slice()
+		role, err := pinger.Do(ctx, "ROLE").Slice()
 		if err != nil {
 			return err
 		}
@@ -57,6 +59,35 @@ func openSentinel(ctx context.Context, e *Engine) error {
 		return nil
 	}
 	return nil
+}
+
+// sentinelDialer returns dial with another dialer for the sentinels. A new connection may meet a
+// hanging sentinel and then asks the others. Even after two such silences, half of a buyer's wait is
+// left.
+func (c Config) sentinelDialer(sentinels []string, dial dialFunc) dialFunc {
+	patience := c.Wait / 4
+	toSentinel := c.redisDialer(&redis.Options{DialTimeout: patience})
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !slices.Contains(sentinels, address) {
+			return dial(ctx, network, address)
+		}
+		conn, err := toSentinel(ctx, network, address)
+		return sentinelConn{conn, patience}, err
+	}
+}
+
+// sentinelConn limits the wait for an answer. It does not limit a subscription, which has no deadline.
+type sentinelConn struct {
+	net.Conn
+	patience time.Duration
+}
+
+// SetReadDeadline implements net.Conn.
+func (c sentinelConn) SetReadDeadline(at time.Time) error {
+	if latest := time.Now().Add(c.patience); at.After(latest) {
+		at = latest
+	}
+	return c.Conn.SetReadDeadline(at)
 }
 
 // askSentinels rejects hosts that are not sentinels, or that do not know the primary.

@@ -247,3 +247,41 @@ func TestLocalRedis(t *testing.T) {
 		}
 	}
 }
+
+// TestLateAnswer: the client reads the answer to a command although the command's deadline has passed
+// meanwhile. Otherwise a key could be set without a holder.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	addr := localservertest.Serve(t, func(conn net.Conn) {
+		buffer := make([]byte, 1<<10)
+		for {
+			n, err := conn.Read(buffer)
+			if err != nil {
+				return
+			}
+			answer := "-ERR unknown command\r\n" // HELLO, INFO and others
+			switch command := string(buffer[:n]); {
+			case strings.Contains(command, "ping"):
+				answer = "+PONG\r\n"
+			case strings.Contains(command, "set"):
+				<-over
+				answer = "+OK\r\n"
+			}
+			_, _ = conn.Write([]byte(answer))
+		}
+	})
+	e, err := openRedis(t, "redis://"+addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Redis.Ping(t.Context()).Err(); err != nil { // a connection is open
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // long enough to send a command
+	defer cancel()
+	context.AfterFunc(ctx, func() { close(over) })
+	if err := e.Redis.Set(ctx, "key", "value", 0).Err(); err != nil {
+		t.Errorf("the answer was not read: %v", err)
+	}
+}

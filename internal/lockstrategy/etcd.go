@@ -60,11 +60,6 @@ func newEtcdLock(d Deps, strategy string) etcdLock {
 	return etcdLock{strategy, d.Etcd, int64(seconds), waiting.NewNotified(etcdWidth)}
 }
 
-// etcdTimeout is how long a call that does not wait for another buyer may take before etcd counts
-// as down. It is well below the default wait, so the buyer learns that etcd is down instead of
-// "busy".
-const etcdTimeout = 2 * time.Second
-
 // prefix escapes the name, so that the queue of "a" contains no key of "a/b".
 func (e etcdLock) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
@@ -84,9 +79,7 @@ func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error)
 // queue waits in etcd's queue once. It returns waiting.ErrNotInLine if its key was gone after the
 // wait. It leaves no key behind unless it returns a lease.
 func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error) {
-	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
-	defer cancel()
-	grant, err := e.client.Grant(asked, e.ttl)
+	grant, err := e.client.Grant(ctx, e.ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +115,6 @@ func failedEtcd(ctx context.Context, err error) error {
 
 // Reset revokes the lease of every holder and waiter, which removes their keys.
 func (e etcdLock) Reset(ctx context.Context, product string) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
-	defer cancel()
 	line, err := e.client.Get(ctx, e.prefix(product)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return deps.Failed(deps.Etcd, err)

@@ -48,7 +48,7 @@ func (m multilock) locks(product string) (locks []*rlock.Lock) {
 func (m multilock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := rlock.Multi(m.locks(product)...).Lock(ctx)
 	if err != nil {
-		return nil, rlocker.Failed(ctx, deps.Redlock, err)
+		return nil, deps.FailedFor(ctx, deps.Redlock, err)
 	}
 	return multilockLease{held}, nil
 }

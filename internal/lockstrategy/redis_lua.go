@@ -111,7 +111,7 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 		case err != nil && neverSent(err):
 			return "", deps.FailedFor(ctx, deps.Redis, err)
 		case err != nil:
-			return "", fmt.Errorf("admit: %w: %w", purchase.ErrUnknownOutcome, deps.Failed(deps.Redis, err))
+			return "", fmt.Errorf("admit: %w: %w", purchase.ErrUnknownOutcome, deps.FailedFor(ctx, deps.Redis, err))
 		case entry == "?":
 			if _, err := s.loadStock(ctx, o.Product, ""); err != nil {
 				return "", err

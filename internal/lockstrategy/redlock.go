@@ -56,10 +56,10 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	if err == nil {
 		return redlockLease{mutex}, nil
 	}
-	if down := quorum.Down(err); down > len(r.nodes)/2 {
+	if down, silent := quorum.Down(err); down-silent > len(r.nodes)/2 {
 		return nil, deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))
 	}
-	return nil, nil // another holder has the lock, or the votes were split
+	return nil, nil // another holder has the lock, the votes were split, or too few nodes answered in time
 }
 
 // Reset deletes the key on every node, for any holder.
@@ -79,10 +79,11 @@ func (l redlockLease) Context(ctx context.Context) (context.Context, context.Can
 
 func (l redlockLease) Release(ctx context.Context) error {
 	held, err := l.mutex.UnlockContext(ctx)
+	down, _ := quorum.Down(err)
 	switch {
 	case held:
 		return nil
-	case quorum.Down(err) > 0: // too few nodes answered
+	case down > 0: // too few nodes answered
 		return deps.Failed(deps.Redlock, err)
 	}
 	return lease.ErrNotHeld

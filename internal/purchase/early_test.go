@@ -123,7 +123,7 @@ func TestHoldUpStrangers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := &Counter{
 					Strategies: map[string]Strategy{"full": full{}}, Resolve: func(string) string { return "full" },
-					Wait: 4 * time.Second, Down: func(context.Context) error { return nil }, Seats: make(chan struct{}, 1), Watch: blind{},
+					Wait: 4 * time.Second, Down: func(context.Context, string) error { return nil }, Seats: make(chan struct{}, 1), Watch: blind{},
 				}
 				r := gin.New()
 				k.Routes(r)

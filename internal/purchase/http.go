@@ -49,9 +49,9 @@ type Counter struct {
 	Resolve    func(lock string) string // maps a value of ?lock= to a strategy's name
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
 	Wait       time.Duration // how long a buy may take, except for its COMMIT
-	// Down returns an error if the database cannot serve. A buyer whose wait has ended
-	// cannot distinguish a broken database from a long queue.
-	Down  func(ctx context.Context) error
+	// Down returns an error if the database cannot serve, or another server that the strategy
+	// needs. A buyer whose wait has ended cannot distinguish a silent server from a long queue.
+	Down  func(ctx context.Context, strategy string) error
 	Seats chan struct{} // its capacity is the maximum number of buys in flight
 	Watch Watcher
 
@@ -204,7 +204,7 @@ func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, orde
 		return err
 	})
 	if waiting.Err() != nil && OutcomeOf(err) == Busy {
-		if down := k.Down(ctx); down != nil {
+		if down := k.Down(ctx, name); down != nil {
 			err = down
 		}
 	}

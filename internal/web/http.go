@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	_ "embed"
 	"maps"
 	"net"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -87,7 +87,7 @@ func (s *Shop) strategies(c *gin.Context) {
 
 // ready reports whether every configured server answers.
 func (s *Shop) ready(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), s.deadline)
+	ctx, cancel := pulse.WithTimeout(c.Request.Context(), s.silence)
 	defer cancel()
 	down := s.engine.Check(ctx)
 	if len(down) == 0 {

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -138,33 +140,105 @@ func TestRestockWithoutRedis(t *testing.T) {
 	refused("redis")
 }
 
-// TestHungRedis: the error names a Redis that hangs, instead of reporting a busy lock.
+// TestHungRedis: a buyer whose Redis hangs is answered when its own wait ends. The error names the
+// server, instead of reporting a busy lock. An order that Redis may have admitted is unknown.
 func TestHungRedis(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 1)
-	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: nodes[0].URL()}, func(s *setup) { s.Settings.LeaseTTL = time.Hour })
-	for range 3 { // open connections: commands to a Redis that hangs wait there
-		if r := webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil); r.Status != http.StatusOK {
-			t.Fatalf("%d %s", r.Status, r.Body)
+	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: nodes[0].URL()}, waitFor(hungWait), func(s *setup) { s.Settings.LeaseTTL = time.Hour })
+	hang(t, base, nodes, "the redis is down", "redis", "fenced", "setnx-ttl", "redis-decr", "redis-lua")
+}
+
+// TestHungRedlock: the same with a majority of the Redlock nodes.
+func TestHungRedlock(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t, 3)
+	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redlock: urls(nodes)}, waitFor(hungWait))
+	hang(t, base, nodes[1:], "the redlock is down", "redlock", "multilock")
+}
+
+// hungWait is the wait of buyers whose Redis hangs.
+const hungWait = 3 * time.Second
+
+// hang stops the nodes, buys from each strategy, and lets the nodes go on. The first strategy must
+// then sell again.
+func hang(t *testing.T, base string, nodes []*localserver.Redis, says string, strategies ...string) {
+	t.Helper()
+	buy := func(strategy string) response {
+		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil)
+	}
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		for _, node := range nodes {
+			if err := node.Signal(s); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if err := nodes[0].Signal(syscall.SIGSTOP); err != nil {
+	for _, strategy := range strategies { // open connections: commands to a Redis that hangs wait there
+		if r := buy(strategy); r.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", strategy, r.Status, r.Body)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	var all sync.WaitGroup
+	for _, strategy := range strategies {
+		all.Go(func() {
+			start := time.Now()
+			r := buy(strategy)
+			if took := time.Since(start); took < hungWait || took > 10*hungWait {
+				t.Errorf("%s: answered after %s, with a wait of %s", strategy, took, hungWait)
+			}
+			if strategy == "redis-lua" {
+				if p := webtest.WantProblem(t, r, http.StatusGatewayTimeout, "unknown"); strings.Contains(p.Detail, "down") {
+					t.Errorf("%s: %q", strategy, p.Detail)
+				}
+				return
+			}
+			if p := webtest.WantProblem(t, r, http.StatusServiceUnavailable, "failed"); !strings.Contains(p.Detail, says) {
+				t.Errorf("%s: %q does not say what is down", strategy, p.Detail)
+			}
+		})
+	}
+	all.Wait()
+	if r := buy("conditional"); r.Status != http.StatusOK {
+		t.Errorf("conditional: %d %s, want a sale", r.Status, r.Body)
+	}
+	p := webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
+	if !strings.Contains(p.Detail, says) || strings.Contains(p.Detail, "database") {
+		t.Errorf("readiness %q, want that %s, and nothing else", p.Detail, says)
+	}
+	signal(syscall.SIGCONT)
+	webtest.Eventually(t, "sells again", func() bool { return buy(strategies[0]).Status == http.StatusOK })
+}
+
+// TestSlowRedis: a Redis that answers late is not down. Each answer takes three seconds, which is longer
+// than half of the default wait, and the buyers' wait is ten times as long.
+func TestSlowRedis(t *testing.T) {
+	t.Parallel()
+	const late = 3 * time.Second
+	link, err := testbed.NewLink(localservertest.Redis(t).Addr)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p := webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil), http.StatusServiceUnavailable, "failed")
-	if !strings.Contains(p.Detail, "the redis is down") {
-		t.Errorf("%q does not say what is down", p.Detail)
+	t.Cleanup(link.Cut)
+	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: "redis://" + link.Addr}, waitFor(10*late))
+	buyEach := func() {
+		var all sync.WaitGroup
+		for _, strategy := range []string{"redis", "fenced", "setnx-ttl", "redis-decr", "redis-lua"} {
+			all.Go(func() {
+				if r := webtest.Call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil); r.Status != http.StatusOK {
+					t.Errorf("%s: %d %s, want a sale", strategy, r.Status, r.Body)
+				}
+			})
+		}
+		all.Wait()
 	}
-	p = webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
-	if !strings.Contains(p.Detail, "redis") || strings.Contains(p.Detail, "database") {
-		t.Errorf("readiness %q, want redis alone", p.Detail)
-	}
-	if err := nodes[0].Signal(syscall.SIGCONT); err != nil {
+	buyEach() // opens connections and loads scripts
+	if err := link.Delay(late, 0); err != nil {
 		t.Fatal(err)
 	}
-	webtest.Eventually(t, "sells again", func() bool {
-		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil).Status == http.StatusOK
-	})
+	buyEach()
 }
 
 // TestHungDatabase: the error names a database that hangs, instead of reporting a long queue. A

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -15,7 +18,7 @@ import (
 
 // restock calls purchase.Restock while this process has no buy in flight.
 func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
-	if err := s.databaseDown(ctx); err != nil { // before the buyers are held back
+	if err := s.down(ctx); err != nil { // before the buyers are held back
 		return fmt.Errorf("nothing was restocked: %w", err)
 	}
 	return s.counter.Closed(ctx, name, func() error {
@@ -31,17 +34,33 @@ func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 	})
 }
 
-// databaseDown pings the database, once for all concurrent callers.
-func (s *Shop) databaseDown(ctx context.Context) error {
-	_, err, _ := s.asking.Do("database", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.deadline)
-		defer cancel()
-		return nil, s.engine.Admin.WithContext(ctx).Exec("SELECT 1").Error
-	})
-	if err != nil {
-		return &purchase.Unavailable{Server: "database", Err: err}
+// downFor is down for the servers that a strategy needs.
+func (s *Shop) downFor(ctx context.Context, strategy string) error {
+	servers := []string{"database"}
+	entry, _ := lockstrategy.ByName(strategy)
+	for _, need := range entry.Needs {
+		servers = append(servers, string(need))
 	}
-	return nil
+	return s.down(ctx, servers...)
+}
+
+// down returns an error if one of these servers does not answer, or of all servers. It asks once for
+// all concurrent callers. It returns nil if this process got too little processor time to find out.
+func (s *Shop) down(ctx context.Context, servers ...string) error {
+	_, err, _ := s.asking.Do(fmt.Sprint(servers), func() (any, error) {
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.silence)
+		defer cancel()
+		ctx, stop := pulse.WithTimeout(bound, s.silence)
+		defer stop()
+		down := s.engine.Check(ctx, servers...)
+		for _, server := range slices.Sorted(maps.Keys(down)) {
+			if bound.Err() == nil {
+				return nil, &purchase.Unavailable{Server: server, Err: down[server]}
+			}
+		}
+		return nil, nil
+	})
+	return err
 }
 
 // newRoom returns a room that buys from this shop under each strategy that it can run.

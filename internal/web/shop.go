@@ -55,7 +55,7 @@ type Shop struct {
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
 	closers     []io.Closer
-	deadline    time.Duration // for a server's answer to a health check
+	silence     time.Duration // for which a server may leave a question unanswered
 	asking      singleflight.Group
 	connections *connections
 	soldOut     *purchase.SoldOutCheck // shared by strategies that sell from product.amount
@@ -65,7 +65,7 @@ type Shop struct {
 // New returns a shop with every strategy that the engine can run.
 func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	s := &Shop{
-		config: c, engine: e, log: log, connections: newConnections(c.MaxConnections), deadline: 2 * time.Second,
+		config: c, engine: e, log: log, connections: newConnections(c.MaxConnections), silence: 2 * time.Second,
 		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(soldTells), failpoints: c.Failpoints},
 	}
 	if c.Sender != nil {
@@ -85,7 +85,7 @@ func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 			return records, purchase.DatabaseError(ctx, "read the history", err)
 		},
-		Wait: c.Settings.Wait, Down: s.databaseDown, Seats: make(chan struct{}, c.MaxInflight), Watch: s.watch,
+		Wait: c.Settings.Wait, Down: s.downFor, Seats: make(chan struct{}, c.MaxInflight), Watch: s.watch,
 	}
 	for name, strategy := range built {
 		s.Add(name, strategy)

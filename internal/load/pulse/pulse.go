@@ -11,6 +11,7 @@
 package pulse
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -82,6 +83,31 @@ func (p *Pulse) Delays() Delays {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.delays)
+}
+
+// WithTimeout returns a context that ends after d, or after a multiple of d if this process mostly got
+// no processor until then. A server that has not answered by the end is silent, and not only slow
+// because the machine is busy.
+func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	start, alive := time.Now(), Start()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer alive.Stop()
+		defer cancel()
+		ticker := time.NewTicker(d)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				if alive.Delays().Mostly(start, time.Now()) == "" {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 // A Delay is one time without a processor.

@@ -53,6 +53,12 @@ func TestStopped(t *testing.T) {
 	if got := delays(func() { stop(os.Getpid()) }); got < gap*9/10 {
 		t.Errorf("stopped for %s: delays of %s", gap, got)
 	}
+	ctx, cancel := WithTimeout(t.Context(), gap/2)
+	defer cancel()
+	if stop(os.Getpid()); ctx.Err() != nil {
+		t.Error("a timeout ended although this process was stopped for all of its time")
+	}
+	<-ctx.Done()
 	if got := p.Delays().Longest(); got < gap*9/10 {
 		t.Errorf("the longest delay is %s", got)
 	}

@@ -3,6 +3,7 @@ package deps
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 
@@ -46,13 +47,21 @@ func refusesFor(err error, answers []string) bool {
 }
 
 // FailedFor is Failed for a command under a buyer's context. If the context ended the command,
-// FailedFor returns its cause: the buyer gave up, and the server may be healthy. A server that did
-// not answer until its own timeout is down, even if the wait has ended in the meantime.
+// FailedFor returns its cause: the buyer gave up, and the server may only be slow.
+// purchase.Counter.Down finds out whether it is silent.
 func FailedFor(ctx context.Context, server string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		if cause := purchase.Ended(ctx); cause != nil {
-			return cause
-		}
+	if err == nil {
+		return nil
+	}
+	if cause := purchase.Ended(ctx); cause != nil && (TimedOut(err) || errors.Is(err, cause)) {
+		return cause
 	}
 	return Failed(server, err)
+}
+
+// TimedOut reports whether a command of Redis failed only because its time was over, or its context.
+func TimedOut(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout) ||
+		errors.As(err, &network) && network.Timeout()
 }

@@ -1,8 +1,13 @@
 package deps
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -34,5 +39,38 @@ func TestFailed(t *testing.T) {
 		if got := errors.As(Failed(Redis, err), &unavailable); got != down {
 			t.Errorf("%v: down %v, want %v", err, got, down)
 		}
+	}
+}
+
+// TestFailedFor: the end of a buyer's wait does not say that a server is down. A server that refuses
+// is down, even if the wait has ended.
+func TestFailedFor(t *testing.T) {
+	over, cancel := context.WithCancelCause(t.Context())
+	cancel(purchase.ErrBusy)
+	late := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		busy bool
+	}{
+		{over, late, true},
+		{over, redis.ErrPoolTimeout, true},
+		{over, context.DeadlineExceeded, true},
+		{over, context.Canceled, true},
+		{over, fmt.Errorf("lock: %w", purchase.ErrBusy), true},
+		{over, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, false},
+		{over, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, false},
+		{over, io.EOF, false},
+		{over, answer("CLUSTERDOWN The cluster is down"), false},
+		{t.Context(), late, false},
+	} {
+		var down *purchase.Unavailable
+		err := FailedFor(c.ctx, Redis, c.err)
+		if busy := errors.Is(err, purchase.ErrBusy) && !errors.As(err, &down); busy != c.busy || !busy && !errors.As(err, &down) {
+			t.Errorf("%v after %v: %v, want busy %v", c.err, context.Cause(c.ctx), err, c.busy)
+		}
+	}
+	if err := FailedFor(over, Redis, nil); err != nil {
+		t.Errorf("%v after an answer", err)
 	}
 }

@@ -17,9 +17,9 @@ import (
 
 // A Locker grants a lease on a product.
 type Locker interface {
-	// Lock waits for the lease until ctx ends, and then returns its cause. It returns a
-	// *purchase.Unavailable if the lock's server did not do what it was asked, even if ctx has
-	// ended in the meantime: a server that hangs is not a busy lock.
+	// Lock waits for the lease until ctx ends, and then returns its cause, even if the lock's server
+	// was silent. It returns a *purchase.Unavailable if the server refused what it was asked, or the
+	// connection broke.
 	Lock(ctx context.Context, product string) (Lease, error)
 }
 

@@ -86,7 +86,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	return &purchase.Counter{
 		Strategies: map[string]purchase.Strategy{w.entry.Name: shop}, Wait: stepTimeout, Seats: make(chan struct{}, 8),
-		Down: func(context.Context) error { return nil }, Watch: unwatched{},
+		Down: func(context.Context, string) error { return nil }, Watch: unwatched{},
 	}
 }
 

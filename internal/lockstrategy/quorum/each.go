@@ -25,18 +25,22 @@ func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int
 	return Majority(nodes, errs)
 }
 
-// Down counts the nodes that did not answer, from the joined errors of redsync.
-func Down(err error) int {
+// Down counts the nodes that failed, from the joined errors of redsync. silent are those of them that
+// only did not answer in time.
+func Down(err error) (down, silent int) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		n := 0
 		for _, e := range joined.Unwrap() {
-			n += Down(e)
+			d, s := Down(e)
+			down, silent = down+d, silent+s
 		}
-		return n
+		return down, silent
 	}
 	var node *redsync.RedisError
-	if errors.As(err, &node) {
-		return 1
+	if !errors.As(err, &node) {
+		return 0, 0
 	}
-	return 0
+	if errors.Is(err, errLeftOut) || deps.TimedOut(err) {
+		return 1, 1
+	}
+	return 1, 0
 }

@@ -90,9 +90,8 @@ func (n *node) minority() bool {
 
 // answered records how a command ended.
 func (n *node) answered(err error) {
-	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case deps.TimedOut(err):
 		until := n.now().Add(n.pause)
 		n.silentUntil.Store(&until)
 	case err == nil:

@@ -60,7 +60,7 @@ func (l *Locker) of(product string) *rlock.Lock { return l.kind(l.client, Name(l
 func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := l.of(product).Lock(ctx)
 	if err != nil {
-		return nil, Failed(ctx, deps.Redis, err)
+		return nil, deps.FailedFor(ctx, deps.Redis, err)
 	}
 	return single{held}, nil
 }
@@ -78,15 +78,6 @@ func (l *Locker) Reset(ctx context.Context, product string) error {
 
 // Close ends the subscription.
 func (l *Locker) Close() error { return l.client.Close() }
-
-// Failed returns the cause of ctx if err is that cause. Otherwise it returns an error that names the
-// unavailable server.
-func Failed(ctx context.Context, server string, err error) error {
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
-		return cause
-	}
-	return deps.Failed(server, err)
-}
 
 type single struct{ lease *rlock.Lease }
 

@@ -61,9 +61,8 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// sentinelDialer returns dial with another dialer for the sentinels. A new connection may meet a
-// hanging sentinel and then asks the others. Even after two such silences, half of a buyer's wait is
-// left.
+// sentinelDialer returns dial with another dialer for the sentinels. For a new connection, the library
+// asks its sentinel twice and then all of them. If one hangs, a quarter of a buyer's wait is left.
 func (c Config) sentinelDialer(sentinels []string, dial dialFunc) dialFunc {
 	patience := c.Wait / 4
 	toSentinel := c.redisDialer(&redis.Options{DialTimeout: patience})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,6 +192,34 @@ func TestRedisComesBack(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 		})
+	}
+}
+
+// TestHungSentinel: the only sentinel that the client was given hangs. For a new connection it asks the
+// others, which it has learned from that one.
+func TestHungSentinel(t *testing.T) {
+	t.Parallel()
+	s := service(t, topology.Sentinel)
+	first := s.Watchers()[0]
+	e, err := openRedis(t, "redis+sentinel://"+first.Addr+"/"+localserver.PrimaryName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func() {
+		t.Helper()
+		conn := e.Redis.(*redis.Client).Conn() // it keeps its connection, so that the next one needs another
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	set()
+	if err := first.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	set()
+	if err := first.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -61,6 +61,7 @@ lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject file
 	@tools/check-sizes.sh
 	go vet -tags bench ./...
 	$(TOOL) staticcheck ./...
+	go run -C tools ./tiers | diff docs/reference/tests.md - # else make generate
 	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
 
 vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); run gosec
@@ -69,6 +70,7 @@ vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); r
 generate: all-servers ## write everything that follows from the code
 	go generate ./internal/fault ./internal/lockstrategy # the rest is compiled with these
 	go generate ./internal/teach/... ./internal/explore/... ./cmd/...
+	go run -C tools ./tiers >docs/reference/tests.md
 
 bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
 	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -tags bench -run '^$$' -bench . -benchtime 1x -timeout 120m ./...

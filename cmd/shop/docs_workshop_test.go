@@ -165,8 +165,8 @@ var otherExamples = map[string]string{
 	"guides/choose-a-strategy.md": "TestChooseExample", "guides/lock-in-your-program.md": "TestLockExample",
 	"reference/databases.md": "TestDatabasesPage", "reference/glossary.md": "TestGlossary",
 	"reference/commands/soak.md": "TestSoak", "reference/track-record.md": "trackrecord/libraries",
-	"reference/tryton-assigns-twice.md": "TestTryton",
-	"reference/strategies.md":           "TestStrategyPages", "reference/strategies/": "TestStrategyPages",
+	"reference/tests.md": "make lint", "reference/tryton-assigns-twice.md": "TestTryton",
+	"reference/strategies.md": "TestStrategyPages", "reference/strategies/": "TestStrategyPages",
 	"reference/witnesses/": "TestWitnesses, and internal/explore/promisetest",
 }
 

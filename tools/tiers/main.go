@@ -25,6 +25,9 @@ type test struct {
 	servers    bool   // make quick leaves out the test, or a part of it
 }
 
+// otherModule is the reason of a test in another module of this repository.
+const otherModule = "a module of its own"
+
 func main() {
 	packages := map[string][]test{}
 	var modules []string // other modules, which only make soak tests
@@ -51,7 +54,7 @@ func main() {
 	for name, tests := range packages {
 		if slices.ContainsFunc(modules, func(module string) bool { return name == module || strings.HasPrefix(name, module+"/") }) {
 			for i := range tests {
-				tests[i].soak = "a module of its own"
+				tests[i].soak = otherModule
 			}
 		}
 	}
@@ -127,7 +130,9 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 			return true
 		}
 		if method := functions["."+selected.Sel.Name]; method != nil {
-			t.add(method, functions, seen)
+			var of test // a method of another type may have the same name, so its parts may not be this test's
+			of.add(method, functions, seen)
+			t.servers = t.servers || of.servers
 		}
 		from, ok := selected.X.(*ast.Ident)
 		switch {
@@ -139,7 +144,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 			if text, ok := call.Args[1].(*ast.BasicLit); ok {
 				why, _ = strconv.Unquote(text.Value)
 			}
-			if whole := depth == 0 && len(seen) == 1 && !conditional(stack); whole {
+			if whole := depth == 0 && f.Name.Name == t.name && !conditional(stack); whole {
 				t.soak = why
 			} else if t.part == "" {
 				t.part = why
@@ -178,6 +183,7 @@ A test in two columns has parts that only the second command runs.
 		}
 	})
 	var sum [3]int
+	var rest [2]int // packages that need only make quick, and their tests
 	for _, name := range names {
 		var n [3]int
 		for _, t := range packages[name] {
@@ -197,20 +203,37 @@ A test in two columns has parts that only the second command runs.
 		for i := range n {
 			sum[i] += n[i]
 		}
-		fmt.Printf("| %s | %d | %d | %d |\n", name, n[0], n[1], n[2])
+		if n[1]+n[2] > 0 {
+			fmt.Printf("| %s | %d | %d | %d |\n", name, n[0], n[1], n[2])
+		} else {
+			rest[0]++
+			rest[1] += n[0]
+		}
 	}
+	fmt.Printf("| %d other packages | %d | 0 | 0 |\n", rest[0], rest[1])
 	fmt.Printf("| **all** | %d | %d | %d |\n", sum[0], sum[1], sum[2])
-	fmt.Print("\n## Only in make soak\n\n| package | test | why |\n|---|---|---|\n")
+	fmt.Print("\n## Only in make soak\n\nA test in brackets is only left out in part.\n\n| why | tests |\n|---|---|\n")
+	held := map[string][]string{} // tests by reason
+	var reasons []string
+	hold := func(why, name string) {
+		if why == "" || why == otherModule {
+			return // the table above has the package
+		}
+		if held[why] == nil {
+			reasons = append(reasons, why)
+		}
+		held[why] = append(held[why], name)
+	}
 	for _, name := range names {
 		for _, t := range packages[name] {
-			switch {
-			case t.soak == "a module of its own":
-				break // the table above has the package
-			case t.soak != "":
-				fmt.Printf("| %s | %s | %s |\n", name, t.name, t.soak)
-			case t.part != "":
-				fmt.Printf("| %s | %s, in part | %s |\n", name, t.name, t.part)
+			if t.soak != "" {
+				hold(t.soak, t.name)
+			} else {
+				hold(t.part, "("+t.name+")")
 			}
 		}
+	}
+	for _, why := range reasons {
+		fmt.Printf("| %s | %s |\n", why, strings.Join(held[why], ", "))
 	}
 }

@@ -172,8 +172,8 @@ func TestDumpMySQL(t *testing.T) {
 	}
 }
 
-// TestClients: the clients run the commands that only they know, in the script's folder. What a client
-// refuses is one line, with the script and the client's own words.
+// TestClients: the clients run the commands that only they know, in the script's folder. A refusal
+// of a client is one line, with the script and the client's own words.
 func TestClients(t *testing.T) {
 	tier.Test(t, "needs servers")
 	my, err := Open(t.Context(), withSchema(t, "mysql", "SELECT 1"))

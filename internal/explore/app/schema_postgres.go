@@ -42,9 +42,9 @@ func loadPostgres(ctx context.Context, db *sql.DB, server *localserver.Postgres,
 // the message.
 var refusals = regexp.MustCompile(`(?m)^psql:(.*?):(\d+): (error|ERROR|FATAL|PANIC): +(?:([0-9A-Z]{5}): )?(.*)$`)
 
-// tolerated matches the code and message of an error that does no harm: a private server has the schema
-// public, the database shop and the role shop, and a dump of a later version has settings and commands that
-// this one lacks.
+// tolerated matches the code and message of an error that does no harm. A private server already has the
+// schema public, the database shop and the role shop. A dump of a later version has settings and commands
+// that this one lacks.
 var tolerated = regexp.MustCompile(`^(?:42P06|42P04|42710: role|42704: unrecognized configuration parameter|: invalid command \\(?:un)?restrict)`)
 
 // refusal returns the first error that psql printed, with its line; "" if there is none.

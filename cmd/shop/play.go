@@ -30,7 +30,6 @@ type playOptions struct {
 	level     string
 	list      bool
 	json      bool // with list
-	plain     bool
 	progress  string
 }
 
@@ -40,9 +39,9 @@ func playCommand() *cobra.Command {
 		Use:   "play STRATEGY | --level NAME | --levels",
 		Short: "Be the scheduler: choose which buyer runs its next command, and break a lock",
 		Long: `Two buyers run a strategy's own code, each stopped before its next command. You choose who goes next.
-A level asks for a certain result, or for the claim that no schedule breaks the code. Keys: 1 and 2 run a
-buyer's command, e picks an event, u undoes a step, h gives a hint, p makes the claim, ? lists all keys.
-Without a terminal, or with --plain, play reads words: the choices, undo, hint, prove and quit.
+A level asks for a certain result, or for the claim that no schedule breaks the code. play reads words,
+one or several per line: 1 or 2 runs that buyer's command, the name of an event triggers it, undo takes
+a step back, hint helps, prove makes the claim, help lists all words. shop serve has the same game at /play.
 
 Exit codes: 0 done, 2 error, 3 a level was not won from a file or pipe, 130 interrupted there.`,
 		Example: `  shop play redis --events expire
@@ -65,9 +64,8 @@ Exit codes: 0 done, 2 error, 3 a level was not won from a file or pipe, 130 inte
 	flags.Int64Var(&o.config.Units, "units", 1, "units per order")
 	flags.StringSliceVar(&o.events, "events", nil, "`events`, once each: "+explore.EventNames()+", or all")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
-	flags.BoolVar(&o.plain, "plain", false, "line-by-line text input and output")
 	flags.StringVar(&o.progress, "progress", os.Getenv(progressEnv), "`file` for your results (default: in your configuration folder) ["+progressEnv+"]")
-	setHelp(c, "docs/guides/run-a-workshop.md", "level", "levels", "events", "buyers", "plain")
+	setHelp(c, "docs/guides/run-a-workshop.md", "level", "levels", "events", "buyers")
 	return c
 }
 
@@ -172,9 +170,6 @@ func (o *playOptions) run(c *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, s.Game.Close()) }()
 	reader, keyboard := c.InOrStdin().(*os.File)
 	keyboard = keyboard && isatty.IsTerminal(reader.Fd())
-	if !o.plain && keyboard && isTerminal(c.OutOrStdout()) {
-		return s.Screen(ctx, reader, c.OutOrStdout())
-	}
 	prompt := ""
 	if keyboard {
 		prompt = "> "

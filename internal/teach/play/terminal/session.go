@@ -1,14 +1,6 @@
-// Package terminal plays in a terminal: with keys on a screen, or by lines if there is no terminal.
+// Package terminal plays by lines of words, in a terminal, from a file or through a pipe.
 //
-//	keys  -> screen \
-//	                 Session.Do(word) -> play.Game
-//	lines -> plain  /
-//
-// Both send the same words to the same Session, so they have the same features.
-//
-// The game runs in this process, next to the screen. The explorer waits for a moment at which no
-// goroutine runs. The screen's goroutines wait for keys and for the next redraw, so this moment
-// comes; a redraw only delays it. TestScreen plays like this.
+//	lines -> plain -> Session.Do(word) -> play.Game
 package terminal
 
 import (
@@ -39,18 +31,17 @@ type Session struct {
 // A word is a command of the player besides the tokens of the choices.
 type word struct {
 	word, key, does string
-	plain           bool // available only when words are read by lines
 }
 
 func vocabulary() []word {
 	return []word{
-		{"undo", "u", "take the last step back", false},
-		{"restart", "r", "begin again", false},
-		{"hint", "h", "a hint; each one says more", false},
-		{"prove", "p", "claim that it cannot be broken: the explorer runs every schedule", false},
-		{"show", "s", "show the board again", true},
-		{"help", "?", "this list", false},
-		{"quit", "q", "end the game", false},
+		{"undo", "u", "take the last step back"},
+		{"restart", "r", "begin again"},
+		{"hint", "h", "a hint; each one says more"},
+		{"prove", "p", "claim that it cannot be broken: the explorer runs every schedule"},
+		{"show", "s", "show the board again"},
+		{"help", "?", "this list"},
+		{"quit", "q", "end the game"},
 	}
 }
 

@@ -45,7 +45,6 @@ var commandNotes = map[string]string{
 	"verify": `
 - ` + "`--engine local`" + ` runs the explorer on MariaDB, MySQL or PostgreSQL, and then injects every fault. On Galera it runs no explorer.
 - ` + "`--quick`" + ` leaves out the burst at two processes.
-- ` + "`--race`" + ` builds a shop with Go's race detector, and sends bursts to the strategies that keep data in memory.
 - ` + "`--app`" + ` searches every schedule, then sends bursts of ` + "`--rush-buyers`" + `. The queries of the file judge each burst.
 - ` + "`--target`" + ` sends bursts, closes connections, slows the network, and repeats requests. A strategy without a promise is expected to hold.
 - With ` + "`--repeat`" + `, a cell is as promised only if every run of it is. The explorer runs once.

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -255,9 +254,6 @@ func servePlanted() int {
 		return 1
 	}
 	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, defaultConns, flags.Failpoints.Connector
-	if strings.HasPrefix(config.DB, "sqlite:") { // without failpoints, and no fault is injected there
-		flags.Failpoints, config.WrapDB, flags.Gather = nil, nil, verify.FirstUseBuyers
-	}
 	e, err := engine.Open(ctx, config)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -304,9 +300,6 @@ func servePlanted() int {
 		"revocable":          &revocable{Deps: deps, name: "revocable"},
 		"deaf-to-loss":       &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
 		"buys-twice":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
-		"map-with-lock":      &mapped{Strategy: lockstrategy.NewNone(deps), guard: new(sync.RWMutex), lookAgain: true, locks: map[string]*sync.Mutex{}},
-		"map-without-lock":   &mapped{Strategy: lockstrategy.NewNone(deps), locks: map[string]*sync.Mutex{}},
-		"check-then-create":  &mapped{Strategy: lockstrategy.NewNone(deps), guard: new(sync.RWMutex), locks: map[string]*sync.Mutex{}},
 	} {
 		s.Add(name, strategy)
 	}

@@ -51,8 +51,6 @@ Behind a proxy that sends reads to replicas, add --sold-out-check=false.`,
 	flags.IntVar(&o.conns, "max-conns", 10_000, "maximum open connections; a further one closes the longest-idle one")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "commands on stdin and the history on stdout, for shop verify")
 	_ = flags.MarkHidden("failpoints") // fails only for an unknown flag
-	flags.IntVar(&o.shops.Gather, "gather", 0, "first buyers of a product to admit together, for verify --race")
-	_ = flags.MarkHidden("gather")
 	flags.StringVar(&o.level, "log-level", "info", "minimum log `level`: debug, info, warn or error")
 	setHelp(c, "docs/reference/http.md", "engine", "db", "redis", "addr", "allowed-host")
 	return c

@@ -18,7 +18,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -96,10 +95,18 @@ var (
 		if !tier.Soaking() {
 			return plain()
 		}
-		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", matrix.RaceFlags()...)
+		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", raceFlags...)
 	})
 	plain = sync.OnceValues(func() (string, error) { return build("OVERSELL_SHOP_BIN", "shop-plain") })
 )
+
+// raceFlags exclude SQLite and its C library, whose memory neither the race detector nor checkptr
+// observes. tools/test.sh has the same flags, so that a package is compiled once.
+var raceFlags = []string{
+	"-race",
+	"-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0",
+	"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
+}
 
 func build(variable, name string, flags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -31,7 +30,6 @@ type verifyOptions struct {
 	strategies []string
 	faults     []string
 	quick      bool
-	race       bool
 	engine     string
 	localDB    string
 	localRedis string
@@ -48,9 +46,8 @@ type verifyOptions struct {
 	from       string // the report with that cell
 	app        verifyAppFlags
 	output     verifyOutput
-	launch     fault.Launch                // starts the shops under test; tests replace it
-	extra      []verify.Strategy           // rows that tests add to the catalogue's
-	raceShop   func(addr string) *exec.Cmd // a shop with the race detector; nil: build this program with it
+	launch     fault.Launch      // starts the shops under test; tests replace it
+	extra      []verify.Strategy // rows that tests add to the catalogue's
 }
 
 func verifyCommand() *cobra.Command {
@@ -59,8 +56,8 @@ func verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "Inject every fault into every strategy and compare with its promises",
 		Long: `Inject every fault into every strategy on real servers, and compare each verdict with the catalogue's
-promise. --engine local starts servers that it can kill. --quick suits every push, --race finds data
-races, --app tests your own program, and --target tests a running service over HTTP.
+promise. --engine local starts servers that it can kill. --quick suits every push, --app tests your own
+program, and --target tests a running service over HTTP.
 
 Exit codes: 0 all promises hold, 1 a promise is broken or some cells failed, 2 error or no cell
 judged, 3 a result is inconclusive.`,
@@ -73,7 +70,6 @@ judged, 3 a result is inconclusive.`,
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, strategyUsage)
 	o.registerTarget(flags)
 	flags.BoolVar(&o.quick, "quick", false, "explorer and bursts on the embedded engine, in one process")
-	flags.BoolVar(&o.race, "race", false, "bursts with the race detector; requires Go, cgo and the source code")
 	flags.StringVar(&o.target, "target", "", targetUsage)
 	flags.StringVar(&o.history, "history", "", "`folder` for the history of each cell, NDJSON (default: temporary)")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells in parallel, each on its own servers")
@@ -153,8 +149,6 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = cells.At(c.Context(), matrix.Service{
 			URL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Product: o.product, Strategies: o.strategies, NoKeys: o.noKeys,
 		})
-	case o.race:
-		report, err = cells.UnderRace(c.Context(), slices.Contains(o.strategies, "all"), o.raceShop)
 	case o.engine == engine.Local:
 		report, err = o.local(c, cells)
 	default:
@@ -181,8 +175,8 @@ func (o *verifyOptions) checkFronts() error {
 	if err := checkAdmission(o.admission); err != nil {
 		return err
 	}
-	if (o.soldOut || o.admission == adaptive) && (o.target != "" || o.race) {
-		return fmt.Errorf("--%s and --%s cannot be combined with --target and --race", soldOutCheck, admission)
+	if (o.soldOut || o.admission == adaptive) && o.target != "" {
+		return fmt.Errorf("--%s and --%s cannot be combined with --target", soldOutCheck, admission)
 	}
 	return nil
 }
@@ -191,9 +185,6 @@ func (o *verifyOptions) checkFronts() error {
 func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []promise.Condition, _ error) {
 	if err := rejectFlags(c, "requires --target", "product", "no-idempotency-keys"); err != nil {
 		return nil, nil, err
-	}
-	if o.race && (o.quick || c.Flags().Changed("engine")) {
-		return nil, nil, errors.New("--race cannot be combined with --quick and --engine: it runs on the embedded engine")
 	}
 	if o.quick {
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
@@ -218,9 +209,6 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 		return nil, nil, err
 	}
 	faults := append(promise.Explorations(), promise.Played()...)
-	if o.race {
-		faults = promise.Watched()
-	}
 	columns, err = choose("fault", o.faults, faults, "shop help faults")
 	return rows, columns, err
 }

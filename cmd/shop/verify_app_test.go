@@ -210,7 +210,6 @@ func TestVerifyAppBadInput(t *testing.T) {
 		{"--app FILE --strategy none", "--strategy cannot be combined with --app"},
 		{"--app FILE --fault crash", "--fault cannot be combined with --app"},
 		{"--app FILE --quick", "--quick cannot be combined with --app"},
-		{"--app FILE --race", "--race cannot be combined with --app"},
 		{"--app FILE --engine local", "--engine cannot be combined with --app"},
 		{"--app FILE --target http://127.0.0.1:1", "--target cannot be combined with --app"},
 		{"--app FILE --history dir", "--history cannot be combined with --app"},

@@ -191,7 +191,7 @@ func bucketedEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
 		Traits: Traits{
 			WaitsFor: WaitWorker, // guards the sweep; the database guards the rows
-			InMemory: true, LeftLags: true, KeyDecides: true, Left: product.Left,
+			LeftLags: true, KeyDecides: true, Left: product.Left,
 		},
 	}.holds()
 }

@@ -84,10 +84,6 @@ type Traits struct {
 	// WaitsFor is the thing that a buyer waits for.
 	WaitsFor Turn
 
-	// InMemory: buyers of one process share memory of the strategy, such as a lock, a queue or a
-	// subscription. verify --race watches that memory.
-	InMemory bool
-
 	// Lock is the promise of the lock itself, if WaitsFor is WaitLock.
 	Lock LockPromise
 

@@ -36,7 +36,7 @@ func fencedEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newFenced,
 		Traits: Traits{
-			Leased: true, InMemory: true, Confirms: true, WaitsFor: WaitLock,
+			Leased: true, Confirms: true, WaitsFor: WaitLock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
 				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.PrimaryPartition, promise.ClockJump,
 			}},

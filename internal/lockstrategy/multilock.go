@@ -90,7 +90,6 @@ func multilockEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newMultilock,
 		Traits: Traits{
-			InMemory:  true,
 			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,
 			WaitsFor:  WaitLock,

@@ -54,7 +54,6 @@ func mutexEntry() Entry {
 		Name: "mutex", Family: inProcess,
 		New: func(d Deps) purchase.Strategy { return NewMutex(d) },
 		Traits: Traits{
-			InMemory: true,
 			WaitsFor: WaitLock,
 			CaughtBy: map[string]string{"TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},

@@ -128,7 +128,7 @@ func queueEntry() Entry {
 		Name: "queue", Family: inProcess,
 		New: func(d Deps) purchase.Strategy { return NewQueue(d) },
 		Traits: Traits{
-			WaitsFor: WaitWorker, InMemory: true,
+			WaitsFor: WaitWorker,
 		},
 		// Two processes write concurrently, and PostgreSQL refuses the second of two conflicting
 		// writes.

@@ -34,7 +34,6 @@ func redissonEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newRedisson,
 		Traits: Traits{
-			InMemory: true,
 			Confirms: true,
 			Leased:   true,
 			WaitsFor: WaitLock,

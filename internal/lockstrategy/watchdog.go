@@ -116,7 +116,6 @@ func watchdogEntry() Entry {
 		Scripts: redisEntry().Scripts,
 		New:     func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		Traits: Traits{
-			InMemory: true,
 			Confirms: true,
 			Leased:   true,
 			WaitsFor: WaitLock,

@@ -10,14 +10,12 @@ import (
 // A Command is the command line of `shop serve`. A zero field omits its flag. The sold-out check and
 // the admission are off by default, since strategies are judged without them.
 type Command struct {
-	Program  string // path; "" for the running program
 	LogLevel string
 
 	Wait, Lease, Poll time.Duration
 	Conns             int // database connections
 	MaxInflight       int
 	Replicas          int // --redis-wait
-	Gather            int
 	SoldOutCheck      bool
 	Admission         bool
 	Failpoints        bool // accept commands and write a history; see internal/fault/failpoint
@@ -25,12 +23,9 @@ type Command struct {
 
 // At returns the command that serves at addr. It inherits the standard error of this process.
 func (c Command) At(addr string) *exec.Cmd {
-	program := c.Program
-	if program == "" {
-		var err error
-		if program, err = os.Executable(); err != nil {
-			program = os.Args[0]
-		}
+	program, err := os.Executable()
+	if err != nil {
+		program = os.Args[0]
 	}
 	admission := "off"
 	if c.Admission {
@@ -49,7 +44,7 @@ func (c Command) At(addr string) *exec.Cmd {
 	for _, flag := range []struct {
 		name  string
 		value int
-	}{{"--db-conns", c.Conns}, {"--max-inflight", c.MaxInflight}, {"--redis-wait", c.Replicas}, {"--gather", c.Gather}} {
+	}{{"--db-conns", c.Conns}, {"--max-inflight", c.MaxInflight}, {"--redis-wait", c.Replicas}} {
 		if flag.value > 0 {
 			cmd.Args = append(cmd.Args, flag.name, strconv.Itoa(flag.value))
 		}

@@ -38,7 +38,6 @@ type Config struct {
 	Admission      bool           // answer busy at once if a buyer could not be served in time
 	Hosts          []string       // names, besides its own, that requests may be for
 	Failpoints     *failpoint.Set // nil unless shop verify has started the shop
-	Gather         int            // see gathering; 0: no buyer waits for another
 	Sender         runs.Sender    // sends the live page's rushes; nil: the page has none
 	Games          *host.Host     // nil: the shop has no games
 }
@@ -104,9 +103,6 @@ func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	}
 	if worker, ok := strategy.(purchase.Worker); ok {
 		s.workers = append(s.workers, worker)
-	}
-	if s.config.Gather > 0 {
-		strategy = &gathering{Strategy: strategy, buyers: s.config.Gather, byProduct: map[string]*gathered{}}
 	}
 	if s.config.Failpoints != nil {
 		strategy = s.config.Failpoints.Named(strategy)

@@ -59,9 +59,6 @@ func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	w.publish(history.Event{
 		Kind: history.Kind(e.Kind), At: e.At, Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
 	})
-	if e.Kind == lockstrategy.Waiting {
-		pairInLine(ctx)
-	}
 }
 
 // publish sends an event to the live page and, with failpoints, to shop verify.

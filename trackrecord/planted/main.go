@@ -1,7 +1,7 @@
 // Command planted plants one bug after the other in a copy of this repository. For each bug it runs
 // the instrument that must catch it, as a user does.
 //
-//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify|soak -> caught?
+//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify|soak, go test -> caught?
 //
 // The arguments are names of patches. Without arguments it runs all patches, which takes half an
 // hour on two cores. Patches with a command on --engine local need the servers of make servers.
@@ -116,12 +116,16 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	}
 	defer func() { err = errors.Join(err, p.apply(context.WithoutCancel(ctx), tree, "--reverse")) }()
 	shop := filepath.Join(tree, "bin", "shop")
+	program := shop
+	if p.run[0] == "go" {
+		program = "go"
+	}
 	if out, err := in(ctx, tree, "go", "build", "-o", shop, "./cmd/shop").CombinedOutput(); err != nil {
 		return 0, "", fmt.Errorf("%s does not build: %w: %s", p.file, err, out)
 	}
 	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	cmd := in(limited, tree, shop, p.run[1:]...)
+	cmd := in(limited, tree, program, p.run[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it can end its servers
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()

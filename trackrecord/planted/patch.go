@@ -77,8 +77,8 @@ func parse(text string) (p patch, err error) {
 		return p, fmt.Errorf("its class is %q: 1 to %d, or control", p.class, classes)
 	}
 	p.run = strings.Fields(fields["Run"])
-	if len(p.run) < 2 || p.run[0] != "shop" {
-		return p, fmt.Errorf("its command is %q, which is none of shop", fields["Run"])
+	if len(p.run) < 2 || p.run[0] != "shop" && (p.run[0] != "go" || p.run[1] != "test") {
+		return p, fmt.Errorf("its command is %q; want shop or go test", fields["Run"])
 	}
 	p.wantOutput, err = regexp.Compile(fields["Says"])
 	return p, err

@@ -56,7 +56,8 @@ func TestParse(t *testing.T) {
 		"no difference":    {"\ndiff ", "\n", "no difference"},
 		"no source":        {"Source: a book\n", "", `"Source:"`},
 		"no such class":    {"Class: 1", "Class: 16", "16"},
-		"another command":  {"shop rush", "rm -r", "none of shop"},
+		"another command":  {"shop rush", "rm -r", "want shop or go test"},
+		"another of go":    {"shop rush", "go run", "want shop or go test"},
 		"no such pattern":  {"stalled", "(", "missing closing )"},
 		"an empty command": {"shop rush --expect", " ", `"Run:"`},
 	} {

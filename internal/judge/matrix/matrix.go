@@ -1,6 +1,5 @@
 // Package matrix plays the cells of a run of `shop verify` and collects them in a report.
-// The embedded engine, private servers, a shop built with the race detector, and a service
-// that already runs each have a file.
+// The embedded engine, private servers, and a service that already runs each have a file.
 package matrix
 
 import (

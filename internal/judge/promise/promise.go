@@ -29,10 +29,6 @@ const (
 // outside gets it twice at once, and again.
 const Duplicates Condition = "duplicates"
 
-// FirstUse sends a burst to each of many new products in a new process, so that several buyers
-// create the shop's data for a product at once. It runs in a shop with the race detector.
-const FirstUse Condition = "first-use"
-
 // The explorations run every schedule of two buyers in processes of their own, with or without one
 // event at any step.
 const (
@@ -57,12 +53,9 @@ func Explorations() []Condition {
 // OfTarget lists the conditions that need only the routes of a service.
 func OfTarget() []Condition { return []Condition{Rush, ClientGone, Latency, Duplicates} }
 
-// Watched lists the conditions that are played with the race detector.
-func Watched() []Condition { return []Condition{Rush, FirstUse} }
-
 // Columns lists every condition in display order.
 func Columns() []Condition {
-	return slices.Concat(Explorations(), Crowds(), Faults(), []Condition{FirstUse, Duplicates})
+	return slices.Concat(Explorations(), Crowds(), Faults(), []Condition{Duplicates})
 }
 
 // About describes a condition in one line. It returns "" for a fault, see fault.Fault.About.
@@ -84,8 +77,6 @@ func About(c Condition) string {
 		return "buyers at once, at one process, for two products in turn; a sale of one must not wait for the other"
 	case TwoProcesses:
 		return "200 buyers at once, spread over two processes, for 100 units"
-	case FirstUse:
-		return "buyers at once, for many new products, at a process that has just started, under the race detector"
 	case Duplicates:
 		return "one request under one Idempotency-Key: at once at two processes, again after its answer, and again after a restart"
 	}

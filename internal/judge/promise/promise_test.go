@@ -15,7 +15,7 @@ func TestColumns(t *testing.T) {
 		t.Errorf("Columns has a condition twice: %v", columns)
 	}
 	for _, list := range [][]promise.Condition{
-		promise.Crowds(), promise.Faults(), promise.Played(), promise.Explorations(), promise.OfTarget(), promise.Watched(),
+		promise.Crowds(), promise.Faults(), promise.Played(), promise.Explorations(), promise.OfTarget(),
 	} {
 		last := -1
 		for _, c := range list {

@@ -19,7 +19,6 @@ const (
 	Nonlinearizable Verdict = "nonlinearizable" // stock and records are right, but no order of the buys explains the answers
 	Failed          Verdict = "failed"          // buyers got errors or impossible receipts, without a fault and with every server healthy
 	LeakedLock      Verdict = "leaked_lock"     // the idle connection of an answered buyer still has a lock or an open transaction
-	Raced           Verdict = "raced"           // the race detector has found a data race: all other results are uncertain
 	Holds           Verdict = "holds"           // none of the above, with demand above the stock and overlapping buys
 	Inconclusive    Verdict = "inconclusive"    // no violation, but the run could not have shown one
 )

@@ -41,7 +41,6 @@ type Cell struct {
 	StruckMS   *float64     `json:"struck_ms,omitempty"`   // time of the fault on the timeline's clock
 	History    string       `json:"history,omitempty"`     // its file
 	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a violation
-	DataRace   string       `json:"data_race,omitempty"`   // the race detector's first report, with both accesses
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
 	Picture      string        `json:"picture,omitempty"` // a file that shows why not

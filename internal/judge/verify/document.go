@@ -194,9 +194,6 @@ func (c presented) document(p *pictures) (report.Case, error) {
 		}
 		one.Details = append(one.Details, report.Detail{Picture: drawn})
 	}
-	if c.DataRace != "" {
-		one.Details = append(one.Details, report.Detail{Text: c.DataRace + "\n", Summary: "what the race detector wrote"})
-	}
 	if w := c.Witness; w != nil {
 		drawn, err := p.sequence(w)
 		if err != nil {

@@ -76,9 +76,6 @@ func Explain(c Cell) string {
 	if c.Witness != nil {
 		b.WriteString("\n" + c.Witness.Text)
 	}
-	if c.DataRace != "" {
-		b.WriteString("\n" + c.DataRace + "\n")
-	}
 	return b.String()
 }
 

@@ -112,9 +112,6 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), sorted.counts())
 	for _, c := range slices.Concat(sorted.Broken, sorted.Failed, sorted.Void) {
 		fmt.Fprintf(&b, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), presented{&c}.shown(), c.Evidence, c.Replay)
-		if c.DataRace != "" {
-			fmt.Fprintln(&b, c.DataRace)
-		}
 		if c.Witness != nil {
 			b.WriteString(c.Witness.Text)
 		}

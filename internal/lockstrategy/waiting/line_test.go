@@ -1,0 +1,37 @@
+package waiting
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// TestFirstUse: goroutines that enter a product's queue at once, as the first ones, get the same
+// queue. With -race it also finds a map that is used without its mutex.
+func TestFirstUse(t *testing.T) {
+	lines := NewLines(1)
+	for i := range 50 {
+		product := fmt.Sprintf("new-%d", i)
+		entered := make([]*line, 4)
+		begin := make(chan struct{})
+		var all sync.WaitGroup
+		for n := range entered {
+			all.Go(func() {
+				<-begin
+				entered[n] = lines.enter(product)
+			})
+		}
+		close(begin)
+		all.Wait()
+		if len(slices.Compact(entered)) != 1 {
+			t.Fatalf("%s has two queues", product)
+		}
+		for range entered {
+			lines.leave(product)
+		}
+	}
+	if n := lines.byProduct.Len(); n != 0 {
+		t.Errorf("%d queues are left without a goroutine", n)
+	}
+}

@@ -68,11 +68,7 @@ func (o *verifyOutput) check(others map[string]string) error {
 }
 
 func (o *verifyOutput) write(c *cobra.Command, r verify.Report) error {
-	d, err := r.Document(c.CommandPath())
-	if err != nil {
-		return err
-	}
-	return o.output.write(c, d, r.Table)
+	return o.output.write(c, r.Document(c.CommandPath()), r.Table)
 }
 
 // jsonFlag is a file for JSON. "--json" alone and "-" mean standard output.

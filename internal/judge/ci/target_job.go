@@ -32,11 +32,7 @@ func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 		Warn: func(text string) { j.Warn("%s", text) },
 	}.At(ctx, service)
 	for _, cell := range r.Cells {
-		c, err := j.check(r, cell)
-		if err != nil {
-			c.Status, c.Why = result.Error, oneLine(err)
-		}
-		c = attempted(c, begun)
+		c := attempted(j.check(r, cell), begun)
 		c.Seconds = float64(cell.DurationMS) / 1000
 		c.Attempts[0].Seconds = c.Seconds
 		j.Baseline.Compare(&c, result.Replay{How: "bursts have no schedule to replay"})
@@ -55,8 +51,8 @@ func (j *targetJob) command(strategy string) string {
 }
 
 // check returns a cell as a check.
-func (j *targetJob) check(r verify.Report, cell verify.Cell) (c result.Check, err error) {
-	c = result.Check{
+func (j *targetJob) check(r verify.Report, cell verify.Cell) result.Check {
+	c := result.Check{
 		Name: fmt.Sprintf("%s under %s", cell.Strategy, cell.Fault), Kind: result.Verify, Strategy: cell.Strategy, Fault: cell.Fault,
 		Promise: cell.Promise, Verdict: cell.Verdict, Why: cell.Evidence, Complete: true, Command: j.command(cell.Strategy),
 	}
@@ -71,9 +67,6 @@ func (j *targetJob) check(r verify.Report, cell verify.Cell) (c result.Check, er
 		c.Status = result.Broken
 	}
 	r.Cells = []verify.Cell{cell}
-	d, err := r.Document("shop verify")
-	if err == nil {
-		c.Case = d.Cases[0]
-	}
-	return c, err
+	c.Case = r.Document("shop verify").Cases[0]
+	return c
 }

@@ -27,9 +27,7 @@ func (k *Keeper) Keep(sofar verify.Report) {
 	}
 	sofar.Finish()
 	sofar.Unfinish("it is under way, or was killed")
-	if d, err := sofar.Document(k.Command); err == nil {
-		_ = report.SaveSoFar(k.Files, d)
-	}
+	_ = report.SaveSoFar(k.Files, sofar.Document(k.Command))
 	k.last = time.Now()
 	k.took = k.last.Sub(start)
 }

@@ -96,8 +96,7 @@ func Row(name string, texts ...string) []Cell {
 	return append([]Cell{{Text: name, Code: true}}, Texts(texts...)...)
 }
 
-// A Page is a document as a page of documentation. Its texts are Markdown. A link in them
-// becomes plain text if its target does not exist from where the report lies.
+// A Page is a document as a page of documentation. Its texts are Markdown.
 type Page struct {
 	Intro  string // one sentence: the question and the reader
 	Legend string // how to read the table

@@ -3,9 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,9 +30,9 @@ func writeMarkdown(w io.Writer, d Document) error {
 	b, after := &markdown{room: markdownRoom}, ""
 	b.head(d)
 	if p := d.Page; p != nil {
-		b.WriteString(d.linked(p.Legend))
+		b.WriteString(p.Legend)
 		b.table(p.Table)
-		after = d.linked(p.After)
+		after = p.After
 		b.room -= len(after)
 	} else {
 		for _, t := range d.Tables {
@@ -49,20 +46,6 @@ func writeMarkdown(w io.Writer, d Document) error {
 	b.WriteString(after)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// mdLink matches a link to a file of the documentation.
-var mdLink = regexp.MustCompile(`\[([^]]+)\]\(([^)#:]+)[^)]*\)`)
-
-// linked replaces links that lead nowhere from the report's folder by their text.
-func (d Document) linked(text string) string {
-	return mdLink.ReplaceAllStringFunc(text, func(link string) string {
-		parts := mdLink.FindStringSubmatch(link)
-		if _, err := os.Stat(filepath.Join(d.folder, parts[2])); err != nil {
-			return parts[1]
-		}
-		return link
-	})
 }
 
 type markdown struct {

@@ -37,8 +37,7 @@ type Cell struct {
 	Audited    audit.Report `json:"books"`                 // stock and records at the end
 	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to another buyer; null if there was none
 	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first pair
-	Timeline   []Holding    `json:"timeline,omitempty"`    // until shortly after the fault
-	StruckMS   *float64     `json:"struck_ms,omitempty"`   // time of the fault on the timeline's clock
+	StruckMS   *float64     `json:"struck_ms,omitempty"`   // time of the fault, on the clock of two_holders
 	History    string       `json:"history,omitempty"`     // its file
 	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a violation
 

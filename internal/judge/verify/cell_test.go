@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,9 +185,9 @@ func TestTwoHolders(t *testing.T) {
 	}
 }
 
-// TestTimeline: a buyer that hangs up holds its lock until its shop, unless killed, has released
+// TestHoldings: a buyer that hangs up holds its lock until its shop, unless killed, has released
 // it. A killed shop never reports a release.
-func TestTimeline(t *testing.T) {
+func TestHoldings(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
 	}
@@ -203,40 +202,8 @@ func TestTimeline(t *testing.T) {
 		"no release":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Return), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "return"}},
 		"still there": {[]history.Event{at(0, "a", history.Acquired), at(9, "b", history.Call)}, Holding{"a", "", 0, 9, "never"}},
 	} {
-		if holdings, _, _ := timeline(c.events); len(holdings) != 1 || holdings[0] != c.want {
+		if holdings, _, _ := holdingsIn(c.events); len(holdings) != 1 || holdings[0] != c.want {
 			t.Errorf("%s: %+v, want %+v", name, holdings, c.want)
-		}
-	}
-}
-
-// TestTimelineShows: two holders are in the picture, however late they held.
-func TestTimelineShows(t *testing.T) {
-	var events []history.Event
-	add := func(ms int, who string, kind history.Kind) {
-		events = append(events, history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who})
-	}
-	add(0, "long", history.Acquired)
-	for i := range 40 {
-		if i == 30 {
-			add(10*i-1, "long", history.Released)
-		}
-		who := fmt.Sprintf("buyer-%02d", i)
-		if i < 29 {
-			continue
-		}
-		add(10*i, who, history.Acquired)
-		add(10*i+5, who, history.Released)
-	}
-	for i := range 40 {
-		who := fmt.Sprintf("later-%02d", i)
-		add(1000+10*i, who, history.Acquired)
-		add(1015+10*i-5*(i%2), who, history.Released)
-	}
-	for _, from := range []int{0, 1} { // the first pair is long and buyer-29; without long, two of the later ones
-		var cell Cell
-		reading{&cell, slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" })}.read()
-		if o := cell.TwoHolders; o == nil || len(cell.Timeline) > 12 || !slices.Contains(cell.Timeline, o.First) || !slices.Contains(cell.Timeline, o.Second) {
-			t.Errorf("%+v are not in %+v", o, cell.Timeline)
 		}
 	}
 }
@@ -262,11 +229,7 @@ func write(w io.Writer, r Report, ending string) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.Document("shop verify")
-	if err != nil {
-		return err
-	}
-	return format.Write(w, d)
+	return format.Write(w, r.Document("shop verify"))
 }
 
 // testsuites is a JUnit report as its readers decode it.

@@ -12,7 +12,7 @@ import (
 )
 
 // The groups of a document's cases in reading order: contradictions first, then promised violations
-// with their pictures, then one line for each cell that holds.
+// with their witnesses, then one line for each cell that holds.
 const (
 	wrong = iota
 	breaks
@@ -60,7 +60,7 @@ func (r Report) notPromised() (notes []string) {
 }
 
 // Document returns the report for all formats. command is the command of the run.
-func (r Report) Document(command string) (report.Document, error) {
+func (r Report) Document(command string) report.Document {
 	sorted := r.Sort()
 	d := report.Document{
 		Command: command, Title: "Which faults break which strategy: " + r.where(), Lead: r.lead(),
@@ -88,25 +88,15 @@ func (r Report) Document(command string) (report.Document, error) {
 	for _, left := range r.LeftOut {
 		d.Notes = append(d.Notes, "Left out: "+left+".")
 	}
-	pictures, err := newPictures()
-	if err != nil {
-		return d, err
-	}
 	strategies, faults := axes(r.Cells)
 	for _, s := range strategies {
 		for _, f := range faults {
-			c := r.cell(s, f)
-			if c == nil {
-				continue
+			if c := r.cell(s, f); c != nil {
+				d.Cases = append(d.Cases, presented{c}.document())
 			}
-			one, err := presented{c}.document(pictures)
-			if err != nil {
-				return d, err
-			}
-			d.Cases = append(d.Cases, one)
 		}
 	}
-	return d, nil
+	return d
 }
 
 // matrix returns the table of strategies by faults.
@@ -163,8 +153,8 @@ func (c presented) status() report.Status {
 	return report.Breaks
 }
 
-// document returns the cell as a case, with its pictures.
-func (c presented) document(p *pictures) (report.Case, error) {
+// document returns the cell as a case.
+func (c presented) document() report.Case {
 	one := report.Case{
 		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
 		Word: c.shown(), Status: c.status(), Promise: orNothing(c.Promise), Seen: c.Evidence,
@@ -174,7 +164,7 @@ func (c presented) document(p *pictures) (report.Case, error) {
 	case report.Holds:
 		one.Group = holds
 		one.Small = small(c.Cell)
-		return one, nil
+		return one
 	case report.Breaks:
 		one.Group = breaks
 	}
@@ -187,27 +177,16 @@ func (c presented) document(p *pictures) (report.Case, error) {
 		}
 		one.Details = append(one.Details, report.Detail{File: c.Picture, Summary: link})
 	}
-	if len(c.Timeline) > 0 {
-		drawn, err := p.holders(*c.Cell)
-		if err != nil {
-			return one, err
-		}
-		one.Details = append(one.Details, report.Detail{Picture: drawn})
-	}
 	if w := c.Witness; w != nil {
-		drawn, err := p.sequence(w)
-		if err != nil {
-			return one, err
-		}
 		answers := ""
 		for _, o := range w.Outcomes {
 			answers += fmt.Sprintf("Buyer %d was answered %s. ", o.Buyer, o.Answer)
 		}
 		one.Details = append(one.Details, report.Detail{
-			Text: w.Text, Mermaid: w.Mermaid, Picture: drawn, After: answers, Summary: "as text, and for Mermaid",
+			Text: w.Text, Mermaid: w.Mermaid, After: answers, Summary: "as text, and for Mermaid",
 		})
 	}
-	return one, nil
+	return one
 }
 
 // small returns additional lines of a cell for a page.

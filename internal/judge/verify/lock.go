@@ -28,7 +28,7 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	if !isSound(c.Verdict) {
 		return
 	}
-	holdings, _, _ := timeline(c.events)
+	holdings, _, _ := holdingsIn(c.events)
 	two, late := besides(holdings, lease)
 	switch taken := lost(holdings); {
 	case p.Excludes && two != nil:

@@ -16,8 +16,8 @@ import (
 
 // legend explains the table of a page.
 const legend = `
-**breaks**: as promised. **may break**: without a promise ([reasons](README.md#why-there-is-no-promise)). **!** contradicts a promise,
-**?** proved nothing. "The other N": all remaining [conditions](../faults.md). See also the [verdicts](../verdicts.md).
+**breaks**: as promised. **may break**: without a promise. **!** contradicts a promise, **?** proved nothing.
+"The other N": all remaining conditions.
 `
 
 // A matrixPage is a report as a page of documentation: a short table in place of the matrix, and no
@@ -43,24 +43,8 @@ func (r matrixPage) page() *report.Page {
 		Intro:  "This page shows developers which faults break which lock strategy on these servers.",
 		Legend: legend + "\nConditions of this run: " + list(conditions) + ".\n",
 		Table:  t,
-		After:  r.notRun(strategies, conditions) + r.example(strategies, conditions) + "\nRun it: `./" + cmp.Or(r.Command, "shop verify") + "`\n",
+		After:  r.notRun(strategies, conditions) + "\nRun it: `./" + cmp.Or(r.Command, "shop verify") + "`\n",
 	}
-}
-
-// example returns a section with the command and the row of one cell: the first break that a rush alone
-// does not show. It returns "" if there is none.
-func (r matrixPage) example(strategies []string, conditions []promise.Condition) string {
-	for _, s := range strategies {
-		if rush := r.cell(s, promise.Rush); rush == nil || rush.Verdict != verdict.Holds {
-			continue
-		}
-		for _, condition := range conditions {
-			if c := r.cell(s, condition); c != nil && c.OK && c.Verdict != verdict.Holds && strings.HasPrefix(c.Replay, "shop verify ") {
-				return fmt.Sprintf("\n## One cell\n\n```console\n$ ./%s\n...\n %s  %s\n...\n```\n", c.Replay, s, c.Verdict)
-			}
-		}
-	}
-	return ""
 }
 
 // distribution matches the name of the distribution in the version of MariaDB.

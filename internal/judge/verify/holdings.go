@@ -40,7 +40,7 @@ type reading struct {
 // read takes two facts from the history that stock and records do not show: simultaneous holders,
 // and when another buyer could buy again.
 func (c reading) read() {
-	holdings, start, struck := timeline(c.events)
+	holdings, start, struck := holdingsIn(c.events)
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
 			if c.TwoHolders == nil && second.FromMS < first.ToMS && first.FromMS < second.ToMS && first.Purchaser != second.Purchaser {
@@ -48,7 +48,6 @@ func (c reading) read() {
 			}
 		}
 	}
-	c.Timeline = excerpt(holdings, c.TwoHolders)
 	if struck.IsZero() {
 		c.Evidence = c.evidence()
 		return
@@ -70,29 +69,14 @@ func (c reading) read() {
 	c.Evidence = c.evidence()
 }
 
-// excerpt returns the holdings that fit into a picture: the first ones, or those up to the second
-// of two simultaneous holders.
-func excerpt(holdings []Holding, two *Overlap) []Holding {
-	const room = 12
-	last := min(room, len(holdings))
-	if two != nil {
-		last = max(last, 1+slices.Index(holdings, two.Second))
-	}
-	shown := holdings[max(0, last-room):last]
-	if two != nil && !slices.Contains(shown, two.First) {
-		shown = append([]Holding{two.First}, shown[1:]...)
-	}
-	return shown
-}
-
-// timeline returns when each buyer believed to hold the lock, and the times of the first event and
+// holdingsIn returns when each buyer believed to hold the lock, and the times of the first event and
 // of the first fault.
 //
 // A buyer held the lock until its release, or until its section's context ended because the lease
 // was known to be lost. Without either, it held until its buy returned. If the shop reported
 // neither, it was killed, and the buyer held until its connection broke. A shop continues after its
 // buyer has hung up, and reports later.
-func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
+func holdingsIn(events []history.Event) (holdings []Holding, start, struck time.Time) {
 	if len(events) == 0 {
 		return nil, start, struck
 	}

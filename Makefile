@@ -18,7 +18,6 @@ verify: all-servers ## play every strategy under every fault on real servers; wr
 	bin/shop verify --engine local --report docs/reference/matrix/mariadb.md --report bin/matrix/mariadb.json
 	bin/shop verify --engine local --local-db postgres --report docs/reference/matrix/postgres.md --report bin/matrix/postgres.json
 	bin/shop verify --engine local --local-db galera --report docs/reference/matrix/galera.md --report bin/matrix/galera.json
-	bin/shop verify --engine local --local-db galera-one-writer --report docs/reference/matrix/galera-one-writer.md --report bin/matrix/galera-one-writer.json
 	bin/shop verify --engine local --local-redis sentinel --report docs/reference/matrix/sentinel.md --report bin/matrix/sentinel.json
 	bin/shop verify --engine local --local-redis cluster --report docs/reference/matrix/cluster.md --report bin/matrix/cluster.json
 

@@ -280,7 +280,7 @@ Without ` + "`--db`" + `, the servers start empty, and their data is deleted at 
 | server | URL |
 |---|---|
 | MariaDB, MySQL | ` + "`mysql://user:password@host:3306/database`" + ` |
-| Galera | ` + "`mysql://user:password@host1,host2,host3/database`" + `; ` + "`?writers=one`" + `: all processes write to the first live node |
+| Galera | ` + "`mysql://user:password@host1,host2,host3/database`" + ` |
 | PostgreSQL | ` + "`postgres://user:password@host:5432/database`" + ` |
 | SQLite | ` + "`sqlite:///folder/file.db`" + ` |
 | Redis | ` + "`redis://:password@host:6379`" + ` |

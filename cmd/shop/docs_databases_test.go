@@ -60,20 +60,20 @@ On SQLite, no interleaving of two buyers breaks ` + "`transaction`" + `. The [sa
 ` + exampleOf(t, "explore transaction --format mermaid") + `
 ## Galera
 
-A Galera cluster has three MariaDB nodes. With three writers, each process of the shop uses a node of its own. With one writer, all
-processes use the same node.
+A Galera cluster has three MariaDB nodes, and each process of the shop uses a node of its own. The table lists only the strategies whose
+promise differs from one MariaDB server.
 
 `)
 	writeDatabases(&b, embedded, []databaseColumn{
-		{"three writers", []string{dialect.Galera}},
-		{"one writer", []string{dialect.GaleraOneWriter}},
+		{"MariaDB", []string{dialect.MySQL}},
+		{"Galera", []string{dialect.Galera}},
 	})
 	b.WriteString(`
 **Two writers of one row.** Both nodes let a ` + "`SELECT ... FOR UPDATE`" + ` in. The first COMMIT wins. The cluster refuses the second with error
 1213, and the SQL strategies start again.
 
-**Stale reads.** After a lock changes hands, the next holder may read from a node that has not applied the previous sale yet. With three
-writers the catalogue therefore promises nothing for locks outside the database. A fencing token helps: its UPDATE comes before the
+**Stale reads.** After a lock changes hands, the next holder may read from a node that has not applied the previous sale yet. On
+Galera the catalogue therefore promises nothing for locks outside the database. A fencing token helps: its UPDATE comes before the
 read, and the cluster checks that UPDATE for conflicts.
 
 **A dead node** delays every COMMIT until the other nodes expel it (5 seconds by default). A shorter lease that is not renewed

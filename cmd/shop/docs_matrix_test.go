@@ -26,7 +26,6 @@ var matrixPages = []struct{ name, database, redis string }{
 	{"mariadb", dialect.MySQL, topology.Single},
 	{"postgres", dialect.Postgres, topology.Single},
 	{"galera", dialect.Galera, topology.Single},
-	{"galera-one-writer", dialect.GaleraOneWriter, topology.Single},
 	{"sentinel", dialect.MySQL, topology.Sentinel},
 	{"cluster", dialect.MySQL, topology.Cluster},
 }

@@ -190,7 +190,7 @@ func TestUnknownNames(t *testing.T) {
 		"rush --engine locl":                         `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
 		"verify --engine locl":                       `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
 		"explore none --events expir":                `--events: unknown event "expir" (did you mean "expire"?); choose from: expire, crash, forget, renew, timeout, disconnect, all`,
-		"rush --engine local --local-db sql":         `--local-db: unknown database "sql" (did you mean "mysql"?); choose from: mariadb, mysql, postgres, postgres-repeatable-read, postgres-serializable, galera, galera-one-writer`,
+		"rush --engine local --local-db sql":         `--local-db: unknown database "sql" (did you mean "mysql"?); choose from: mariadb, mysql, postgres, postgres-repeatable-read, postgres-serializable, galera`,
 		"rush --engine local --local-redis sentinal": `--local-redis: unknown Redis deployment "sentinal" (did you mean "sentinel"?); choose from: single, sentinel, cluster`,
 		"explor none":                                `unknown command "explor" (did you mean "explore"?); list them with: shop --help`,
 		"help explor":                                `unknown command "explor" (did you mean "explore"?); list them with: shop --help`,

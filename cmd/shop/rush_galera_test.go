@@ -37,7 +37,7 @@ func TestRushGalera(t *testing.T) {
 func TestRushGaleraNamedLock(t *testing.T) {
 	tier.Soak(t, "starts a cluster of three databases")
 	t.Parallel()
-	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.GaleraOneWriter, "--strategy", "named-lock", "--fault", "rush")
+	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.Galera, "--strategy", "named-lock", "--fault", "rush")
 	if code != exitHarness || !strings.Contains(stderr, "GET_LOCK is one node's own") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}

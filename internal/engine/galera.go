@@ -111,7 +111,7 @@ func (n node) settle(ctx context.Context) error {
 
 // askGalera reports whether the server belongs to a Galera cluster. If so, it records the
 // differences in e.
-func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, _ error) {
+func askGalera(ctx context.Context, e *Engine) (certifies bool, _ error) {
 	settings, err := variables(ctx, e.Admin, "wsrep_on", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
 	if err != nil {
 		return false, err
@@ -123,16 +123,13 @@ func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, 
 		return false, nil
 	}
 	e.Database = dialect.Galera
-	if oneWriter {
-		e.Database = dialect.GaleraOneWriter
-	}
 	e.Lacks = dialect.Lacks(e.Database)
 	var version struct{ Value string }
 	if err := e.Admin.WithContext(ctx).Raw("SHOW STATUS LIKE 'wsrep_provider_version'").Scan(&version).Error; err != nil {
 		return false, fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
 	version.Value, _, _ = strings.Cut(version.Value, "(") // 26.4.23(r1a2b3c4)
-	e.Server += ", Galera " + version.Value + ", " + dialect.LevelNamed(e.Database).Writers
+	e.Server += ", Galera " + version.Value
 	if at := settings["innodb_flush_log_at_trx_commit"]; at != "1" {
 		e.Warnings = append(e.Warnings, "--db: innodb_flush_log_at_trx_commit is "+at+": nodes that are all lost at once take sales with them that buyers were told of; set it to 1")
 	}

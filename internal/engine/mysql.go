@@ -28,9 +28,12 @@ func mysqlDatabase() database {
 }
 
 func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
-	hosts, oneWriter, err := mysqlHosts(u)
-	if err != nil {
-		return err
+	hosts := []string{u.Host}
+	if strings.Contains(u.Host, ",") {
+		var err error
+		if hosts, err = addresses(u.Host, "3306"); err != nil {
+			return err
+		}
 	}
 	var configs []*mysqldriver.Config
 	for _, host := range hosts {
@@ -56,7 +59,7 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	if err != nil {
 		return err
 	}
-	certifies, err := askGalera(ctx, e, oneWriter)
+	certifies, err := askGalera(ctx, e)
 	if err == nil {
 		err = askReads(ctx, e)
 	}
@@ -75,9 +78,6 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 		e.Warnings = append(e.Warnings, deadNodes(ctx, configs)...)
 	}
 	first := e.URLs.Process
-	if oneWriter {
-		first = 0
-	}
 	buyers, err := newMySQLConnector(forBuyers(configs, e.URLs.Wait, setting != ""), first, certifies)
 	if err != nil {
 		return err
@@ -135,24 +135,6 @@ func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []s
 		return nil // another error reports it
 	}
 	return warnings
-}
-
-// mysqlHosts returns the servers of a URL in order, and whether all shops should use the same one.
-func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
-	query := u.Query()
-	if writers := query.Get("writers"); query.Has("writers") {
-		if writers != "one" && writers != "all" {
-			return nil, false, fmt.Errorf("?writers must be one (all processes write to the first live node) or all (process i writes to node i) (got %q)", writers)
-		}
-		oneWriter = writers == "one"
-		query.Del("writers")
-		u.RawQuery = query.Encode()
-	}
-	if !strings.Contains(u.Host, ",") {
-		return []string{u.Host}, true, nil
-	}
-	hosts, err := addresses(u.Host, "3306")
-	return hosts, oneWriter, err
 }
 
 // at returns the URL with one host.

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A cluster is a database of several nodes, each of which can be lost. Shop A uses the first node.
-// With one writer, both shops use it.
+// A cluster is a database of several nodes, each of which can be lost. Shop A begins at the
+// first node, and shop B at the second.
 type cluster interface {
 	localserver.Database
 	Nodes() []*localserver.GaleraNode

@@ -39,7 +39,7 @@ func lagBehind(ctx context.Context, t *Testbed) (string, error) {
 		return "", err
 	}
 	for i, link := range t.B.database {
-		if i != laggard { // with one writer, both shops would otherwise use the same node
+		if i != laggard { // shop B must not move to another node
 			link.Cut()
 		}
 	}

@@ -44,12 +44,11 @@ func TestPromisesByDatabase(t *testing.T) {
 		{"for-update", promise.DBNodeKill, dialect.MySQL, ""},
 		{"fenced", promise.TwoProcesses, dialect.Galera, verdict.Holds},
 		{"redis", promise.TwoProcesses, dialect.Galera, ""},
-		{"redis", promise.TwoProcesses, dialect.GaleraOneWriter, verdict.Holds},
-		{"redis", promise.DBNodeKill, dialect.GaleraOneWriter, verdict.Oversold},
-		{"watchdog", promise.DBNodeKill, dialect.GaleraOneWriter, ""},
-		{"watchdog", promise.SlowSection, dialect.GaleraOneWriter, verdict.Holds},
+		{"redis", promise.DBNodeKill, dialect.Galera, verdict.Oversold},
+		{"watchdog", promise.DBNodeKill, dialect.Galera, ""},
+		{"watchdog", promise.SlowSection, dialect.Galera, ""},
 		{"redis", promise.SlowSection, dialect.Galera, verdict.Oversold},
-		{"named-lock", promise.Rush, dialect.GaleraOneWriter, ""},
+		{"named-lock", promise.Rush, dialect.Galera, ""},
 	} {
 		entry, _ := lockstrategy.ByName(c.strategy)
 		if got := entry.Promised(c.condition, c.database); got != c.want {

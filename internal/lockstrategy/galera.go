@@ -13,14 +13,9 @@ import (
 // 5 s by default).
 func killedNode() []promise.Condition { return []promise.Condition{promise.DBKill, promise.DBNodeKill} }
 
-// silentNode lists the faults in which a COMMIT may wait, depending on its node.
-func silentNode() []promise.Condition {
-	return []promise.Condition{promise.DBNodeFreeze, promise.DBNodeCut, promise.DBNodeRejoin}
-}
-
 // nodeFaults lists all faults of a node.
 func nodeFaults() []promise.Condition {
-	return slices.Concat(killedNode(), silentNode(), []promise.Condition{promise.DBClusterRestart})
+	return append(killedNode(), promise.DBNodeFreeze, promise.DBNodeCut, promise.DBNodeRejoin, promise.DBClusterRestart)
 }
 
 // heldAtCommit lists the faults that stop a holder in its COMMIT, after its write has locked the
@@ -35,11 +30,8 @@ func heldAtCommit() []promise.Condition {
 //   - SQL that the database decides on holds. The cluster refuses a COMMIT that rests on a row
 //     which another node has written (1213), and the strategy starts again.
 //   - A lock outside the database excludes other buyers, but its next holder may read from a node
-//     that has not applied the previous holder's commit yet (TestGaleraStaleRead). With one writer
-//     this happens only while a node is lost or comes back, since each process switches nodes by
-//     itself.
-//   - A lease that is not renewed expires during a COMMIT that waits for a dead node, with one
-//     writer or three.
+//     that has not applied the previous holder's commit yet (TestGaleraStaleRead).
+//   - A lease that is not renewed expires during a COMMIT that waits for a dead node.
 //   - A fencing token is written before the read, and the cluster certifies that write like any
 //     other. A holder that reads after it has seen all writes of earlier holders.
 func onGalera(e Entry) Entry {
@@ -50,16 +42,11 @@ func onGalera(e Entry) Entry {
 	if elsewhere && e.Promise[promise.TwoProcesses] == verdict.Holds {
 		e = e.withPromiseOn(dialect.Galera, promised(e, verdict.Oversold, heldAtCommit()), "")
 	}
-	if elsewhere {
-		e = e.withPromiseOn(dialect.GaleraOneWriter, promised(e, verdict.Holds, append(nodeFaults(), promise.DBNodeLag)), "")
+	if elsewhere && e.Leased && !e.Lock.Renewed {
+		e = e.withPromiseOn(dialect.Galera, promised(e, verdict.Holds, killedNode()), verdict.Oversold)
 	}
-	for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
-		if elsewhere && e.Leased && !e.Lock.Renewed {
-			e = e.withPromiseOn(database, promised(e, verdict.Holds, killedNode()), verdict.Oversold)
-		}
-		if e.AdmitsFirst {
-			e = e.withPromiseOn(database, nodeFaults(), "")
-		}
+	if e.AdmitsFirst {
+		e = e.withPromiseOn(dialect.Galera, nodeFaults(), "")
 	}
 	return e
 }
@@ -89,14 +76,8 @@ func whyNotOnGalera(e Entry, c promise.Condition, database string) string {
 		return e.LackedOn(database)
 	case e.AdmitsFirst:
 		return byChance
-	case database == dialect.Galera && e.Promise[c] == verdict.Oversold:
+	case e.Promise[c] == verdict.Oversold:
 		return "the cluster refuses the COMMIT of a late holder if another node has sold in between, so only a stale read can oversell; whether one occurs is chance"
-	case database == dialect.Galera:
-		return "the next holder may read from a node that has not applied the previous commit yet, and write a stock computed from the old one; the number of such holders is chance"
-	case e.Lock.Renewed || c == promise.DBNodeLag:
-		return "each process leaves a lost node and returns to it by itself; for seconds the processes use two nodes, and the next holder may read an old stock; whether one does is chance"
-	case slices.Contains(silentNode(), c):
-		return "a lease expires while its holder's COMMIT waits for a lost node, or for a node that sends its files; whether another buyer reads before that COMMIT is chance"
 	}
-	return ""
+	return "the next holder may read from a node that has not applied the previous commit yet, and write a stock computed from the old one; the number of such holders is chance"
 }

@@ -58,7 +58,7 @@ func TestLockPromises(t *testing.T) {
 	}{
 		{"redis", promise.TwoProcesses, dialect.Galera, true}, // on Galera the sales have no promise, but the lock is the same
 		{"redis", promise.DBNodeFreeze, dialect.Galera, false},
-		{"redis", promise.DBNodeKill, dialect.GaleraOneWriter, false},
+		{"redis", promise.DBNodeKill, dialect.Galera, false},
 		{"watchdog", promise.DBNodeKill, dialect.Galera, true},
 		{"watchdog", promise.Pause, dialect.Galera, false},
 		{"redis", promise.Crash, dialect.PostgresSerializable, true},

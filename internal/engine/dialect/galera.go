@@ -1,11 +1,9 @@
 package dialect
 
-// Names of a Galera cluster of MariaDB. Its dialect is MySQL's, but a transaction may read data that
-// is older than the commits of another node. The catalogue has separate promises for it.
-const (
-	Galera          = "galera"            // the shop's processes write to several nodes
-	GaleraOneWriter = "galera-one-writer" // all processes write to one node while it lives
-)
+// Galera is the name of a Galera cluster of MariaDB. Its dialect is MySQL's, but a transaction may
+// read data that is older than the commits of another node. The catalogue has separate promises for
+// it.
+const Galera = "galera"
 
 // Lacks returns the capabilities that a database lacks, with the reasons. engine.Engine.Lacks also
 // has those that only an open server shows.

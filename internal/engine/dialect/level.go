@@ -10,9 +10,6 @@ type Level struct {
 	// RefusesStale means that the server refuses to write a row that has changed since the
 	// transaction's snapshot.
 	RefusesStale bool
-
-	// Writers says how the shop's processes use the nodes of a cluster; "" for a single server.
-	Writers string
 }
 
 // Levels returns the databases that have promises in the catalogue, in display order. The promises
@@ -24,8 +21,7 @@ func Levels() []Level {
 		{Name: Postgres, Title: "PostgreSQL, READ COMMITTED"},
 		{Name: PostgresRepeatableRead, Title: "PostgreSQL, REPEATABLE READ", RefusesStale: true}, // PostgreSQL 15 manual, 13.2.2
 		{Name: PostgresSerializable, Title: "PostgreSQL, SERIALIZABLE", RefusesStale: true},
-		{Name: Galera, Title: "Galera, three writers", Writers: "a writer at each node"},
-		{Name: GaleraOneWriter, Title: "Galera, one writer", Writers: "one writer"},
+		{Name: Galera, Title: "Galera"},
 	}
 }
 

@@ -27,13 +27,14 @@ type DatabaseServer struct {
 
 // DatabaseServers returns the values of --local-db.
 func DatabaseServers() []DatabaseServer {
-	return append([]DatabaseServer{
+	return []DatabaseServer{
 		{"mariadb", dialect.MySQL, started(StartMariaDB)},
 		{"mysql", dialect.MySQL, started(StartMySQLOnly)},
 		{dialect.Postgres, dialect.Postgres, started(StartPostgres)},
 		{dialect.PostgresRepeatableRead, dialect.PostgresRepeatableRead, started(postgresAt("repeatable read"))},
 		{dialect.PostgresSerializable, dialect.PostgresSerializable, started(postgresAt("serializable"))},
-	}, galeraServers()...)
+		{dialect.Galera, dialect.Galera, started(StartGalera)},
+	}
 }
 
 // DatabaseNamed returns a server by name. "" is the default: MariaDB, or MySQL if only that is

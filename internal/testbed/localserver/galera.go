@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
 // galeraNodes is the size of the smallest cluster that can lose a node and continue.
@@ -19,8 +17,7 @@ const galeraNodes = 3
 // writes. The methods of Database apply to the first node.
 type Galera struct {
 	*GaleraNode
-	nodes  []*GaleraNode
-	writer string // query of its URL
+	nodes []*GaleraNode
 }
 
 // StartGalera starts three mariadbd with Galera. It returns ErrMissing if a program or the library is
@@ -34,12 +31,7 @@ type Galera struct {
 // One mariadbd creates the files. Each node starts with a copy of them, and with a file that says that
 // all nodes were in one cluster (gvwstate.dat, pc.recovery). No state is transferred and no node joins,
 // so the start takes 3 s instead of 10.
-func StartGalera(g *Group) (*Galera, error) { return startGalera(g, "") }
-
-// StartGaleraOneWriter is StartGalera with a URL that sends every shop to the same node.
-func StartGaleraOneWriter(g *Group) (*Galera, error) { return startGalera(g, "?writers=one") }
-
-func startGalera(g *Group, writer string) (*Galera, error) {
+func StartGalera(g *Group) (*Galera, error) {
 	install, err := galeraPrograms()
 	if err != nil {
 		return nil, err
@@ -52,7 +44,7 @@ func startGalera(g *Group, writer string) (*Galera, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Galera{nodes[0], nodes, writer}, nil
+	return &Galera{nodes[0], nodes}, nil
 }
 
 // URL returns the value for --db, with all nodes.
@@ -61,14 +53,11 @@ func (c *Galera) URL() string {
 	for _, n := range c.nodes {
 		hosts = append(hosts, n.Addr)
 	}
-	return "mysql://shop:" + c.password + "@" + strings.Join(hosts, ",") + "/shop" + c.writer
+	return "mysql://shop:" + c.password + "@" + strings.Join(hosts, ",") + "/shop"
 }
 
 // Nodes returns the members, in the order of the URL.
 func (c *Galera) Nodes() []*GaleraNode { return c.nodes }
-
-// OneWriter reports whether the URL sends every shop to the same node.
-func (c *Galera) OneWriter() bool { return c.writer != "" }
 
 // Bootstrap restarts the cluster after all its nodes were killed. It starts the most advanced node
 // first, and the others join it (MariaDB documentation, "Getting Started with MariaDB Galera Cluster",
@@ -208,16 +197,6 @@ func remember(nodes []*GaleraNode) error {
 		}
 	}
 	return nil
-}
-
-// galeraServer returns an entry of DatabaseServers.
-func galeraServer(name string, start func(*Group) (*Galera, error)) DatabaseServer {
-	return DatabaseServer{name, name, started(start)}
-}
-
-// galeraServers returns the two ways to use a cluster.
-func galeraServers() []DatabaseServer {
-	return []DatabaseServer{galeraServer(dialect.Galera, StartGalera), galeraServer(dialect.GaleraOneWriter, StartGaleraOneWriter)}
 }
 
 // galeraLogSize keeps the copied files small.

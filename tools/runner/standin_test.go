@@ -33,9 +33,9 @@ var root = sync.OnceValue(func() string {
 type result struct {
 	code        int
 	log         string
-	summary     string       // the text on the job's page
+	summary     string // the text on the job's page
 	annotations []annotation
-	files       string       // the folder of the uploaded or declared artifacts
+	files       string // the folder of the uploaded or declared artifacts
 	took        time.Duration
 }
 

@@ -50,7 +50,7 @@ func qualityOf(r result.Result) []qualityIssue {
 		severity := "minor"
 		switch {
 		case c.Status == result.Broken:
-			name, severity = sarifRules[ruleOf(c)].ID, "major"
+			name, severity = *sarifRules[ruleOf(c)].ID, "major"
 			if r.Fails(c) {
 				severity = "critical"
 			}

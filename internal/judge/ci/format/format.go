@@ -37,7 +37,7 @@ func Formats() []Format {
 		reported("summary.md", "Markdown, for people"),
 		reported("report.html", "one HTML page"),
 		reported("junit.xml", "JUnit XML"),
-		sarif(),
+		sarifFormat(),
 	}
 }
 

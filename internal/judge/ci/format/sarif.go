@@ -7,7 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"slices"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/report"
@@ -22,10 +23,8 @@ const (
 
 const sarifName = "oversell.sarif"
 
-// sarif is SARIF 2.1.0 for code scanning. The types below are the part of the standard that the file
-// uses (OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"). The library go-sarif
-// would add half a megabyte to the binary, and a validator of JSON schemas, which has had no release since 2019.
-func sarif() Format {
+// sarifFormat is SARIF 2.1.0 for code scanning.
+func sarifFormat() Format {
 	return Format{What: "SARIF, for code scanning", Files: func(r result.Result) ([]File, error) {
 		file, err := cut(sarifOf(r), mostResults, mostPacked)
 		file.Name = sarifName
@@ -33,99 +32,25 @@ func sarif() Format {
 	}}
 }
 
-type (
-	sarifLog struct {
-		Schema  string     `json:"$schema"`
-		Version string     `json:"version"`
-		Runs    []sarifRun `json:"runs"`
-	}
-	sarifRun struct {
-		Tool        sarifTool         `json:"tool"`
-		Invocations []sarifInvocation `json:"invocations"`
-		Results     []sarifResult     `json:"results"`
-		Category    *sarifCategory    `json:"automationDetails,omitempty"`
-	}
-	sarifTool struct {
-		Driver sarifDriver `json:"driver"`
-	}
-	sarifDriver struct {
-		Name           string      `json:"name"`
-		Version        string      `json:"version"`
-		InformationURI string      `json:"informationUri"`
-		Rules          []sarifRule `json:"rules"`
-	}
-	sarifRule struct {
-		ID    string    `json:"id"`
-		Short sarifText `json:"shortDescription"`
-		Full  sarifText `json:"fullDescription"`
-		Help  sarifText `json:"help"`
-	}
-	sarifText struct {
-		Text string `json:"text"`
-	}
-	sarifInvocation struct {
-		Successful    bool                `json:"executionSuccessful"`
-		Notifications []sarifNotification `json:"toolExecutionNotifications,omitempty"`
-	}
-	sarifNotification struct {
-		Level     string          `json:"level"`
-		Message   sarifText       `json:"message"`
-		Locations []sarifLocation `json:"locations,omitempty"`
-	}
-	sarifCategory struct {
-		ID string `json:"id"`
-	}
-	sarifResult struct {
-		RuleID       string            `json:"ruleId"`
-		RuleIndex    int               `json:"ruleIndex"`
-		Level        string            `json:"level"`
-		Baseline     string            `json:"baselineState,omitempty"`
-		Message      sarifText         `json:"message"`
-		Locations    []sarifLocation   `json:"locations"`
-		Related      []sarifLocation   `json:"relatedLocations,omitempty"`
-		CodeFlows    []sarifCodeFlow   `json:"codeFlows,omitempty"`
-		Fingerprints map[string]string `json:"partialFingerprints"`
-	}
-	sarifLocation struct {
-		ID       *int           `json:"id,omitempty"`
-		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
-		Message  *sarifText     `json:"message,omitempty"`
-	}
-	sarifPhysical struct {
-		Artifact sarifArtifact `json:"artifactLocation"`
-		Region   sarifRegion   `json:"region"`
-	}
-	sarifArtifact struct {
-		URI string `json:"uri"`
-	}
-	sarifRegion struct {
-		StartLine int `json:"startLine"`
-	}
-	sarifCodeFlow struct {
-		ThreadFlows []sarifThreadFlow `json:"threadFlows"`
-	}
-	sarifThreadFlow struct {
-		Locations []sarifStep `json:"locations"`
-	}
-	sarifStep struct {
-		Location sarifLocation `json:"location"`
-	}
-)
-
 // sarifRules are the kinds of results.
-var sarifRules = []sarifRule{
-	{
+var sarifRules = []*sarif.ReportingDescriptor{
+	sarifRule(
 		"oversell/rule",
-		sarifText{"A schedule breaks a rule of never"},
-		sarifText{"In one order of the buyers' commands, a query of `never` returns rows, for example because a unit was sold twice."},
-		sarifText{"Replay the witness with the command in the message. Then make the check and the write one step: a conditional UPDATE, SELECT ... FOR UPDATE, or a lock that survives its lease."},
-	},
-	{
+		"A schedule breaks a rule of never",
+		"In one order of the buyers' commands, a query of `never` returns rows, for example because a unit was sold twice.",
+		"Replay the witness with the command in the message. Then make the check and the write one step: a conditional UPDATE, SELECT ... FOR UPDATE, or a lock that survives its lease.",
+	),
+	sarifRule(
 		"oversell/answer",
-		sarifText{"A schedule gives a buyer a wrong answer"},
-		sarifText{"In one order of the buyers' commands, a buyer gets an error or no answer, although every server is healthy."},
-		sarifText{"Replay the witness with the command in the message. A deadlock or a timeout usually needs one order of locks, or a retry."},
-	},
+		"A schedule gives a buyer a wrong answer",
+		"In one order of the buyers' commands, a buyer gets an error or no answer, although every server is healthy.",
+		"Replay the witness with the command in the message. A deadlock or a timeout usually needs one order of locks, or a retry.",
+	),
+}
+
+func sarifRule(id, short, full, help string) *sarif.ReportingDescriptor {
+	text := func(s string) *sarif.MultiformatMessageString { return sarif.NewMultiformatMessageString().WithText(s) }
+	return sarif.NewRule(id).WithShortDescription(text(short)).WithFullDescription(text(full)).WithHelp(text(help))
 }
 
 // ruleOf returns the index in sarifRules for a break.
@@ -137,64 +62,63 @@ func ruleOf(c result.Check) int {
 }
 
 // sarifOf returns the breaks of programs as results. Other checks that do not hold are notifications.
-func sarifOf(r result.Result) sarifLog {
-	run := sarifRun{
-		Tool:        sarifTool{sarifDriver{Name: "oversell", Version: r.Shop, InformationURI: "https://github.com/oversell/oversell", Rules: sarifRules}},
-		Invocations: []sarifInvocation{{Successful: r.Unfinished == "" && len(r.With(result.Error)) == 0}},
-		Results:     []sarifResult{},
-	}
+func sarifOf(r result.Result) *sarif.Report {
+	run := sarif.NewRunWithInformationURI("oversell", "https://github.com/oversell/oversell")
+	run.Tool.Driver.WithVersion(r.Shop).WithRules(sarifRules)
+	invocation := sarif.NewInvocation().WithExecutionSuccessful(r.Unfinished == "" && len(r.With(result.Error)) == 0)
+	run.AddInvocation(invocation)
 	if r.Shard != "" { // each shard uploads a file, and code scanning keeps one per category
-		run.Category = &sarifCategory{"oversell/" + r.Shard}
+		run.WithAutomationDetails(sarif.NewRunAutomationDetails().WithID("oversell/" + r.Shard))
 	}
 	for _, c := range r.Checks {
 		switch {
 		case c.Status == result.Holds:
 		case c.Status == result.Broken && c.File != "":
-			run.Results = append(run.Results, sarifBreak(r, c))
+			run.AddResult(sarifBreak(r, c))
 		default: // code scanning rejects a file with a result that has no place
 			level := "error"
 			if c.Status == result.Inconclusive || c.Status == result.Broken && !r.Fails(c) {
 				level = "warning"
 			}
-			n := sarifNotification{Level: level, Message: sarifText{fmt.Sprintf("%s: %s: %s", c.Name, c.Status, c.Why)}}
+			n := sarif.NewNotification().WithLevel(level).WithMessage(sarif.NewTextMessage(fmt.Sprintf("%s: %s: %s", c.Name, c.Status, c.Why)))
 			if c.File != "" {
-				n.Locations = []sarifLocation{place(c.File, c.Line, "")}
+				n.AddLocation(place(c.File, c.Line, ""))
 			}
-			run.Invocations[0].Notifications = append(run.Invocations[0].Notifications, n)
+			invocation.AddToolExecutionNotification(n)
 		}
 	}
-	return sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}}
+	return sarif.NewReport().AddRun(run)
 }
 
 // sarifBreak returns a break as a result, with its witness as a code flow.
-func sarifBreak(r result.Result, c result.Check) sarifResult {
+func sarifBreak(r result.Result, c result.Check) *sarif.Result {
 	rule := ruleOf(c)
-	one := sarifResult{RuleID: sarifRules[rule].ID, RuleIndex: rule, Level: "error", Message: sarifText{c.Why + ". Replay: " + replayOf(c)}, Locations: []sarifLocation{place(c.File, c.Line, "")}}
+	id := *sarifRules[rule].ID
+	one := sarif.NewRuleResult(id).WithRuleIndex(rule).WithLevel("error").
+		WithMessage(sarif.NewTextMessage(c.Why + ". Replay: " + replayOf(c))).AddLocation(place(c.File, c.Line, ""))
 	if !r.Fails(c) {
-		one.Level = "warning"
+		one.WithLevel("warning")
 	}
 	switch c.Change {
 	case result.New:
-		one.Baseline = "new"
+		one.WithBaselineState("new")
 	case result.Before:
-		one.Baseline = "unchanged"
+		one.WithBaselineState("unchanged")
 	}
-	hash := sha256.Sum256([]byte(c.Name + "\n" + one.RuleID))
-	one.Fingerprints = map[string]string{"oversell/v1": hex.EncodeToString(hash[:16])}
+	hash := sha256.Sum256([]byte(c.Name + "\n" + id))
+	one.WithPartialFingerprints(map[string]string{"oversell/v1": hex.EncodeToString(hash[:16])})
 	for i, s := range c.Sources {
-		related := place(s.File, s.Line, s.Text)
-		related.ID = new(i + 1)
-		one.Related = append(one.Related, related)
+		one.AddRelatedLocation(place(s.File, s.Line, s.Text).WithID(i + 1))
 	}
 	if c.Witness == nil {
 		return one
 	}
-	var flow sarifThreadFlow
+	flow := sarif.NewThreadFlow()
 	for n, s := range c.Witness.Steps {
-		flow.Locations = append(flow.Locations, sarifStep{place(c.File, c.Line, fmt.Sprintf("step %d, buyer %d: %s", n+1, s.Buyer, s.Line()))})
+		flow.AddLocation(sarif.NewThreadFlowLocation().WithLocation(place(c.File, c.Line, fmt.Sprintf("step %d, buyer %d: %s", n+1, s.Buyer, s.Line()))))
 	}
 	if len(flow.Locations) > 0 {
-		one.CodeFlows = []sarifCodeFlow{{[]sarifThreadFlow{flow}}}
+		one.AddCodeFlow(sarif.NewCodeFlow().AddThreadFlow(flow))
 	}
 	return one
 }
@@ -208,18 +132,20 @@ func replayOf(c result.Check) string {
 }
 
 // place returns a line of a file.
-func place(file string, line int, text string) sarifLocation {
-	l := sarifLocation{Physical: &sarifPhysical{sarifArtifact{(&url.URL{Path: file}).EscapedPath()}, sarifRegion{max(line, 1)}}}
+func place(file string, line int, text string) *sarif.Location {
+	l := sarif.NewLocationWithPhysicalLocation(sarif.NewPhysicalLocation().
+		WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: file}).EscapedPath())).
+		WithRegion(sarif.NewRegion().WithStartLine(max(line, 1))))
 	if text != "" {
-		l.Message = &sarifText{text}
+		l.WithMessage(sarif.NewTextMessage(text))
 	}
 	return l
 }
 
 // cut returns a file that code scanning accepts. It leaves out the code flows first, then the last
 // results.
-func cut(log sarifLog, results, packed int) (f File, err error) {
-	run := &log.Runs[0]
+func cut(log *sarif.Report, results, packed int) (f File, err error) {
+	run := log.Runs[0]
 	all, flows := len(run.Results), false
 	if all > results {
 		run.Results = run.Results[:results]
@@ -239,9 +165,8 @@ func cut(log sarifLog, results, packed int) (f File, err error) {
 			return f, nil
 		case !flows:
 			flows = true
-			run.Results = slices.Clone(run.Results)
-			for i := range run.Results {
-				run.Results[i].CodeFlows = nil
+			for _, one := range run.Results {
+				one.CodeFlows = []*sarif.CodeFlow{}
 			}
 		default:
 			run.Results = run.Results[:len(run.Results)/2]

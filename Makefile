@@ -56,12 +56,14 @@ gosec:
 prose: ## check the language of pages and comments, and all links
 	go test -C tools -count=1 -vet=off ./prose
 
-lint: gosec prose ## run vet, staticcheck, gofumpt, gosec and prose; reject files above 1 MB
+lint: ## run gofumpt, prose, vet, staticcheck and gosec; reject files above 1 MB
 	@tools/check-sizes.sh
+	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
+	go run -C tools ./tiers | diff docs/reference/tests.md - # else make generate
+	@$(MAKE) --no-print-directory prose
 	go vet -tags bench ./...
 	$(TOOL) staticcheck ./...
-	go run -C tools ./tiers | diff docs/reference/tests.md - # else make generate
-	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
+	@$(MAKE) --no-print-directory gosec
 
 vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); run gosec
 	$(TOOL) govulncheck ./...

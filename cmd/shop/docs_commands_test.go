@@ -19,6 +19,14 @@ var commandNotes = map[string]string{
 - ` + "`--strike`" + ` injects a fault in the middle of each burst. The shops are then child processes with short leases. A verdict ` + "`holds`" + `
   without proof that the fault took effect is ` + "`inconclusive`" + `. The command skips a strategy that the fault cannot affect.
 - ` + "`--duration`" + ` needs less ` + "`--stock`" + ` than the buyers can buy in that time.
+- ` + "`--for`" + ` restocks and sends one burst after the other, of each strategy in turn: all buyers, then a quarter, a half and three
+  quarters of buyers and stock. With ` + "`--duration`" + `, a wave is a steady load of that length instead of a burst. A row has the sums of its
+  waves, the longest times, and the verdict of the worst wave. A broken promise is also printed at once. The row is inconclusive if a
+  wave proved nothing and none broke.
+- ` + "`--kill`" + ` needs two processes. In the second round of waves, and then at each interval, it injects the fault ` + "`crash`" + ` into one wave of
+  each strategy: SIGKILL of a shop process while a buyer is about to write. The promise for ` + "`crash`" + ` applies to these waves.
+- Between the waves, ` + "`--for`" + ` measures the goroutines, descriptors and memory of each idle process. Goroutines or descriptors that rise
+  in every quarter of the samples are reported as growing, which does not affect the exit code.
 - With ` + "`--target`" + `, a strategy without a promise is expected to hold.
 - ` + "`leftover`" + `, ` + "`records`" + `, ` + "`oversold`" + ` and [` + "`drift`" + `](../glossary.md#drift) come from the database. ` + "`sold`" + `, ` + "`sold out`" + `, ` + "`busy`" + ` and ` + "`errors`" + `
   count the buyers' answers, and ` + "`p50`" + ` and ` + "`p99`" + ` are the times until an answer.

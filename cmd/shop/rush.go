@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -41,7 +43,8 @@ func rushCommand() *cobra.Command {
 		Short: "Send many buyers at once and compare the answers with the database",
 		Long: `Send many buyers at once over HTTP, for each strategy in turn, and compare their answers with the
 database. Each run restocks the product, which deletes its records: choose --product with --db or
---target. --strike injects a fault while a buyer is about to write.
+--target. --strike injects a fault while a buyer is about to write. --for repeats the bursts with
+changing numbers of buyers and judges each; a row has the verdict of its worst burst.
 
 Exit codes: 0 done, 1 a promise is broken (with --expect), 2 error, 3 a result is inconclusive.`,
 		Example: `  shop rush --strategy none,redis --buyers 1000 --engine local
@@ -57,6 +60,8 @@ Exit codes: 0 done, 1 a promise is broken (with --expect), 2 error, 3 a result i
 	flags.IntVar(&o.Processes, "processes", 1, "number of shop processes")
 	flags.StringVar(&o.Target, "target", "", targetUsage)
 	flags.DurationVar(&o.Duration, "duration", 0, "length of a steady load instead of one burst")
+	flags.DurationVar(&o.For, "for", 0, "length of a long rush of repeated bursts, 1s to 24h")
+	flags.DurationVar(&o.Every, "kill", 0, "interval between kills of a shop process, with --for")
 	flags.Int64SliceVar(&o.Units, "units", []int64{1}, "`units` per order, for the buyers in turn: 1,2,3")
 	flags.StringVar(&o.Second, "second-product", "", "`name` of a second product, with half of --stock")
 	flags.IntVar(&o.Restocks, "restocks", 1, "restocks, each with a small burst, after a rush that holds")
@@ -108,30 +113,59 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	report := o.Report(front)
+	if o.For > 0 {
+		report.For = shown(o.For)
+	}
 	started, progress := time.Now(), newProgress(c.ErrOrStderr())
-	for i, name := range names {
-		result, err := front.Send(c.Context(), &o.Crowd, name, trial.Watching{Answered: func(n int) { progress.show("%s: %d answered", name, n) }})
+	var growth rush.Growth
+	var strikes []string // in a storefront that was left
+	leftBehind := false
+	for wave := range o.Waves(names) {
+		if leftBehind {
+			strikes = append(strikes, front.Strikes()...)
+			if err := reopen(); err != nil {
+				return err
+			}
+		}
+		name := wave.Strategy
+		result, err := front.Send(c.Context(), &wave.Crowd, name, trial.Watching{Answered: func(n int) { progress.show("%s: %d answered", o.title(wave, started), n) }})
 		progress.clear()
-		report.Strikes = front.Strikes()
+		report.Strikes = slices.Concat(strikes, front.Strikes())
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 			if len(report.Results) > 0 {
+				report.Growth = growth.Sentences()
 				report.Unfinished = unfinished(c.Context(), err)
 				err = errors.Join(err, o.output.write(c, report.Document(started), report.Table))
 			}
 			return err
 		}
-		report.Results = append(report.Results, result)
-		if result.LeftBehind() && i+1 < len(names) {
-			if err := reopen(); err != nil {
-				return err
-			}
+		leftBehind = result.LeftBehind()
+		if o.For == 0 {
+			report.Results = append(report.Results, result)
+			continue
+		}
+		report.AddWave(wave.String(), result)
+		if result.BreaksPromise() {
+			fmt.Fprintf(c.ErrOrStderr(), "shop: %s of %s: promised %s, seen %s: %s\n", wave, name, result.Promise, result.Verdict, result.Reason)
+		}
+		if o.Target == "" {
+			growth.Sample(c.Context(), front.URLs)
 		}
 	}
+	report.Growth = growth.Sentences()
 	if err := o.output.write(c, report.Document(started), report.Table); err != nil {
 		return err
 	}
 	return o.exit(report)
+}
+
+// title names a wave in the line that shows the progress.
+func (o *rushOptions) title(w trial.Wave, started time.Time) string {
+	if o.For == 0 {
+		return w.Strategy
+	}
+	return fmt.Sprintf("%s of %s: %s: %s", time.Since(started).Round(time.Second), shown(o.For), w, w.Strategy)
 }
 
 // warnTo returns a function that prints warnings to w.
@@ -141,7 +175,7 @@ func warnTo(w io.Writer) func(string) {
 
 // check checks the flags, among them those that exclude --target or --strike.
 func (o *rushOptions) check(c *cobra.Command) error {
-	if err := o.Check(); err != nil {
+	if err := cmp.Or(o.Check(), o.checkFor(c)); err != nil {
 		return err
 	}
 	if o.Target == "" {
@@ -151,7 +185,7 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		return cmp.Or(o.CheckNames(), o.shops.validate())
 	}
 	if err := rejectFlags(c, notWithTarget,
-		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission, "strike",
+		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission, "strike", "kill",
 	); err != nil {
 		return err
 	}
@@ -160,17 +194,39 @@ func (o *rushOptions) check(c *cobra.Command) error {
 	return err
 }
 
-// checkStrike checks --strike.
-func (o *rushOptions) checkStrike(c *cobra.Command) error {
-	if !c.Flags().Changed("strike") {
-		return nil
+// checkFor checks --for and --kill.
+func (o *rushOptions) checkFor(c *cobra.Command) error {
+	if c.Flags().Changed("for") {
+		if err := checkRange("for", o.For, time.Second, 24*time.Hour); err != nil {
+			return err
+		}
 	}
-	if o.Fault == "" {
+	switch {
+	case !c.Flags().Changed("kill"):
+		return nil
+	case o.For == 0:
+		return errors.New("--kill requires --for")
+	}
+	return checkRange("kill", o.Every, time.Second, o.For)
+}
+
+// checkStrike checks --strike and --kill.
+func (o *rushOptions) checkStrike(c *cobra.Command) error {
+	by := "--strike"
+	switch {
+	case o.Every > 0:
+		if err := rejectFlags(c, "cannot be combined with --kill, which injects the fault crash", "strike"); err != nil {
+			return err
+		}
+		by, o.Fault = "--kill", promise.Crash
+	case !c.Flags().Changed("strike"):
+		return nil
+	case o.Fault == "":
 		return errors.New("--strike needs a fault; list them with: shop help faults")
 	}
 	return cmp.Or(o.CheckFault(),
-		rejectFlags(c, "cannot be combined with --strike: the burst has one product, and each buyer asks for one unit", "duration", "units", "second-product"),
-		rejectFlags(c, "cannot be combined with --strike, which sets the times that its promises apply to", "wait", "lease"))
+		rejectFlags(c, "cannot be combined with "+by+": the burst has one product, and each buyer asks for one unit", "duration", "units", "second-product"),
+		rejectFlags(c, "cannot be combined with "+by+", which sets the times that its promises apply to", "wait", "lease"))
 }
 
 // exit returns the exit code: first for a broken promise, then for an inconclusive result.

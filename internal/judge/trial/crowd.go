@@ -41,6 +41,8 @@ type Crowd struct {
 	Second     string            // another product, which gets half of Stock
 	Expect     bool              // send another crowd if the first misses a promised violation
 	Fault      promise.Condition // injected into each crowd; may be ""
+	For        time.Duration     // of a long rush, which repeats the crowds; see Waves
+	Every      time.Duration     // of a long rush: the interval of the fault; 0: each crowd has it
 	Shops      web.Config
 }
 
@@ -118,6 +120,8 @@ func (o *Crowd) checkOrders() error {
 		return errors.New("--units needs numbers, for example 1 or 1,2,3")
 	case o.Duration > 0 && (o.Second != "" || len(o.Units) > 1 || o.Units[0] > 1):
 		return errors.New("--duration cannot be combined with --units and --second-product: each order is for one unit of one product")
+	case o.For > 0 && (o.Second != "" || len(o.Units) > 1 || o.Units[0] > 1):
+		return errors.New("--for cannot be combined with --units and --second-product: each order is for one unit of one product")
 	case o.Second == o.Product:
 		return fmt.Errorf("--second-product must differ from --product (got %q)", o.Second)
 	case o.Second != "" && o.Stock < 2:

@@ -28,7 +28,7 @@ import (
 // crowds sends the crowds of a rush while faults are injected.
 type crowds struct {
 	engine *engine.Engine
-	rush   *Crowd
+	rush   *Crowd // of the current strategy
 	bed    *Storefront
 	to     onlooker
 	ctx    context.Context // of the rush
@@ -51,10 +51,10 @@ type onlooker interface {
 	Struck(s runs.Strike)
 }
 
-// send sends one strategy's crowd and injects the fault. It returns when the injections have ended.
-func (c *crowds) send(ctx context.Context, name string, watch Watching) (rush.Result, error) {
+// send sends one strategy's crowd and injects its fault. It returns when the injections have ended.
+func (c *crowds) send(ctx context.Context, o *Crowd, name string, watch Watching) (rush.Result, error) {
 	c.mu.Lock()
-	c.strategy, c.last, c.byHand = name, name, false
+	c.rush, c.strategy, c.last, c.byHand = o, name, name, false
 	c.unproven()
 	c.mu.Unlock()
 	judged := watch.Judged
@@ -65,7 +65,7 @@ func (c *crowds) send(ctx context.Context, name string, watch Watching) (rush.Re
 		}
 	}
 	watch.mended, watch.byHand, watch.leavers = c.mended, c.struckByHand, &c.leavers
-	result, err := c.rush.rush(ctx, c.bed, name, watch)
+	result, err := o.rush(ctx, c.bed, name, watch)
 	c.over()
 	return c.proven(result), errors.Join(err, c.broken)
 }

@@ -140,7 +140,7 @@ func (s Stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (rep
 	defer func() { ended(); striking.Wait(); crowds.tooLate() }()
 	for _, name := range r.Strategies {
 		to.Begin(name)
-		result, err := crowds.send(ctx, name, Watching{Judged: to.Judged})
+		result, err := crowds.send(ctx, o, name, Watching{Judged: to.Judged})
 		if err != nil {
 			return report, fmt.Errorf("%s: %w", name, err)
 		}

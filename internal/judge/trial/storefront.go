@@ -49,7 +49,7 @@ func (s *Storefront) Strikes() []string { return s.noted.sentences() }
 // Send sends one strategy's crowd.
 func (s *Storefront) Send(ctx context.Context, o *Crowd, name string, watch Watching) (rush.Result, error) {
 	if s.struck != nil {
-		return s.struck.send(ctx, name, watch)
+		return s.struck.send(ctx, o, name, watch)
 	}
 	return o.rush(ctx, s, name, watch)
 }
@@ -64,8 +64,8 @@ func (s *Storefront) Close() error {
 }
 
 // Open opens the target, or an engine with a shop in this process, or in Processes children if
-// there are several. token is for the target's admin routes. warn receives warnings about the
-// servers.
+// there are several or the rush is long. token is for the target's admin routes. warn receives
+// warnings about the servers.
 func Open(ctx context.Context, o *Crowd, config engine.Config, token string, warn func(string)) (*Storefront, error) {
 	s := &Storefront{Engine: "target", Missing: map[string]string{}}
 	if o.Target != "" {
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	case o.Fault != "":
 		s.struck = &crowds{engine: e, rush: o, bed: s, to: &s.noted, ctx: ctx}
 		err = s.ServeChildren(ctx, e, shops, o.Processes, s.struck.record)
-	case o.Processes == 1:
+	case o.Processes == 1 && o.For == 0: // a long rush measures the shop's process
 		err = s.serveHere(e, shops)
 	default:
 		err = s.ServeChildren(ctx, e, shops, o.Processes, nil)

@@ -1,6 +1,7 @@
 package rush
 
 import (
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
@@ -23,7 +24,7 @@ func (r Report) Document(started time.Time) report.Document {
 			asPromised:    {Heading: "As promised, or without a promise", Brief: true, Columns: [3]string{"command", "strategy", "what was seen"}},
 		},
 	}
-	d.Notes = append(d.Notes, r.Strikes...)
+	d.Notes = slices.Concat(r.Strikes, r.Growth)
 	for _, left := range r.LeftOut {
 		d.Notes = append(d.Notes, "Left out: "+left+".")
 	}

@@ -69,7 +69,7 @@ func isSilent(answers []buyers.Answer) bool {
 func (l leftover) stillInside(ctx context.Context) (n int) {
 	for _, url := range l.urls {
 		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			inside := inFlight(ctx, url)
+			inside := metric(metrics(ctx, url), "shop_buys_in_flight")
 			if inside == 0 {
 				break
 			}
@@ -82,22 +82,24 @@ func (l leftover) stillInside(ctx context.Context) (n int) {
 	return n
 }
 
-// inFlight returns the metric shop_buys_in_flight of a shop, or 0 if the shop does not show it.
-func inFlight(ctx context.Context, url string) int {
+// metrics returns the metrics of a shop as text, or "" if it does not show them.
+func metrics(ctx context.Context, url string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
 	if err != nil {
-		return 0
+		return ""
 	}
 	client := buyers.NewClient(nil)
 	defer client.Close()
-	_, text, found := strings.Cut(string(client.Send(ctx, request).Body), "\nshop_buys_in_flight ")
-	if !found {
-		return 0
-	}
+	return string(client.Send(ctx, request).Body)
+}
+
+// metric returns one of the metrics as a whole number, or 0 if it is missing.
+func metric(text, name string) int {
+	_, text, _ = strings.Cut(text, "\n"+name+" ")
 	text, _, _ = strings.Cut(text, "\n")
-	n, err := strconv.Atoi(text)
+	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return 0
 	}
-	return n
+	return int(value)
 }

@@ -36,6 +36,8 @@ type Result struct {
 	Promise    verdict.Verdict `json:"promise"` // "" if the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
 
+	Waves *Waves `json:"waves,omitempty"` // of a long rush; nil: the row is one rush
+
 	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
 
 	Audited audit.Report `json:"-"` // the audit that the verdict used

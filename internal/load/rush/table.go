@@ -3,6 +3,7 @@ package rush
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/judge/report"
@@ -23,6 +24,8 @@ type Report struct {
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // unavailable strategies, with the reason
 	Strikes   []string `json:"strikes,omitempty"`  // injected faults and their effects, as sentences
+	Growth    []string `json:"growth,omitempty"`   // of a long rush: what the shop's processes use, as sentences
+	For       string   `json:"for,omitempty"`      // length of a long rush, for example 1h; "": one rush for each strategy
 
 	Unfinished string `json:"unfinished,omitempty"` // reason why results are missing; "" if all were run
 }
@@ -32,11 +35,11 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n\n", r.lead(), r.results().Terminal(report.Look{Colour: colour, Loud: true}))
 	for _, x := range r.Results {
-		if x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 || x.breaksElsewhere() {
+		if x.Waves != nil || x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 || x.breaksElsewhere() {
 			fmt.Fprintln(&b, x.Strategy+": "+x.seen())
 		}
 	}
-	for _, s := range r.Strikes {
+	for _, s := range slices.Concat(r.Strikes, r.Growth) {
 		fmt.Fprintln(&b, s)
 	}
 	for _, left := range r.LeftOut {
@@ -62,6 +65,13 @@ func (x Result) fields() (texts []string) {
 // seen describes a result: the reason of the verdict, how often buyers came back, the first error.
 func (x Result) seen() string {
 	text := x.Reason
+	switch {
+	case x.Waves == nil:
+	case x.Verdict == verdict.Holds:
+		text = x.Waves.String()
+	default:
+		text = x.Waves.String() + "; " + text
+	}
 	if x.Returned > 0 {
 		text += fmt.Sprintf("; buyers came back %d times after Retry-After", x.Returned)
 	}
@@ -91,6 +101,9 @@ func (r Report) lead() string {
 		text += fmt.Sprintf("half of them %s, ", r.Second)
 	}
 	text += fmt.Sprintf("%d buyers at once, ", r.Buyers)
+	if r.For != "" {
+		text += fmt.Sprintf("repeated for %s in waves of a quarter to all of them, ", r.For)
+	}
 	if len(r.Units) > 0 {
 		text += fmt.Sprintf("orders of %s units, ", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Units)), ", "), "[]"))
 	}

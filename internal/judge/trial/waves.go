@@ -1,0 +1,62 @@
+package trial
+
+import (
+	"fmt"
+	"iter"
+	"time"
+)
+
+// A Wave is one strategy's crowd.
+type Wave struct {
+	Crowd
+	Number   int // of the rush, from 1
+	Strategy string
+}
+
+// String names the wave.
+func (w Wave) String() string { return fmt.Sprintf("wave %d (%d buyers)", w.Number, w.Buyers) }
+
+// shares are the parts of the buyers and of the stock in the rounds of a long rush, in turn. The first
+// round has all, so that it fills the pools of the shops.
+var shares = []float64{1, 0.25, 0.5, 0.75}
+
+// Waves yields the crowds of a rush: one of each strategy. With For, it yields further rounds until
+// the time is over, with other numbers of buyers. With Every, only some rounds have the fault: the
+// second one, and later the first one after each Every. These have all buyers.
+func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
+	least := 1 // rounds
+	if o.Every > 0 {
+		least = 2 // one with the fault
+	}
+	return func(yield func(Wave) bool) {
+		start, number, struck := time.Now(), 0, time.Time{}
+		for round := 0; ; round++ {
+			crowd := o.part(shares[round%len(shares)])
+			switch {
+			case o.Every == 0:
+			case round > 0 && time.Since(struck) >= o.Every:
+				crowd, struck = *o, time.Now()
+			default:
+				crowd.Fault = ""
+			}
+			for _, name := range names {
+				if round >= least && time.Since(start) >= o.For {
+					return
+				}
+				number++
+				if !yield(Wave{crowd, number, name}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// part returns the crowd with a share of its buyers and of its stock. Two buyers are the fewest that
+// can overlap.
+func (o *Crowd) part(share float64) Crowd {
+	part := *o
+	part.Buyers = min(o.Buyers, max(2, int(share*float64(o.Buyers))))
+	part.Stock = max(1, o.Stock*int64(part.Buyers)/int64(o.Buyers))
+	return part
+}

@@ -62,15 +62,9 @@ var commandNotes = map[string]string{
 - Anyone who can reach the shop can play at ` + "`/play`" + `. The shop runs at most 30 games, each in a process of its own.
 - The classroom holds 300 phones, and at most 150 from one address. A further phone replaces an idle one.
 `,
-	"soak": `
-- ` + "`--strategy all`" + `: every strategy that promises to hold with this many processes. Default: the first strategy of each family that also
-  holds under a crash.
-- Each second, the command records memory, goroutines, open files and the p99 of the buyers. After each audit, it measures the idle process.
-- A wave proved nothing (exit code 3) if, for example, its buyers bought nothing, or did not sell out a product that they should have.
-`,
 }
 
-// commandExamples are examples with their output. TestTranscribedPages runs them, and TestSoak that of soak.
+// commandExamples are examples with their output. TestTranscribedPages runs them.
 var commandExamples = map[string]string{
 	"rush": `$ ./shop rush --strategy setnx-ttl
 ...
@@ -86,10 +80,6 @@ again: shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3
 	"verify": `$ ./shop verify --quick --strategy conditional
 ...
 6 cells in 1~s: 6 as promised, 0 contradict, 0 inconclusive
-`,
-	"soak": `$ ./shop soak --duration 10s --wave 1s --clients 16 --seed 3 --strategy for-update,conditional,redis,redis-lua,coalesced
-...
-9~ waves, 21,562~ sales, 1,806~ refusals, 1~ kills; drift 0 in all; void: 0
 `,
 	"ci": `$ ./shop ci --app examples/python/for-update.yaml --out "$(mktemp -d)"
 examples/python/for-update.yaml: holds (8~ schedules, 4.5~ s): explored 8~ of 8~ schedules (commuting commands in one order), none breaks

@@ -162,7 +162,7 @@ var otherExamples = map[string]string{
 	"design/programs.md": "TestGuideOutput", "guides/test-your-shop.md": "TestGuideOutput",
 	"guides/choose-a-strategy.md": "TestChooseExample", "guides/lock-in-your-program.md": "TestLockExample",
 	"reference/databases.md": "TestDatabasesPage", "reference/glossary.md": "TestGlossary",
-	"reference/commands/soak.md": "TestSoak", "reference/track-record.md": "trackrecord/libraries",
+	"reference/track-record.md": "trackrecord/libraries",
 	"reference/tests.md": "make lint", "reference/tryton-assigns-twice.md": "TestTryton",
 	"reference/matrix/":       "TestMatrixPages",
 	"reference/strategies.md": "TestStrategyPages", "reference/strategies/": "TestStrategyPages",

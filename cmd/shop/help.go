@@ -262,6 +262,6 @@ func flagError(c *cobra.Command, err error) error {
 
 // valueOf describes the values of a type of flags.
 var valueOf = map[string]string{
-	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"duration": "a duration such as 500ms, 10s or 1m", "intSlice": "whole numbers such as 1,16,256", "int64Slice": "whole numbers such as 1,2,3",
 }

@@ -1,7 +1,7 @@
 // Command planted plants one bug after the other in a copy of this repository. For each bug it runs
 // the instrument that must catch it, as a user does.
 //
-//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify|soak, go test -> caught?
+//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify, go test -> caught?
 //
 // The arguments are names of patches. Without arguments it runs all patches, which takes half an
 // hour on two cores. Patches with a command on --engine local need the servers of make servers.

@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	// The instruments: what judges, generates load, injects faults, and explores.
 	"internal/judge/audit":         {"internal/product", "internal/purchase", "internal/judge", "internal/load/pulse", "internal/load/quantile", "internal/web/problem"},
 	"internal/load/sweep":          {"internal/engine.", "internal/judge/chart", "internal/judge/report", "internal/judge/trial", "internal/load/measure", "internal/lockstrategy.", "internal/lockstrategy/onengine", "internal/product/stock", "internal/purchase", "internal/web."},
-	"internal/load":                {"internal/purchase", "internal/load", "internal/judge/audit", "internal/judge/chart", "internal/judge/linear", "internal/judge/report", "internal/judge/verdict", "internal/engine/sqlerror"},
+	"internal/load":                {"internal/purchase", "internal/load", "internal/judge/audit", "internal/judge/linear", "internal/judge/report", "internal/judge/verdict", "internal/engine/sqlerror"},
 	"internal/fault/failpoint":     {"internal/purchase", "internal/engine/sqlconn", "internal/judge/history"},
 	"internal/fault":               {"internal/fault", "internal/purchase", "internal/lockstrategy.", "internal/engine", "internal/testbed", "internal/load/buyers", "internal/load/pulse", "internal/load/rush", "internal/judge/audit", "internal/judge/history", "internal/judge/promise"},
 	"internal/explore":             {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock", "internal/nearest"},

@@ -1,7 +1,7 @@
 // Package chart draws lines over an axis as SVG, for the pages of reports. The caller defines the
 // axes and how values are formatted.
 //
-//	Chart{X, Y, Lines, Bands, Marks} -> SVG
+//	Chart{X, Lines} -> SVG
 package chart
 
 import (
@@ -25,7 +25,8 @@ const (
 	left, right = 70.0, 190.0 // the names of the lines are on the right
 	top, bottom = 20.0, 46.0
 	row         = 20.0 // between two names
-	band        = 14.0 // height of the bands below the axis
+	below       = 18.0 // vertical position of the labels, below the axis
+	caption     = 38.0 // and of the caption
 )
 
 // colours can be distinguished by people with colour blindness (Okabe and Ito, "Color Universal
@@ -34,9 +35,6 @@ var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"}
 	dashes  = []string{"1 0", "8 4", "2 3", "10 3 2 3"}
 )
-
-// Colour returns the n-th colour of lines. After the last it starts again.
-func Colour(n int) string { return colours[n%len(colours)] }
 
 // Decimal formats a number: with groups of three digits, and with one decimal below ten.
 func Decimal(x float64) string {
@@ -51,13 +49,10 @@ type Chart struct {
 	Title  string // for screen readers
 	Under  string // a line of text below the picture
 	Height float64
-	X      []Mark // the marked values, ascending; the first and the last are the ends
-	LogX   bool
-	LogY   bool // in powers of ten; otherwise linear from 0
+	X      []Mark // the marked values above 0, ascending; the axis is logarithmic between the first and the last
+	LogY   bool   // in powers of ten; otherwise linear from 0
 	Show   func(float64) string
 	Lines  []Line
-	Bands  []Band // below the axis
-	Marks  []Mark // vertical lines
 }
 
 // A Line is a named line with its points.
@@ -66,23 +61,16 @@ type Line struct {
 	Points []Point
 }
 
-// A Point is one value. It has a dot if it has a label.
+// A Point is one value, drawn as a dot.
 type Point struct {
-	X, Y  float64 // Y is NaN if nothing was measured: the line has a gap
+	X, Y  float64
 	Label string
-}
-
-// A Band is an interval of the axis. Bands with the same name have the same colour.
-type Band struct {
-	From, To     float64
-	Name, Colour string
-	Label        string
 }
 
 // A Mark is a position on the axis.
 type Mark struct {
-	At            float64
-	Label, Colour string
+	At    float64
+	Label string
 }
 
 // drawn is the template's data.
@@ -92,9 +80,6 @@ type drawn struct {
 	Title, Under                            string
 	X, Y                                    []tick
 	Lines                                   []line
-	Bands                                   []rect
-	Marks                                   []dot
-	Keys                                    []dot
 }
 
 type tick struct {
@@ -103,18 +88,16 @@ type tick struct {
 }
 
 type line struct {
-	Name, Colour, Dash, Thick string
-	Parts                     []string
-	Dots                      []dot
-	NameY                     float64
+	Name, Colour, Dash string
+	Points             string // for a polyline
+	Dots               []dot
+	NameY              float64
 }
 
 type dot struct {
-	X, Y          float64
-	Label, Colour string
+	X, Y  float64
+	Label string
 }
-
-type rect struct{ X, Width, Label, Colour string }
 
 // SVG draws the chart. It returns "" if the axis has no value.
 func (c Chart) SVG() template.HTML {
@@ -123,16 +106,9 @@ func (c Chart) SVG() template.HTML {
 	}
 	d := drawn{
 		Width: width, Height: c.Height, Left: left, Right: width - right, Top: top, Bottom: c.Height - bottom,
-		Below: 18, Caption: 38, Title: c.Title, Under: c.Under,
+		Below: below, Caption: caption, Title: c.Title, Under: c.Under,
 	}
-	keys := map[string]bool{} // the names of bands
-	if len(c.Bands) > 0 {
-		d.Height, d.Below, d.Caption = d.Height+band, d.Below+band, d.Caption+band
-	}
-	for _, b := range c.Bands {
-		keys[b.Name] = true
-	}
-	if names := top + 14 + float64(len(c.Lines)+len(keys))*row; names > d.Height {
+	if names := top + 14 + float64(len(c.Lines))*row; names > d.Height {
 		d.Bottom += names - d.Height
 		d.Height = names
 	}
@@ -143,9 +119,7 @@ func (c Chart) SVG() template.HTML {
 		d.Y = append(d.Y, tick{y(v), c.Show(v)})
 	}
 	for _, m := range c.X {
-		if m.Label != "" {
-			d.X = append(d.X, tick{x(m.At), m.Label})
-		}
+		d.X = append(d.X, tick{x(m.At), m.Label})
 	}
 	for i, l := range c.Lines {
 		d.Lines = append(d.Lines, l.drawn(i, x, func(v float64) float64 {
@@ -155,17 +129,6 @@ func (c Chart) SVG() template.HTML {
 			return y(v)
 		}))
 	}
-	clear(keys)
-	for _, b := range c.Bands {
-		d.Bands = append(d.Bands, rect{number(x(b.From)), number(max(1, x(b.To)-x(b.From))), b.Label, b.Colour})
-		if !keys[b.Name] {
-			keys[b.Name] = true
-			d.Keys = append(d.Keys, dot{Y: top + 14 + float64(len(c.Lines)+len(d.Keys))*row, Label: b.Name, Colour: b.Colour})
-		}
-	}
-	for _, m := range c.Marks {
-		d.Marks = append(d.Marks, dot{X: x(m.At), Label: m.Label, Colour: m.Colour})
-	}
 	var svg strings.Builder
 	if err := page.Execute(&svg, d); err != nil {
 		panic(err) // template and data belong to this package
@@ -173,30 +136,15 @@ func (c Chart) SVG() template.HTML {
 	return template.HTML(svg.String()) // #nosec G203 -- the template has escaped it
 }
 
-// drawn returns the line, cut at its gaps.
 func (l Line) drawn(n int, x, y func(float64) float64) line {
-	to := line{Name: l.Name, Colour: Colour(n), Dash: dashes[n%len(dashes)], Thick: "2.5", NameY: top + 14 + float64(n)*row}
-	var part []string
-	end := func() {
-		if part != nil {
-			to.Parts = append(to.Parts, strings.Join(part, " "))
-		}
-		part = nil
-	}
+	to := line{Name: l.Name, Colour: colours[n%len(colours)], Dash: dashes[n%len(dashes)], NameY: top + 14 + float64(n)*row}
+	var points []string
 	for _, p := range l.Points {
-		if math.IsNaN(p.Y) {
-			end()
-			continue
-		}
 		at := dot{X: x(p.X), Y: y(p.Y), Label: p.Label}
-		part = append(part, number(at.X)+","+number(at.Y))
-		if p.Label != "" {
-			to.Dots = append(to.Dots, at)
-		} else {
-			to.Thick = "1.5" // many points, close together
-		}
+		points = append(points, number(at.X)+","+number(at.Y))
+		to.Dots = append(to.Dots, at)
 	}
-	end()
+	to.Points = strings.Join(points, " ")
 	return to
 }
 
@@ -205,7 +153,7 @@ func (c Chart) ends() (low, high float64) {
 	low = math.Inf(1)
 	for _, l := range c.Lines {
 		for _, p := range l.Points {
-			if p.Y > 0 { // and not NaN
+			if p.Y > 0 {
 				low, high = min(low, p.Y), max(high, p.Y)
 			}
 		}
@@ -220,13 +168,10 @@ func (c Chart) ends() (low, high float64) {
 func (c Chart) across() func(float64) float64 {
 	first, last := c.X[0].At, c.X[len(c.X)-1].At
 	return func(v float64) float64 {
-		switch {
-		case first == last:
+		if first == last {
 			return (left + width - right) / 2
-		case c.LogX:
-			return left + math.Log2(v/first)/math.Log2(last/first)*(width-left-right)
 		}
-		return left + min(max((v-first)/(last-first), 0), 1)*(width-left-right)
+		return left + math.Log2(v/first)/math.Log2(last/first)*(width-left-right)
 	}
 }
 

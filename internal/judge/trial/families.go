@@ -13,20 +13,16 @@ import (
 func OneOfEachFamily(e *engine.Engine, processes int) (names []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	have := map[string]bool{}
+	crowd := promise.Rush
+	if processes > 1 {
+		crowd = promise.TwoProcesses
+	}
 	for _, entry := range lockstrategy.All() {
-		holds := entry.Promised(CrowdAt(processes), e.Database) == verdict.Holds && entry.Promised(promise.Crash, e.Database) == verdict.Holds
+		holds := entry.Promised(crowd, e.Database) == verdict.Holds && entry.Promised(promise.Crash, e.Database) == verdict.Holds
 		if missing[entry.Name] == "" && holds && !have[entry.Family] {
 			have[entry.Family] = true
 			names = append(names, entry.Name)
 		}
 	}
 	return names
-}
-
-// CrowdAt returns the condition of a rush at a number of processes.
-func CrowdAt(processes int) promise.Condition {
-	if processes > 1 {
-		return promise.TwoProcesses
-	}
-	return promise.Rush
 }

@@ -54,13 +54,9 @@ type Buyer struct {
 // A Loop describes askers. Each sends one request after the other.
 type Loop struct {
 	Duration time.Duration
-	Askers   func(share float64) int              // number of askers at this share of Duration, 0 to 1
-	Buyer    func(asker int, request int64) Buyer // returns the next request; called by several goroutines
-	Pause    time.Duration                        // pause after an answer other than sold and sold out
+	Askers   int
+	Buyer    func(request int64) Buyer // returns the next request; called by several goroutines
 }
-
-// Constant returns a Loop.Askers with a constant number of askers.
-func Constant(askers int) func(float64) int { return func(float64) int { return askers } }
 
 // AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers
 // in the order of the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang
@@ -95,41 +91,25 @@ func (s Sender) One(ctx context.Context, b Buyer) Answer {
 	return c.ask(ctx, ctx, s.process(b, 0), b)
 }
 
-// adjustEvery is the interval at which Keep adjusts the number of askers.
-const adjustEvery = 20 * time.Millisecond
-
 // Keep runs askers for a duration and returns when every request is answered. Only Answered gets
 // the answers, since a minute has millions of them. When ctx ends, the waiting requests hang up.
 func (s Sender) Keep(ctx context.Context, l Loop) {
 	c, end := s.begin()
 	defer end()
+	going, stop := context.WithTimeout(ctx, l.Duration)
+	defer stop()
 	var askers sync.WaitGroup
-	defer askers.Wait()
-	asking, stopAll := context.WithCancel(ctx)
-	defer stopAll()
 	var requests atomic.Int64
-	var stops []context.CancelFunc // one for each running asker
-	over, tick := time.After(l.Duration), time.NewTicker(adjustEvery)
-	defer tick.Stop()
-	for start := time.Now(); ; {
-		want := l.Askers(min(1, float64(time.Since(start))/float64(l.Duration)))
-		for n := len(stops); n < want; n++ {
-			going, stop := context.WithCancel(asking)
-			stops = append(stops, stop)
-			askers.Go(func() { c.keep(ctx, going, l, n, &requests) })
-		}
-		for len(stops) > want {
-			stops[len(stops)-1]()
-			stops = stops[:len(stops)-1]
-		}
-		select {
-		case <-tick.C:
-		case <-over:
-			return
-		case <-ctx.Done():
-			return
-		}
+	for range l.Askers {
+		askers.Go(func() {
+			for going.Err() == nil {
+				request := requests.Add(1) - 1
+				b := l.Buyer(request)
+				c.ask(ctx, going, c.process(b, request), b)
+			}
+		})
 	}
+	askers.Wait()
 }
 
 // call is one call of AtOnce, One or Keep.
@@ -154,22 +134,6 @@ func (s Sender) process(b Buyer, request int64) string {
 		return b.URL
 	}
 	return s.URLs[request%int64(len(s.URLs))]
-}
-
-// keep runs one asker until going ends.
-func (c *call) keep(ctx, going context.Context, l Loop, asker int, requests *atomic.Int64) {
-	for going.Err() == nil {
-		request := requests.Add(1) - 1
-		b := l.Buyer(asker, request)
-		a := c.ask(ctx, going, c.process(b, request), b)
-		if l.Pause == 0 || a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut {
-			continue
-		}
-		select {
-		case <-time.After(l.Pause):
-		case <-going.Done():
-		}
-	}
 }
 
 // connect opens a connection to the process and keeps it open. It ignores the answer and errors,

@@ -106,7 +106,7 @@ func TestKeepReturns(t *testing.T) {
 	var all []Answer
 	s.Answered = func(a Answer) { all = append(all, a) }
 	start := time.Now()
-	s.Keep(t.Context(), Loop{Duration: 200 * time.Millisecond, Askers: Constant(3), Buyer: func(int, int64) Buyer { return Buyer{Name: "b"} }})
+	s.Keep(t.Context(), Loop{Duration: 200 * time.Millisecond, Askers: 3, Buyer: func(int64) Buyer { return Buyer{Name: "b"} }})
 	if took := time.Since(start); took > 8*time.Second || len(all) != 3 || !all[0].IsDeferred {
 		t.Errorf("%d answers in %s: %+v", len(all), took, all)
 	}

@@ -66,8 +66,8 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 	var answers []buyers.Answer
 	sender := buyers.Sender{URLs: l.URLs, Strategy: l.Strategy, Timeout: time.Minute, Answered: func(a buyers.Answer) { answers = append(answers, a) }}
 	sender.Keep(ctx, buyers.Loop{
-		Duration: l.WarmUp + l.Duration, Askers: buyers.Constant(l.Buyers),
-		Buyer: func(_ int, n int64) buyers.Buyer {
+		Duration: l.WarmUp + l.Duration, Askers: l.Buyers,
+		Buyer: func(n int64) buyers.Buyer {
 			return buyers.Buyer{Name: fmt.Sprint("buyer-", n), Product: l.Product}
 		},
 	})

@@ -131,11 +131,11 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 // settleTimeout bounds the time in which a shop finishes the orders of buyers without an answer.
 const settleTimeout = 10 * time.Second
 
-// Settle audits a product after all buyers are done. isDoubtful means that some buyers got no
-// answer, so the shop may still be working. Settle then repeats the audit for up to 10 s, until
+// settle audits a product after all buyers are done. isDoubtful means that some buyers got no
+// answer, so the shop may still be working. settle then repeats the audit for up to 10 s, until
 // two consecutive reports are equal and stock and records agree. It does not wait for an oversold
 // product to agree, since time cannot repair it.
-func Settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Report, _ error) {
+func settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Report, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)
 		isSettled := now == last && (now.Drift == 0 || now.Oversold > 0)

@@ -153,7 +153,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		return Result{}, err
 	}
 	all, visits := slices.Concat(answers, after), slices.Concat(visits, after)
-	audited, err := Settle(ctx, c.Auditor, c.Product, slices.ContainsFunc(all, func(a buyers.Answer) bool { return a.IsLost }))
+	audited, err := settle(ctx, c.Auditor, c.Product, slices.ContainsFunc(all, func(a buyers.Answer) bool { return a.IsLost }))
 	if err != nil {
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
 	}
@@ -190,8 +190,8 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 	if c.Duration > 0 {
 		sender.Answered = func(a buyers.Answer) { answers = append(answers, a); c.Progress(len(answers)) }
 		sender.Keep(ctx, buyers.Loop{
-			Duration: c.Duration, Askers: buyers.Constant(c.Buyers),
-			Buyer: func(_ int, n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%05d", run, n)} },
+			Duration: c.Duration, Askers: c.Buyers,
+			Buyer: func(n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%05d", run, n)} },
 		})
 		return answers
 	}

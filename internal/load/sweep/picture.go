@@ -15,7 +15,7 @@ func (r Result) picture(m figure) template.HTML {
 	}
 	c := chart.Chart{
 		Title: m.title + " by the number of clients", Under: "clients, each of which asks again when it is answered; upwards " + m.unit,
-		Height: 380, LogX: true, LogY: m.log, Show: m.show,
+		Height: 380, LogY: m.log, Show: m.show,
 	}
 	for _, n := range r.Clients {
 		c.X = append(c.X, chart.Mark{At: float64(n), Label: humanize.Comma(int64(n))})

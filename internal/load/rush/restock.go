@@ -21,7 +21,8 @@ const (
 // sold and some left. Restocks returns r if every burst buys the whole stock. Otherwise it
 // returns the result of the burst that broke; its reason begins with "after a restock".
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
-	c.Stock, c.Buyers, c.Sizes, c.Duration = min(c.Stock, againStock), min(c.Buyers, againBuyers), nil, 0
+	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
+	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
 	defer c.feel()()
 	processes := c.BaseURLs
 	for i := range times * len(processes) {

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -35,6 +36,15 @@ func TestRestocks(t *testing.T) {
 				t.Errorf("reason %q", r.Reason)
 			}
 		})
+	}
+}
+
+// TestRestocksAfterSteadyLoad: a few buyers that asked repeatedly sell out a restock, too.
+func TestRestocksAfterSteadyLoad(t *testing.T) {
+	config := rushAt(t, &market{})
+	config.Buyers, config.Stock, config.Duration = 4, 20, time.Second
+	if r, err := Restocks(t.Context(), config, Result{Verdict: verdict.Holds}, 1); err != nil || r.Verdict != verdict.Holds {
+		t.Errorf("%s (%s), %v; want holds", r.Verdict, r.Reason, err)
 	}
 }
 

@@ -293,7 +293,8 @@ func inTime(question func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// pingRedlock returns nil as soon as a majority of the nodes has answered.
+// pingRedlock returns nil if a majority of the nodes answers. It waits for all of them until ctx ends, since
+// a client must not be changed while a question is on its way.
 func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {
@@ -308,15 +309,13 @@ func (e *Engine) pingRedlock(ctx context.Context) error {
 		go func() { answers <- ping(ctx) }()
 	}
 	var missing []error
-	for answered := 0; answered <= len(e.Redlock)/2; {
-		if len(missing) == (len(e.Redlock)+1)/2 {
-			return fmt.Errorf("%d of %d nodes: %w", len(missing), len(e.Redlock), errors.Join(missing...))
-		}
+	for range e.Redlock {
 		if err := <-answers; err != nil {
 			missing = append(missing, err)
-		} else {
-			answered++
 		}
+	}
+	if len(missing) > (len(e.Redlock)-1)/2 {
+		return fmt.Errorf("%d of %d nodes: %w", len(missing), len(e.Redlock), errors.Join(missing...))
 	}
 	return nil
 }

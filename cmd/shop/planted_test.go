@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +32,23 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
+// shortLease is for cells that only wait for the end of a lease.
+const shortLease = 300 * time.Millisecond
+
+// shortLeases are the leases in cells whose fault has to outlast them. In a slow section, another buyer
+// must get in within a quarter of its own lease. Under the other faults, nothing waits for a lease to
+// end, and an idle time as long as a lease counts as stuck: a slow machine needs a longer one.
+var shortLeases = map[promise.Condition]time.Duration{promise.Pause: shortLease, promise.Partition: shortLease, promise.SlowSection: time.Second}
+
 // plantedShop makes this test program a shop with the planted strategies.
 const plantedShop = "SHOP_TEST_PLANTED"
 
-// TestPlantedBugs: a correct strategy with a planted bug turns a cell red, and the same strategy
-// without the bug does not. If the machine is too slow to distinguish stuck from slow, a cell that
-// depends on this is skipped.
+// TestPlantedBugs: in a cell of each class of faults, a strategy with a planted bug turns the cell
+// red, and a correct one does not. If the machine is too slow to distinguish stuck from slow, a cell
+// that depends on this is skipped.
+//
+// These strategies are here, and not among the patches of trackrecord/planted, because the shops under
+// test are this test program.
 func TestPlantedBugs(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
@@ -46,66 +58,38 @@ func TestPlantedBugs(t *testing.T) {
 			"no-token-check":     verdict.Oversold,
 			"renewed":            verdict.Holds,
 			"never-renewed":      verdict.Unlocked,
-			"versioned":          verdict.Holds,
-			"no-rows-affected":   verdict.Oversold,
-			"asks-again":         verdict.Holds,
-			"buys-twice":         verdict.Leaked,
 			"remembers-sold-out": verdict.Leaked,
-		},
-		promise.Rush: {
-			"room-for-one":       verdict.Holds,
-			"room-for-two":       verdict.Unlocked,
-			"kept-on-error":      verdict.Stalled,
-			"renewed":            verdict.Holds,
-			"missed-wake-up":     verdict.Stalled,
-			"stale-retry":        verdict.Stalled,
-			"retries":            verdict.Holds,
-			"no-retry":           verdict.Stalled,
-			"answers":            verdict.Holds,
-			"by-one":             verdict.Holds, // orders of one unit do not show it
-			"remembers-sold-out": verdict.Leaked,
-			"left-open":          verdict.LeakedLock,
-			"never-returns":      verdict.Stalled,
 		},
 		promise.ClientGone: {
 			"leased":        verdict.Holds,
 			"watchdog-leak": verdict.Stalled,
-			"kept-on-error": verdict.Stalled,
-		},
-		promise.NodesDown: {
-			"quorum":      verdict.Holds,
-			"half-quorum": verdict.Oversold,
 		},
 		promise.Crash: {
 			"answers":      verdict.Holds,
 			"early-answer": verdict.Lost,
 		},
+		promise.Pause: {
+			"with-fence": verdict.Holds,
+			"leased":     verdict.Oversold, // no fence
+		},
+		promise.RedisRestart: {
+			"with-fence": verdict.Holds,
+			"leased":     verdict.Oversold, // no fence
+		},
+		promise.Partition: {
+			"leased":         verdict.Holds,
+			"outlives-lease": verdict.Oversold,
+		},
 		promise.DBKill: {
 			"answers":  verdict.Holds,
 			"lazy-log": verdict.Lost,
 		},
-		promise.Units: {
-			"answers": verdict.Holds,
-			"by-one":  verdict.Oversold,
-		},
-		promise.TwoProducts: {
-			"leased":           verdict.Holds,
-			"one-lock-for-all": verdict.Stalled,
-			"mixes-products":   verdict.Leaked,
-		},
-		promise.Duplicates: {
-			"answers":       verdict.Holds,
-			"drops-key":     verdict.Duplicated,
-			"remembers-key": verdict.Duplicated,
-		},
-		promise.LeaseRevoked: {
-			"revocable":    verdict.Holds,
-			"deaf-to-loss": verdict.Oversold,
-		},
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			report, err := playPlanted(t, slices.Sorted(maps.Keys(wants)), f)
+			times := fault.DefaultTimes()
+			times.Lease = cmp.Or(shortLeases[f], times.Lease)
+			report, err := playPlanted(t, times, slices.Sorted(maps.Keys(wants)), f)
 			code := exitInconclusive // or worse
 			for _, cell := range report.Cells {
 				want := wants[cell.Strategy]
@@ -113,6 +97,9 @@ func TestPlantedBugs(t *testing.T) {
 					t.Logf("%s: %s", cell.Verdict, cell.Evidence)
 					if cell.Verdict == verdict.Inconclusive && (want == verdict.Stalled || want == verdict.Holds) {
 						t.Skip("nobody can tell stuck from slow here: ", cell.Reason)
+					}
+					if want != verdict.Holds && strings.Contains(cell.Evidence, fault.ErrMissed.Error()) {
+						t.Error("the bug was caught without the fault")
 					}
 					if !want.Keeps(cell.Verdict) || cell.OK != (want == verdict.Holds) {
 						t.Errorf("%s, as promised %t, want %s", cell.Verdict, cell.OK, want)
@@ -136,6 +123,8 @@ func TestPlantedBugs(t *testing.T) {
 func TestFaultsThatMiss(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
+	times := fault.DefaultTimes()
+	times.Lease = shortLease // these strategies have none
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
 			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone, promise.RedisRestart,
@@ -145,7 +134,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			report, err := playPlanted(t, []string{strategy}, faults...)
+			report, err := playPlanted(t, times, []string{strategy}, faults...)
 			var exit *exitError
 			if len(report.Cells) != len(faults) || !errors.As(err, &exit) || exit.code != exitInconclusive {
 				t.Errorf("%v and %d cells, want exit %d and %d", err, len(report.Cells), exitInconclusive, len(faults))
@@ -169,7 +158,7 @@ func TestFaultsThatMiss(t *testing.T) {
 func TestHarnessErrorsInARow(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
-	report, err := playPlanted(t, []string{"exits"}, append(exitsAt(), promise.ClientGone, promise.Latency)...)
+	report, err := playPlanted(t, fault.DefaultTimes(), []string{"exits"}, append(exitsAt(), promise.ClientGone, promise.Latency)...)
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.code != exitBroken || len(report.Cells) != len(exitsAt())+2 {
 		t.Errorf("%v and %d cells, want exit %d", err, len(report.Cells), exitBroken)
@@ -189,12 +178,12 @@ func exitsAt() []promise.Condition {
 }
 
 // playPlanted runs `shop verify` with planted strategies, which promise to hold.
-func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition) (report verify.Report, _ error) {
+func playPlanted(t *testing.T, times fault.Times, strategies []string, faults ...promise.Condition) (report verify.Report, _ error) {
 	t.Helper()
 	var stdout bytes.Buffer
 	var stderr syncBuffer // of two shops
 	o := verifyOptions{
-		strategies: strategies, engine: engine.Local, lanes: min(2, len(strategies)), repeat: 1, history: t.TempDir(),
+		strategies: strategies, engine: engine.Local, lanes: min(2, len(strategies)), repeat: 1, history: t.TempDir(), times: times,
 		launch: func(times fault.Times) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{plantedShop + "=" + times.Wait.String() + "," + times.Lease.String()}
@@ -207,8 +196,8 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 		o.extra = append(o.extra, verify.Strategy{
 			Subject:  fault.Subject{Name: name, Needs: plantedNeeds(faults)},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
-			Lock: func(c promise.Condition) verify.LockRules {
-				return verify.LockRules{Excludes: c != promise.LeaseRevoked, Keeps: strings.HasSuffix(name, "renewed")}
+			Lock: func(promise.Condition) verify.LockRules {
+				return verify.LockRules{Excludes: name != "with-fence", Keeps: strings.HasSuffix(name, "renewed")}
 			},
 		})
 	}
@@ -220,12 +209,12 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 	return report, err
 }
 
-// plantedNeeds returns Redis and the Redlock nodes, since a restock resets the locks of all planted
-// strategies, and etcd if a fault needs it.
+// plantedNeeds returns Redis, since a restock resets the locks of all planted strategies, and the
+// Redlock nodes if a fault affects only those.
 func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
-	needs := []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}
-	if slices.Contains(faults, promise.LeaseRevoked) {
-		needs = append(needs, lockstrategy.NeedsEtcd)
+	needs := []lockstrategy.Need{lockstrategy.NeedsRedis}
+	if slices.Contains(faults, promise.NodeRestart) {
+		needs = append(needs, lockstrategy.NeedsRedlock)
 	}
 	return needs
 }
@@ -263,43 +252,24 @@ func servePlanted() int {
 	s := web.New(e, flags, slog.New(slog.DiscardHandler))
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = flags.Settings, s.Observe
+	fenced, _ := lockstrategy.ByName("fenced")
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
-		"left-open":          &leftOpen{deps},
-		"never-returns":      &neverReturning{lockstrategy.NewConditional(deps)},
 		"leased":             &leased{Deps: deps, name: "leased", checkToken: true},
 		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
+		"with-fence":         fenced.New(deps),
+		"outlives-lease":     &leased{Deps: deps, name: "outlives-lease", checkToken: true, outlives: true},
 		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
-		"kept-on-error":      &leased{Deps: deps, name: "kept-on-error", checkToken: true, keep: true},
 		"renewed":            lockstrategy.NewWatchdog(deps),
 		"never-renewed":      lockstrategy.NewWatchdog(neverRenewed(deps)),
-		"room-for-one":       newRoomy(deps, 1),
-		"room-for-two":       newRoomy(deps, 2),
-		"missed-wake-up":     &notifying{Deps: deps, freed: make(chan struct{}, 1)},
-		"retries":            lockstrategy.NewOptimistic(deps),
-		"stale-retry":        newVersioned(deps, "stale-retry", true, true),
-		"no-retry":           &versioned{Deps: deps, name: "no-retry", checkRows: true, once: true, rounds: make(chan struct{}, 40)},
-		"versioned":          newVersioned(deps, "versioned", true, false),
-		"no-rows-affected":   newVersioned(deps, "no-rows-affected", false, false),
-		"quorum":             newQuorate(deps, "quorum", len(e.Redlock)/2+1),
-		"half-quorum":        newQuorate(deps, "half-quorum", len(e.Redlock)/2), // the bug
 		"answers":            &answering{Deps: deps, name: "answers"},
 		"early-answer":       &answering{Deps: deps, name: "early-answer", early: true},
 		"exits":              &exiting{lockstrategy.NewConditional(deps), exitsAt()},
 		"lazy-log":           &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
 		"unstoppable":        lockstrategy.NewConditional(unstopped), // sells without passing a failpoint
 		"no-load":            &noLoad{lockstrategy.NewConditional(deps)},
-		"asks-again":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
-		"by-one":             &answering{Deps: deps, name: "by-one", byOne: true},
-		"one-lock-for-all":   &leased{Deps: deps, name: "one-lock-for-all", checkToken: true, oneForAll: true},
-		"mixes-products":     &answering{Deps: deps, name: "mixes-products", mixed: true},
-		"drops-key":          &dropping{Strategy: &answering{Deps: deps, name: "drops-key"}},
-		"remembers-key":      &dropping{Strategy: &answering{Deps: deps, name: "remembers-key"}, remembers: true},
 		"remembers-sold-out": &remembering{Strategy: &answering{Deps: deps, name: "remembers-sold-out"}},
-		"revocable":          &revocable{Deps: deps, name: "revocable"},
-		"deaf-to-loss":       &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
-		"buys-twice":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
 	} {
 		s.Add(name, strategy)
 	}

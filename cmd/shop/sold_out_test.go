@@ -1,22 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
-	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/tier"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -42,44 +34,6 @@ func TestSoldOutRestocks(t *testing.T) {
 			}
 			for _, r := range report.Results {
 				checkResult(t, r)
-			}
-		})
-	}
-}
-
-// TestSoldOutUnderFaults: behind the check the promises under faults are kept, too. A cell that
-// holds ends with a restock and a burst at each shop.
-func TestSoldOutUnderFaults(t *testing.T) {
-	tier.Test(t, "needs servers")
-	t.Parallel()
-	var stdout bytes.Buffer
-	var stderr syncBuffer // of two shops
-	o := verifyOptions{
-		strategies: []string{"for-update", "conditional", "redis-decr", "redis-lua"}, engine: engine.Local, lanes: 2, repeat: 1, history: t.TempDir(),
-		launch: func(times fault.Times) *exec.Cmd {
-			cmd := plainCommand(t, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
-				"--wait", times.Wait.String(), "--lease", times.Lease.String(), "--"+soldOutCheck)
-			cmd.Stderr = &stderr
-			return cmd
-		},
-		output: verifyOutput{old: [4]string{"-"}},
-	}
-	o.faults = texts([]promise.Condition{promise.Rush, promise.Units, promise.Duplicates, promise.Crash, promise.ClientGone, promise.DBKill})
-	err := playVerify(t, &o, &stdout, &stderr)
-	var report verify.Report
-	failed := json.Unmarshal(stdout.Bytes(), &report)
-	void := slices.ContainsFunc(report.Cells, func(c verify.Cell) bool { return c.Verdict == verdict.Inconclusive })
-	if failed != nil || err != nil && !void || len(report.Cells) < 20 {
-		t.Errorf("%d cells, %v, %v; %s", len(report.Cells), err, failed, stderr.String())
-	}
-	for _, cell := range report.Cells {
-		t.Run(cell.Strategy+"/"+string(cell.Fault), func(t *testing.T) {
-			t.Logf("%s, %s", cell.Verdict, cell.Evidence)
-			if cell.Verdict == verdict.Inconclusive {
-				t.Skip("the machine was too slow to show more: ", cell.Reason)
-			}
-			if !cell.OK {
-				t.Errorf("%+v", cell)
 			}
 		})
 	}

@@ -47,6 +47,7 @@ type verifyOptions struct {
 	app        verifyAppFlags
 	output     verifyOutput
 	launch     fault.Launch      // starts the shops under test; tests replace it
+	times      fault.Times       // of the shops under a fault; tests set shorter ones
 	extra      []verify.Strategy // rows that tests add to the catalogue's
 }
 

@@ -22,7 +22,7 @@ func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Rep
 		return verify.Report{}, err
 	}
 	report, err := cells.Local(c.Context(), verify.Config{
-		Launch: o.launch, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
+		Launch: o.launch, Times: o.times, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
 	})
 	switch {
 	case len(report.Cells) > 0:

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"os/exec"
 	"slices"
@@ -14,7 +15,8 @@ import (
 )
 
 // Local plays all cells on private servers. The caller sets in run how the cells under
-// faults are played: their servers, shops, lanes and histories.
+// faults are played: their servers, shops, lanes and histories. Without Times, the shops have
+// fault.DefaultTimes.
 func (c Config) Local(ctx context.Context, run verify.Config) (verify.Report, error) {
 	explored := c.start(engine.Local)
 	explored.report.Redis = run.LocalRedis
@@ -24,7 +26,7 @@ func (c Config) Local(ctx context.Context, run verify.Config) (verify.Report, er
 		explored.report.Finish()
 		return explored.report, err
 	}
-	run.Strategies, run.Times, run.Before = c.Strategies, fault.DefaultTimes(), explored.report
+	run.Strategies, run.Times, run.Before = c.Strategies, cmp.Or(run.Times, fault.DefaultTimes()), explored.report
 	run.Faults = slices.DeleteFunc(slices.Clone(c.Faults), func(f promise.Condition) bool { return slices.Contains(promise.Explorations(), f) })
 	run.Launch, run.ShopFlags = with(waiting(run.Launch, run.RedisWait), c.shopFlags()), c.shopFlags()
 	run.Progress = func(done, all int, last verify.Cell, sofar verify.Report) {

@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 	"internal/judge/ci/system":     {"internal/judge/ci/format", "internal/judge/ci/result"},
 	"internal/judge/linear":        {"internal/judge/audit", "internal/purchase"},
 	"internal/judge/matrix":        {"internal/engine", "internal/explore.", "internal/fault", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/testbed", "internal/web"},
-	"internal/judge/trial":         {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/buyers", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web", "internal/nearest"},
+	"internal/judge/trial":         {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web", "internal/nearest"},
 	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/nearest"},
 
 	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/load/pulse", "internal/teach", "internal/testbed/localserver"},

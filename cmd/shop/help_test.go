@@ -142,7 +142,7 @@ func TestCompletion(t *testing.T) {
 		"play named":                            {"named-lock"},
 		"rush --strategy conditional,optim":     {"conditional,optimistic"},
 		"rush --strategy redis,redis":           {"redis,redisson", "redis,redis-decr", "redis,redis-lua"},
-		"rush --strike redis-":                  {"redis-restart"},
+		"rush --strike redis-":                  {"redis-restart", "redis-failover"},
 		"verify --fault two-proc":               {"two-processes"},
 		"verify --engine ":                      {"embedded", "local"},
 		"bench --local-db postgres-s":           {"postgres-serializable"},

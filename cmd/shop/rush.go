@@ -89,9 +89,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		if config, err = o.engines.config(c, o.Shops.Settings); err != nil {
 			return err
 		}
-		if o.Fault == "" { // a fault may need a server that the strategies do not
-			config.Needs = lockServersOf(o.Strategies...)
-		}
+		config.Needs = lockServersOf(o.Strategies...)
 	}
 	front, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
 	if err != nil {

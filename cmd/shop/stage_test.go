@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -142,38 +141,6 @@ func TestStageShelves(t *testing.T) {
 	}
 }
 
-// TestStageFaults: each fault of the engine takes effect and proves it. If a strategy breaks under
-// it, the page shows the violation.
-func TestStageFaults(t *testing.T) {
-	tier.Test(t, "a burst for each fault")
-	// Not parallel: under the load of other tests a fault may come too late.
-	base := serveStage(t)
-	faults := webtest.Decode[struct {
-		Faults []runs.Fault `json:"faults"`
-	}](t, webtest.Call(t, http.MethodGet, base+"/live/runs", "", nil)).Faults
-	if len(faults) < 8 {
-		t.Fatalf("%d faults on the embedded engine: %v", len(faults), faults)
-	}
-	for _, f := range faults {
-		condition := promise.Condition(f.Name)
-		name := cmp.Or(leasedUnder(condition, "sqlite", verdict.Oversold), leasedUnder(condition, "sqlite", verdict.Holds))
-		t.Run(f.Name+"/"+name, func(t *testing.T) {
-			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":100,"buyers":200,"fault":%q}`, name, f.Name))
-			if run.State != runs.Done || len(run.Strikes) == 0 {
-				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
-			}
-			switch r := run.Report.Results[0]; {
-			case r.Verdict == verdict.Inconclusive && r.Busy > 0:
-				t.Skip("the machine was too slow to show more: " + r.Reason)
-			case slices.ContainsFunc(run.Strikes, func(s runs.Strike) bool { return s.Proof == "" || s.Missed != "" }):
-				t.Errorf("%+v", run.Strikes)
-			case !r.Promise.Keeps(r.Verdict):
-				t.Errorf("%s under %s is %s: %s; promised %s", name, f.Name, r.Verdict, r.Reason, r.Promise)
-			}
-		})
-	}
-}
-
 // leasedUnder returns a strategy that relies on a lease alone between two processes, is affected by
 // the fault, and has this promise under it; "" if there is none.
 func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string {
@@ -190,25 +157,25 @@ func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string
 func TestStageSpared(t *testing.T) {
 	t.Parallel()
 	base := serveStage(t)
-	struck := leasedUnder(promise.Latency, "sqlite", verdict.Holds)
+	struck := leasedUnder(promise.RedisRestart, "sqlite", verdict.Oversold)
 	spared := ""
 	for _, e := range lockstrategy.All() {
 		if len(e.Needs) == 0 && e.Promised(promise.TwoProcesses, "sqlite") == verdict.Holds {
 			spared = e.Name
 		}
 	}
-	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q,%q],"processes":2,"fault":"latency"}`, spared, struck))
+	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q,%q],"processes":2,"fault":"redis-restart"}`, spared, struck))
 	if len(run.Report.Results) != 1 || run.Report.Results[0].Strategy != struck || len(run.Lanes) != 1 {
 		t.Errorf("%d results, %d lanes", len(run.Report.Results), len(run.Lanes))
 	}
-	if why := spared + ": latency affects only strategies that use redis or "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
+	if why := spared + ": redis-restart affects only strategies that use redis"; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
 		t.Errorf("left out: %q, and of the report %q", run.Spared, run.Report.LeftOut)
 	}
 	if page := webtest.Call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil); !strings.Contains(string(page.Body), "Left out: "+spared) {
 		t.Error("the page does not say what was left out")
 	}
-	run = sendAndStrike(t, base, spared, promise.Latency)
-	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "latency affects only strategies that use redis or ") || strings.Contains(run.Command, "--strike") {
+	run = sendAndStrike(t, base, spared, promise.RedisRestart)
+	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "redis-restart affects only strategies that use redis") || strings.Contains(run.Command, "--strike") {
 		t.Errorf("%+v; %s", run.Strikes, run.Command)
 	}
 }
@@ -227,26 +194,31 @@ func TestStageBadInput(t *testing.T) {
 		}
 	}
 	for request, want := range map[string]string{
-		`{}`:                                                  "strategies needs names, or all",
-		`{"strategies":["nosuch"]}`:                           `unknown strategy \"nosuch\"; list them with: shop strategies`,
-		`{"strategies":["` + missing + `"]}`:                  "strategy " + missing + ": ",
-		`{"strategies":["all"],"stock":0}`:                    "stock must be between 1 and ",
-		`{"strategies":["all"],"stock":-5}`:                   "stock must be between 1 and 1000000000 (got -5)",
-		`{"strategies":["all"],"buyers":10001}`:               "buyers must be between 1 and 10000 (got 10001)",
-		`{"strategies":["all"],"processes":65}`:               "processes must be between 1 and 64 (got 65)",
-		`{"strategies":["all"],"product":"buy"}`:              "a product cannot have the name",
-		`{"strategies":["all"],"product":" x"}`:               "product ",
-		`{"strategies":["all"],"fault":"db-kill"}`:            "cannot inject db-kill on this engine: the database is not one server that the engine has started; choose from: crash, pause, ",
-		`{"strategies":["all"],"fault":"nosuch"}`:             "choose from: crash, pause, ",
-		`{"strategies":["all"],"fault":"partition"}`:          "it needs 2 processes or more",
-		`{"strategies":["` + spared + `"],"fault":"latency"}`: "the fault affects none of the strategies: " + spared,
-		`{"strategies":["all"],"stock":"many"}`:               "the body is not the JSON that this route takes",
-		`{"strategies":["all","all"],"processes":1}`:          "needs names, or all alone",
+		`{}`:                                                        "strategies needs names, or all",
+		`{"strategies":["nosuch"]}`:                                 `unknown strategy \"nosuch\"; list them with: shop strategies`,
+		`{"strategies":["` + missing + `"]}`:                        "strategy " + missing + ": ",
+		`{"strategies":["all"],"stock":0}`:                          "stock must be between 1 and ",
+		`{"strategies":["all"],"stock":-5}`:                         "stock must be between 1 and 1000000000 (got -5)",
+		`{"strategies":["all"],"buyers":10001}`:                     "buyers must be between 1 and 10000 (got 10001)",
+		`{"strategies":["all"],"processes":65}`:                     "processes must be between 1 and 64 (got 65)",
+		`{"strategies":["all"],"product":"buy"}`:                    "a product cannot have the name",
+		`{"strategies":["all"],"product":" x"}`:                     "product ",
+		`{"strategies":["all"],"fault":"db-kill"}`:                  "cannot inject db-kill on this engine: the database is not one server that the engine has started; choose from: crash, pause, ",
+		`{"strategies":["all"],"fault":"nosuch"}`:                   `unknown fault \"nosuch\"; list them with: shop help faults`,
+		`{"strategies":["all"],"fault":"partition"}`:                "cannot inject partition into a running rush; use: shop verify --fault partition",
+		`{"strategies":["all"],"fault":"pause"}`:                    "it needs 2 processes or more",
+		`{"strategies":["` + spared + `"],"fault":"redis-restart"}`: "the fault affects none of the strategies: " + spared,
+		`{"strategies":["all"],"stock":"many"}`:                     "the body is not the JSON that this route takes",
+		`{"strategies":["all","all"],"processes":1}`:                "needs names, or all alone",
 	} {
 		r := webtest.Call(t, http.MethodPost, base+"/live/runs", request, asJSON)
 		if r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), want) {
 			t.Errorf("%s: %d %s; want 400 and %q", request, r.Status, r.Body, want)
 		}
+	}
+	r := webtest.Call(t, http.MethodPost, base+"/live/strikes", `{"fault":"partition"}`, asJSON)
+	if want := "use: shop verify --fault partition"; r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), want) {
+		t.Errorf("by hand: %d %s; want 400 and %q", r.Status, r.Body, want)
 	}
 	if list := webtest.Decode[struct {
 		Runs []runs.Summary `json:"runs"`

@@ -18,8 +18,7 @@ func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is inside its section",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
-		CellOnly: "it needs servers with a clock that can be moved, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			if why := t.Servers.clocks.missing; why != "" {
 				return "", missed("%s", why)
 			}
@@ -44,7 +43,7 @@ func clockJump() Fault {
 			}
 			proof, err := jumped(ahead)
 			return how + "; " + proof, err
-		}),
+		},
 	}
 }
 

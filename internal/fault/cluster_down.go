@@ -22,8 +22,7 @@ func clusterDown() Fault {
 	return Fault{
 		Name: "cluster-down", About: "a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)", OnRedis: topology.Cluster,
 		Needs: redisAlone(), Stock: stock,
-		CellOnly: "it kills nodes of a Redis cluster, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			g := t.Servers.redises
 			t.afterwards(g.mend)
 			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
@@ -46,7 +45,7 @@ func clusterDown() Fault {
 			}
 			seen(ctx, t, t.Times.Wait, holder, history.Return)
 			return bounded(refused, t.Times.Wait)
-		}),
+		},
 	}
 }
 

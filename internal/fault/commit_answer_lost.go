@@ -22,8 +22,7 @@ func commitAnswerLost() Fault {
 	return Fault{
 		Name: "commit-answer-lost", About: "a COMMIT succeeds, but its answer is dropped and the connection closes", Stock: 160,
 		HolderLives: true,
-		CellOnly:    "it needs a proxy between each shop and the database, which a cell starts",
-		Inject:      inCell(loseAnswers),
+		Inject:      loseAnswers,
 	}
 }
 

@@ -79,7 +79,7 @@ needs ` + "`--engine local`" + ` too.
 		if f.OnRedis != "" {
 			needs = "`--local-redis " + f.OnRedis + "`"
 		}
-		if f.CellOnly == "" {
+		if f.InRush != nil {
 			inRush = append(inRush, "`"+string(f.Name)+"`")
 		}
 		if needs != "" {
@@ -90,7 +90,7 @@ needs ` + "`--engine local`" + ` too.
 	fmt.Fprintf(&b, `
 ## Inject one fault
 
-`+"`./shop rush --strike FAULT`"+` injects a fault into a burst: %s. For example:
+`+"`./shop rush --strike FAULT`"+` injects a fault into a burst: %s. All others belong to `+"`shop verify`"+`. For example:
 
 `+"```"+`console
 $ ./shop rush --strategy redis --processes 2 --strike redis-restart

@@ -13,34 +13,35 @@ import (
 func crash() Fault {
 	return Fault{
 		Name: "crash", About: "the holder's process is killed (SIGKILL) between acquire and write", Stock: stock,
-		AboutRush: "SIGKILL of a shop process while one of its buyers is about to write", TwoProcesses: true,
-		Inject: func(ctx context.Context, f Field) (string, error) {
-			s := f.setting()
-			inside, err := f.hold(ctx, s.Write)
-			if err != nil {
-				return "", err
-			}
-			process := f.process()
-			if err := process.Kill(); err != nil {
-				return "", err
-			}
-			f.injected("SIGKILL of the holder's process")
-			answers := process.Answers(ctx, 100*time.Millisecond) || !process.Ended()
-			f.others(ctx, 0, s.Down)
-			if err := process.StartAgain(ctx); err != nil {
-				return "", fmt.Errorf("another process in the place of the one that was killed: %w", err)
-			}
-			switch {
-			case ctx.Err() != nil:
-				return "", ctx.Err()
-			case inside == 0:
-				return "", errors.New("a buyer was stopped in a process that has none")
-			case answers:
-				return "", missed("the holder's process answers after its SIGKILL")
-			case s.InRush:
-				return fmt.Sprintf("process 1 was killed with %d buyers inside, one of them stopped before its write; it ended and answered no more, and another was started", inside), nil
-			}
-			return "the holder reported that it holds; its process was killed and answers no more", nil
-		},
+		TwoProcesses: true, Inject: injectCrash[*Testbed], InRush: injectCrash[*RunningRush],
 	}
+}
+
+func injectCrash[F Field](ctx context.Context, f F) (string, error) {
+	s := f.setting()
+	inside, err := f.hold(ctx, s.Write)
+	if err != nil {
+		return "", err
+	}
+	process := f.process()
+	if err := process.Kill(); err != nil {
+		return "", err
+	}
+	f.injected("SIGKILL of the holder's process")
+	answers := process.Answers(ctx, 100*time.Millisecond) || !process.Ended()
+	f.others(ctx, 0, s.Down)
+	if err := process.StartAgain(ctx); err != nil {
+		return "", fmt.Errorf("another process in the place of the one that was killed: %w", err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case inside == 0:
+		return "", errors.New("a buyer was stopped in a process that has none")
+	case answers:
+		return "", missed("the holder's process answers after its SIGKILL")
+	case s.InRush:
+		return fmt.Sprintf("process 1 was killed with %d buyers inside, one of them stopped before its write; it ended and answered no more, and another was started", inside), nil
+	}
+	return "the holder reported that it holds; its process was killed and answers no more", nil
 }

@@ -13,8 +13,7 @@ import (
 func dbClusterRestart() Fault {
 	return Fault{
 		Name: "db-cluster-restart", About: "all nodes of the database cluster are killed under load; it restarts from the node with the latest commits", On: dialect.Galera, Stock: 160,
-		CellOnly: "it needs the nodes of a Galera cluster, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {
 				return "", errNoCluster
@@ -42,6 +41,6 @@ func dbClusterRestart() Fault {
 				return "", err
 			}
 			return proof + fmt.Sprintf("; bootstrapped, all nodes are synced at %v", seqnos(ctx, c)), nil
-		}),
+		},
 	}
 }

@@ -15,8 +15,7 @@ import (
 func dbFailover() Fault {
 	return Fault{
 		Name: "db-failover", About: "the database is killed under load, and its synchronous replica takes over", On: dialect.Postgres, Stock: 160,
-		CellOnly: "it needs a replica of the database, which a cell starts",
-		Inject:   inCell(func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, true) }),
+		Inject: func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, true) },
 	}
 }
 
@@ -26,8 +25,7 @@ func dbFailover() Fault {
 func dbFailoverAsync() Fault {
 	return Fault{
 		Name: "db-failover-async", About: "the database is killed under load, and a replica without the last commits takes over", On: dialect.Postgres, Stock: 160,
-		CellOnly: "it needs a replica of the database, which a cell starts",
-		Inject:   inCell(func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, false) }),
+		Inject: func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, false) },
 	}
 }
 

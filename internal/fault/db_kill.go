@@ -22,14 +22,13 @@ const enoughInRush = 10
 func dbKill() Fault {
 	return Fault{
 		Name: "db-kill", About: "the database is killed under load and restarts with its data", Stock: 160,
-		AboutRush: "SIGKILL of the database while buyers are inside, then back with its data",
 		Lacks: func(e *engine.Engine) string {
 			if e.Killable == nil {
 				return "the database is not one server that the engine has started"
 			}
 			return ""
 		},
-		Inject: either(dbKillInCell, dbKillInRush),
+		Inject: dbKillInCell, InRush: dbKillInRush,
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 func dbNodeCut() Fault {
 	return Fault{
 		Name: "db-node-cut", About: "a node of the database cluster is cut off from the others; this minority must sell nothing", On: dialect.Galera, Stock: 160,
-		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{
 				lose:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, true) },
 				mend:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, false) },
@@ -25,7 +24,7 @@ func dbNodeCut() Fault {
 				meanwhile: refusesAlone,
 			}.inject(ctx, t)
 			return proof + "; the node itself was no part of a majority and refused a write (error 1047)", err
-		}),
+		},
 	}
 }
 

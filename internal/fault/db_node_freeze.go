@@ -12,13 +12,12 @@ import (
 func dbNodeFreeze() Fault {
 	return Fault{
 		Name: "db-node-freeze", About: "a node of the database cluster is stopped (SIGSTOP) until the others continue without it, then resumes", On: dialect.Galera, Stock: 160,
-		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
-		Inject: inCell(nodeLoss{
+		Inject: nodeLoss{
 			lose:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Freeze() },
 			mend:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Thaw() },
 			lost:    "SIGSTOP of a node",
 			mended:  "SIGCONT of the node",
 			unaided: true,
-		}.inject),
+		}.inject,
 	}
 }

@@ -13,8 +13,7 @@ import (
 func dbNodeKill() Fault {
 	return Fault{
 		Name: "db-node-kill", About: "a node of the database cluster is killed under load and returns later", On: dialect.Galera, Stock: 160,
-		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{
 				lose:   func(_ context.Context, n *localserver.GaleraNode) error { return n.Kill() },
 				mend:   func(_ context.Context, n *localserver.GaleraNode) error { return n.Start() },
@@ -34,6 +33,6 @@ func dbNodeKill() Fault {
 				return "", err
 			}
 			return proof + "; it was killed again while the holder was inside its COMMIT", node.Start()
-		}),
+		},
 	}
 }

@@ -15,8 +15,7 @@ import (
 func dbNodeRejoin() Fault {
 	return Fault{
 		Name: "db-node-rejoin", About: "a node of the database cluster loses its files and returns by state transfer while buyers continue", On: dialect.Galera, Stock: 100,
-		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {
 				return "", errNoCluster
@@ -47,7 +46,7 @@ func dbNodeRejoin() Fault {
 				return "", err
 			}
 			return fmt.Sprintf("the node's files were removed; %d units were sold from its start until it was synced, at %v", sold, seqnos(ctx, c)), nil
-		}),
+		},
 	}
 }
 

@@ -1,10 +1,9 @@
 // Package fault injects faults into running shops: it kills and stops processes, restarts servers,
 // and cuts connections. Each fault is one file and one line in All.
 //
-// A fault is injected into a Field, of which there are two:
-//
-//	Testbed      a cell of verify: two shops and servers of their own, and few buyers
-//	RunningRush  the running rush of a command or of the live page, on the engine's servers
+// Every fault can be injected into a Testbed: a cell of verify, with two shops and servers of their
+// own, and few buyers. Those with InRush can also be injected into a RunningRush: the rush of a
+// command or of the live page, on the engine's servers.
 //
 // In both, a buyer of the first process is stopped while it holds the lock. The fault is injected,
 // other buyers buy, and the held buyer goes on. The field then repairs the damage.
@@ -37,11 +36,13 @@ func missed(format string, args ...any) error {
 type Fault struct {
 	// Name is the matrix column and the value of --fault and --strike: words joined by "-".
 	Name promise.Condition
-	// Inject injects the fault and returns the proof that it took effect, or an ErrMissed with the
-	// reason. It repairs the damage through Field.afterwards.
-	Inject func(ctx context.Context, f Field) (proof string, err error)
+	// Inject injects the fault into a cell and returns the proof that it took effect, or an ErrMissed
+	// with the reason. It repairs the damage through Field.afterwards.
+	Inject func(ctx context.Context, t *Testbed) (proof string, err error)
+	// InRush is Inject for a running rush. Nil: the fault belongs to cells.
+	InRush func(ctx context.Context, r *RunningRush) (proof string, err error)
 
-	// About describes the fault in a cell, in one line without a full stop.
+	// About describes the fault, in one line without a full stop.
 	About string
 	// Needs limits the fault to strategies that need one of these servers. Empty: no limit.
 	Needs []lockstrategy.Need
@@ -59,12 +60,10 @@ type Fault struct {
 	// ends, so no buyer has to wait for a lease to expire.
 	HolderLives bool
 
-	// CellOnly says why the fault is not injected into a running rush. Empty: it is.
-	CellOnly string
-	// AboutRush describes the fault in a running rush, in one line without a full stop.
-	AboutRush string
 	// TwoProcesses: in a running rush the fault takes effect only if there is a second process.
 	TwoProcesses bool
+	// Standby: a running rush needs a Standby that is ready before the buyers come.
+	Standby bool
 	// Lacks says why the engine of a running rush does not support the fault, or returns "". Nil:
 	// every engine supports it.
 	Lacks func(e *engine.Engine) string
@@ -106,7 +105,7 @@ func All() []Fault {
 // OfRush lists the faults that can be injected into running rushes, in display order.
 func OfRush() (faults []Fault) {
 	for _, f := range All() {
-		if f.CellOnly == "" {
+		if f.InRush != nil {
 			faults = append(faults, f)
 		}
 	}
@@ -140,21 +139,6 @@ func (f Fault) Unused(needs []lockstrategy.Need) string {
 	return fmt.Sprintf("%s affects only strategies that use %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
 }
 
-// inCell returns the Inject function of a fault that is CellOnly.
-func inCell(cell func(ctx context.Context, t *Testbed) (string, error)) func(context.Context, Field) (string, error) {
-	return either(cell, nil)
-}
-
-// either returns the Inject function of a fault with one implementation for each field.
-func either(cell func(ctx context.Context, t *Testbed) (string, error), rush func(ctx context.Context, r *RunningRush) (string, error)) func(context.Context, Field) (string, error) {
-	return func(ctx context.Context, f Field) (string, error) {
-		if r, ok := f.(*RunningRush); ok {
-			return rush(ctx, r)
-		}
-		return cell(ctx, f.(*Testbed))
-	}
-}
-
 // stock is the Stock of most faults.
 const stock = 24
 
@@ -167,20 +151,24 @@ func lockServers() []lockstrategy.Need {
 	}
 }
 
-// lacksLockServers is the Lacks of faults on the network between the shops and their lock servers.
-func lacksLockServers(e *engine.Engine) string {
-	if len(e.LockServers) == 0 {
-		return "the lock servers are not the engine's own: it has not started them"
+// ownRedis returns the Redis that the engine has started, or nil if there is none or several.
+func ownRedis(e *engine.Engine) (own engine.Restartable) {
+	for _, s := range e.LockServers {
+		if s.Need != string(lockstrategy.NeedsRedis) {
+			continue
+		}
+		if own != nil {
+			return nil
+		}
+		own = s.Restartable
 	}
-	return ""
+	return own
 }
 
-// startedServers returns the engine's own servers for a need.
-func startedServers(e *engine.Engine, need lockstrategy.Need) (servers []engine.LockServer) {
-	for _, s := range e.LockServers {
-		if s.Need == string(need) {
-			servers = append(servers, s)
-		}
+// lacksRedis is the Lacks of faults of a Redis.
+func lacksRedis(e *engine.Engine) string {
+	if ownRedis(e) == nil {
+		return "Redis is not the engine's own, or several servers"
 	}
-	return servers
+	return ""
 }

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A Field is the place where a fault is injected. A Testbed is a cell of verify, with few buyers
-// and servers of its own. A RunningRush is a rush under way on the engine's servers. In both, the
-// fault holds a buyer of the first process while other buyers buy elsewhere.
+// A Field is the place where a fault is injected: a Testbed or a RunningRush. In both, the fault
+// holds a buyer of the first process while other buyers buy elsewhere.
 type Field interface {
 	setting() Setting
 
@@ -22,20 +20,15 @@ type Field interface {
 	hold(ctx context.Context, at failpoint.Point) (inside int, err error)
 	// release lets the held buyer go on.
 	release() error
-	// staysHeld waits until then and reports whether the held buyer stayed in its section.
-	staysHeld(ctx context.Context, until time.Time) bool
-	// awaitAnswer returns when the held buyer has its answer or no longer waits for one.
-	awaitAnswer(ctx context.Context)
 
-	// others lets other buyers buy while one is held, and returns how many units they bought. It
-	// returns after the first sales, or after longest. In a running rush it does not return before
-	// shortest.
-	others(ctx context.Context, shortest, longest time.Duration) (sold int)
+	// others lets other buyers buy while one is held. It returns after the first sales, or after
+	// longest. In a running rush it does not return before shortest.
+	others(ctx context.Context, shortest, longest time.Duration)
 
 	// process returns the process of the held buyer.
 	process() Process
-	// lockLinks returns the links from that process to its lock servers.
-	lockLinks() testbed.Links
+	// redis returns the Redis of the shops, if it is one server, and the links of all shops to it.
+	redis() (*redisServers, testbed.Links)
 
 	// injected records in the history what the fault has done.
 	injected(what string, args ...any)
@@ -48,12 +41,8 @@ type Field interface {
 type Setting struct {
 	Times
 	Product string
-	Needs   []lockstrategy.Need // of the buyers' strategy
-	Write   failpoint.Point     // the last point before a write of the held buyer becomes visible
-	Down    time.Duration       // from the end of a process to the start of its successor
-	Avoided time.Duration       // how long a client avoids a silent server; 0 if it does not
-
-	Coordinators map[lockstrategy.Need]string // addresses of ZooKeeper and etcd, if they run
+	Write   failpoint.Point // the last point before a write of the held buyer becomes visible
+	Down    time.Duration   // from the end of a process to the start of its successor
 
 	InRush bool // whether the proof is for a running rush
 }
@@ -82,11 +71,6 @@ func (r *repairs) repair(ctx context.Context) error {
 	}
 	r.list = nil
 	return errors.Join(errs...)
-}
-
-// heal opens the links again at the end of the injection.
-func heal(f Field, links testbed.Links) {
-	f.afterwards(func(ctx context.Context) error { links.Heal(ctx); return nil })
 }
 
 // until polls is every few milliseconds. It returns false after the time within, and stops at an

@@ -57,13 +57,12 @@ func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 
 func (t *Testbed) release() error { return t.A.release(holder) }
 
+// staysHeld waits until then and reports whether the holder stayed in its section.
 func (t *Testbed) staysHeld(ctx context.Context, until time.Time) bool {
 	seen(ctx, t, time.Until(until), holder, history.Answered, history.Resumed)
 	_, ended := seen(ctx, t, time.Millisecond, holder, history.Resumed)
 	return !ended
 }
-
-func (t *Testbed) awaitAnswer(context.Context) { t.buyers.wait() }
 
 // seen waits for an event of a buyer, at most timeout.
 func seen(ctx context.Context, t *Testbed, timeout time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {

@@ -3,12 +3,9 @@ package fault
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -20,58 +17,51 @@ func leaseRevoked() Fault {
 	return Fault{
 		Name: "lease-revoked", About: "ZooKeeper or etcd revokes the lease of a lock holder while its process runs on",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsZookeeper, lockstrategy.NeedsEtcd}, Stock: stock,
-		AboutRush: "ZooKeeper or etcd revokes the lease of a lock holder while its process runs on", Lacks: lacksCoordinators,
-		Inject: func(ctx context.Context, f Field) (string, error) {
-			s := f.setting()
-			if _, err := f.hold(ctx, failpoint.Read); err != nil {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
+			if err := holdFor(ctx, t, failpoint.Read, t.Times.Wait); err != nil {
 				return "", err
 			}
-			lock, err := coordinatorOf(s.Needs, s.Coordinators)
+			lock, err := coordinatorOf(t.Subject.Needs, t.coordinators())
 			if err != nil {
 				return "", err
 			}
 			defer lock.close()
-			lease, gone, err := revoke(ctx, lock, f)
+			lease, gone, err := revoke(ctx, lock, t)
 			if err != nil {
 				return "", err
 			}
 			revoked := time.Now()
-			sold := f.others(ctx, s.outlast(), s.Reach())
-			open := f.staysHeld(ctx, revoked.Add(s.Reach()))
-			alive := f.process().Answers(ctx, s.Wait)
-			if err := f.release(); err != nil {
+			t.others(ctx, t.Times.outlast(), t.Times.Reach())
+			open := t.staysHeld(ctx, revoked.Add(t.Times.Reach()))
+			alive := t.A.Answers(ctx, t.Times.Wait)
+			if err := t.release(); err != nil {
 				return "", err
 			}
-			proof, err := revokedFrom(lease, gone, alive, open)
-			if err == nil && s.InRush {
-				proof = fmt.Sprintf("a buyer of process 1 was stopped before its write; its %s was revoked, and the server knows neither it nor its place in line any more; "+
-					"its process answered, and %d units were sold before it went on", lease.lease(), sold)
-			}
-			return proof, err
+			return revokedFrom(lease, gone, alive, open)
 		},
 	}
 }
 
-// lacksCoordinators implements Fault.Lacks.
-func lacksCoordinators(e *engine.Engine) string {
-	if !slices.ContainsFunc(e.LockServers, func(s engine.LockServer) bool {
-		return slices.Contains(promise.Struck(promise.LeaseRevoked), s.Need)
-	}) {
-		return "the engine has started neither ZooKeeper nor etcd"
+// coordinators returns the addresses of ZooKeeper and etcd, if they run.
+func (t *Testbed) coordinators() map[lockstrategy.Need]string {
+	there := map[lockstrategy.Need]string{}
+	_, servers := t.Servers.lockServers(t.Subject.Needs)
+	for _, server := range servers {
+		there[lockstrategy.Need(server.Need)] = server.Address()
 	}
-	return ""
+	return there
 }
 
 // revoke takes the lease away from the first in the product's queue. gone reports whether the
 // server has forgotten it.
-func revoke(ctx context.Context, lock coordinator, f Field) (first place, gone bool, err error) {
-	if first, err = lock.holder(ctx, f.setting().Product); err != nil {
+func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gone bool, err error) {
+	if first, err = lock.holder(ctx, t.Product); err != nil {
 		return first, false, err
 	}
 	if err = lock.revoke(ctx, first); err != nil {
 		return first, false, err
 	}
-	f.injected("%s was revoked", first.lease())
+	t.injected("%s was revoked", first.lease())
 	gone, err = lock.gone(ctx, first)
 	return first, gone, err
 }

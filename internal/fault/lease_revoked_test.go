@@ -12,9 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
-	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -68,11 +66,11 @@ func TestRevoked(t *testing.T) {
 				t.Fatalf("the second in line: %v, %v", second, err)
 			}
 			gone("the second's", second, false)
-			r := NewRunningRush(&engine.Engine{}, nil, "pear", failpoint.Read, Times{}, nil)
-			if third, gone, err := revoke(ctx, lock, r); err != nil || !gone || third.node == "" {
+			bed := newTestBed(t, "pear")
+			if third, gone, err := revoke(ctx, lock, bed); err != nil || !gone || third.node == "" {
 				t.Errorf("another product's: %v, gone %t, %v", third, gone, err)
 			}
-			if _, _, err := revoke(ctx, lock, r); !errors.Is(err, ErrMissed) {
+			if _, _, err := revoke(ctx, lock, bed); !errors.Is(err, ErrMissed) {
 				t.Errorf("it is held no more: %v", err)
 			}
 		})

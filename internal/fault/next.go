@@ -15,7 +15,7 @@ import (
 // others sends buyers to B while the holder is stopped. It returns when one of them has bought a
 // unit or waits for the row that the holder has locked, or after longest: a lock that holds lets no
 // buyer in.
-func (t *Testbed) others(ctx context.Context, _, longest time.Duration) (sold int) {
+func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 	for i := range 3 {
 		t.buyers.send(ctx, t.B, fmt.Sprintf("next-%d", i))
 	}
@@ -28,14 +28,13 @@ func (t *Testbed) others(ctx context.Context, _, longest time.Duration) (sold in
 		return isNext(e) && (e.Kind == history.Acquired || e.Outcome == string(purchase.Sold))
 	})
 	if !in {
-		return 0
+		return
 	}
 	settled, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	for settled.Err() == nil && nextSold(t.Log) == 0 && !t.Servers.rowIsAwaited(settled) {
+	for settled.Err() == nil && !nextSold(t.Log) && !t.Servers.rowIsAwaited(settled) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	return nextSold(t.Log)
 }
 
 func isNext(e history.Event) bool { return strings.HasPrefix(e.Purchaser, "next-") }
@@ -45,15 +44,9 @@ func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }
 
-// nextSold counts the next buyers that bought a unit.
-func nextSold(log *history.Log) int {
-	sold := map[string]bool{}
-	for _, e := range log.Events() {
-		if isNext(e) && e.Outcome == string(purchase.Sold) {
-			sold[e.Purchaser] = true
-		}
-	}
-	return len(sold)
+// nextSold reports whether a next buyer bought a unit.
+func nextSold(log *history.Log) bool {
+	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return isNext(e) && e.Outcome == string(purchase.Sold) })
 }
 
 // rowIsAwaited reports whether a statement waits for a row lock in the database.

@@ -19,8 +19,7 @@ func nodesDown() Fault {
 	return Fault{
 		Name: "nodes-down", About: "a minority of the Redlock nodes goes down, then a majority",
 		Needs: redlockNodes(), Stock: 2 * stock,
-		CellOnly: "it has three phases, each with buyers of its own",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			all := len(t.Servers.nodes)
 			few, most := t.Servers.nodes[:minority(len(t.Servers.nodes))], t.Servers.nodes[:minority(len(t.Servers.nodes))+1]
 			t.afterwards(func(context.Context) error { return startAgain(most) })
@@ -42,7 +41,7 @@ func nodesDown() Fault {
 				return proof, &stalledError{fmt.Sprintf("no buyer could buy while %d of %d nodes were down", len(few), all)}
 			}
 			return proof, nil
-		}),
+		},
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 func poolerRestart() Fault {
 	return Fault{
 		Name: "pooler-restart", About: "the connection pooler is killed under load and restarts", On: dialect.Postgres, Stock: 160,
-		CellOnly: "it needs a pooler in front of the database, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			pooler, err := t.Servers.pooler()
 			if errors.Is(err, localserver.ErrMissing) {
 				return "", missed("%v", err)
@@ -29,7 +28,7 @@ func poolerRestart() Fault {
 				server: "pooler", addresses: []string{pooler.Address()},
 				lose: pooler.Kill, lost: "SIGKILL of the pooler", restore: pooler.Start, restored: "the pooler is back",
 			}.underLoad(ctx, t)
-		}),
+		},
 	}
 }
 

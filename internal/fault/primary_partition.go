@@ -21,8 +21,7 @@ func primaryPartition() Fault {
 	return Fault{
 		Name: "primary-partition", About: "the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary",
 		OnRedis: topology.Sentinel, Needs: redisAlone(), Stock: stock, Lease: 5 * time.Second,
-		CellOnly: "it needs sentinels and a link of each shop to each Redis, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			g := t.Servers.redises
 			t.afterwards(g.mend)
 			t.afterwards(func(ctx context.Context) error {
@@ -57,7 +56,7 @@ func primaryPartition() Fault {
 			t.buyers.wait()
 			return fmt.Sprintf("the holder reported that it has read; every replica had the product's %d keys; then the primary reached only the holder's shop, and the sentinels elected a replica, which had %d keys when it was",
 				len(written), len(copied)), nil
-		}),
+		},
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
@@ -20,39 +21,53 @@ func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "Redis fails over to a replica that lacks the last writes",
 		Needs: redisAlone(), Stock: stock, Lease: longLease,
-		CellOnly: "it needs a replica of Redis, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Standby: true, Lacks: lacksReplica, InRush: failOverByHand[*RunningRush],
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			if t.Servers.redises != nil {
 				return failOverByItself(ctx, t, t.Servers.redises)
 			}
-			cord, err := t.Servers.replicate(ctx)
-			if err != nil {
-				return "", err
-			}
-			t.afterwards(t.Servers.failBack)
-			cord.Cut()
-			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
-				return "", err
-			}
-			written, err := t.Servers.redis.keysOf(ctx, t.Product)
-			if err != nil {
-				return "", err
-			}
-			if err := t.Servers.promote(ctx, t.A, t.B); err != nil {
-				return "", err
-			}
-			t.injected("SIGKILL of the primary; its replica promoted")
-			copied, err := t.Servers.replica.keysOf(ctx, t.Product)
-			if err != nil {
-				return "", err
-			}
-			t.others(ctx, 0, t.Times.within())
-			if err := t.release(); err != nil {
-				return "", err
-			}
-			return lacked(written, copied)
-		}),
+			return failOverByHand(ctx, t)
+		},
 	}
+}
+
+// lacksReplica implements Fault.Lacks.
+func lacksReplica(e *engine.Engine) string {
+	if _, isProcess := ownRedis(e).(*localserver.Redis); !isProcess {
+		return "it needs one Redis of its own, as a process: --engine local"
+	}
+	return ""
+}
+
+// failOverByHand fails over from one Redis to its replica.
+func failOverByHand[F Field](ctx context.Context, f F) (string, error) {
+	s := f.setting()
+	servers, links := f.redis()
+	f.afterwards(func(ctx context.Context) error { return servers.failBack(ctx, links) })
+	if err := servers.replicate(ctx); err != nil {
+		return "", err
+	}
+	servers.cord.Cut()
+	if _, err := f.hold(ctx, s.Write); err != nil {
+		return "", err
+	}
+	written, err := servers.redis.keysOf(ctx, s.Product)
+	if err != nil {
+		return "", err
+	}
+	copied, err := servers.replica.keysOf(ctx, s.Product)
+	if err != nil {
+		return "", err
+	}
+	if err := servers.promote(ctx, links); err != nil {
+		return "", err
+	}
+	f.injected("SIGKILL of the primary; its replica promoted")
+	f.others(ctx, 0, s.within())
+	if err := f.release(); err != nil {
+		return "", err
+	}
+	return lacked(written, copied)
 }
 
 // lacked proves that the replica did not have the keys that the holder wrote.
@@ -64,60 +79,85 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d of the product's %d keys, or had them from before", n, len(written)), nil
 }
 
-// replicate makes the replica follow the primary through a link, and waits until it is up to date.
-func (s *redisServers) replicate(ctx context.Context) (*testbed.Link, error) {
-	if err := s.startReplica(); err != nil {
-		return nil, err
+// replicate makes the replica follow the primary through a link, unless it does, and waits until it
+// is up to date.
+func (s *redisServers) replicate(ctx context.Context) (err error) {
+	if s.cord != nil {
+		return nil
 	}
-	cord, err := testbed.NewLink(s.redis.Addr)
-	if err != nil {
-		return nil, err
+	if err := s.startReplica(); err != nil {
+		return err
+	}
+	if s.cord, err = testbed.NewLink(s.redis.Addr); err != nil {
+		return err
 	}
 	primary := s.redis.client()
 	defer primary.Close()
 	// The primary would wait 5 s for other replicas.
-	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), s.replica.replicaOf(ctx, cord.Addr)); err != nil {
-		return nil, err
+	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), s.replica.replicaOf(ctx, s.cord.Addr)); err != nil {
+		return err
+	}
+	return s.caughtUp(ctx)
+}
+
+// caughtUp waits until the replica has every write that the primary has now.
+func (s *redisServers) caughtUp(ctx context.Context) error {
+	there, err := s.redis.replication(ctx)
+	if err != nil {
+		return err
 	}
 	same, err := until(ctx, 10*time.Second, func() (bool, error) {
-		there, err1 := s.redis.replication(ctx)
-		here, err2 := s.replica.replication(ctx)
-		return strings.Contains(here, "master_link_status:up") && offset(here, "slave_repl_offset:") == offset(there, "master_repl_offset:"), errors.Join(err1, err2)
+		here, err := s.replica.replication(ctx)
+		return strings.Contains(here, "master_link_status:up") && offset(here, "slave_repl_offset:") >= offset(there, "master_repl_offset:"), err
 	})
 	if err == nil && !same {
 		err = errors.New("the replica has not caught up within 10 s")
 	}
-	return cord, err
+	return err
 }
 
 // offset returns a field of INFO, a position in the primary's stream of writes.
-func offset(replication, field string) string {
+func offset(replication, field string) int64 {
 	_, rest, _ := strings.Cut(replication, field)
 	number, _, _ := strings.Cut(rest, "\r\n")
-	return number
+	n, _ := strconv.ParseInt(number, 10, 64) // 0 if the field is missing
+	return n
 }
 
-// promote kills the primary and redirects the shops to the replica.
-func (s *redisServers) promote(ctx context.Context, shops ...*Shop) error {
+// promote makes the replica a primary, kills the old one, and redirects the links. The shops are
+// without a Redis for a moment only, in which a client tries again.
+func (s *redisServers) promote(ctx context.Context, links testbed.Links) error {
 	c := s.replica.client()
 	defer c.Close()
-	if err := errors.Join(s.redis.Kill(), c.ReplicaOf(ctx, "NO", "ONE").Err()); err != nil {
-		return err
+	err := errors.Join(c.ReplicaOf(ctx, "NO", "ONE").Err(), s.redis.Kill())
+	for _, l := range links {
+		err = errors.Join(err, l.Redirect(s.replica.Addr))
 	}
-	for _, shop := range shops {
-		if err := shop.redis()[0].Redirect(s.replica.Addr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// failBack swaps the roles of the two servers for the next runs, if the replica was promoted. The
-// shops of this run keep their server.
-func (s *redisServers) failBack(context.Context) error {
-	if s.redis.ended() { // otherwise the fault missed
-		s.redis, s.replica = s.replica, s.redis
-		s.locks.Redis = localserver.SingleRedis{Redis: s.redis.Redis}
+// failBack makes the killed primary the primary again, with the data of the replica that was
+// promoted. No write is lost. Afterwards the replica is empty and follows no server.
+func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error {
+	s.cord = nil // it was cut
+	if s.redis.ended() {
+		if err := s.redis.Start(); err != nil {
+			return err
+		}
+		back := redisServers{redis: s.replica, replica: s.redis}
+		if err := back.replicate(ctx); err != nil {
+			return err
+		}
+		c := back.redis.client()
+		defer c.Close()
+		pause := c.Do(ctx, "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE") // until it is killed
+		if err := errors.Join(pause.Err(), back.caughtUp(ctx), back.promote(ctx, links)); err != nil {
+			return err
+		}
+		back.cord.Cut()
 	}
-	return restart(s.replica)
+	if s.replica == nil { // the fault missed
+		return nil
+	}
+	return restart(s.replica) // it follows no server then
 }

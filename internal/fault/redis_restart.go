@@ -7,7 +7,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // redisRestart kills Redis and restarts it without its data, while the holder stands inside its
@@ -15,14 +14,7 @@ import (
 func redisRestart() Fault {
 	return Fault{
 		Name: "redis-restart", About: "Redis is killed and restarts empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
-		AboutRush: "Redis comes back empty while a buyer is about to write",
-		Lacks: func(e *engine.Engine) string {
-			if len(startedServers(e, lockstrategy.NeedsRedis)) != 1 {
-				return "Redis is not the engine's own, or several servers"
-			}
-			return ""
-		},
-		Inject: either(redisRestartInCell, redisRestartInRush),
+		Lacks: lacksRedis, Inject: redisRestartInCell, InRush: redisRestartInRush,
 	}
 }
 
@@ -64,7 +56,7 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 		return "", err
 	}
 	sold := r.tally.sold()
-	keys, err := forget(ctx, startedServers(r.Engine, lockstrategy.NeedsRedis)[0], r.product)
+	keys, err := forget(ctx, ownRedis(r.Engine), r.product)
 	if err != nil {
 		return "", err
 	}

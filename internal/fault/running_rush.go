@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,15 +29,14 @@ type ToldProcess interface {
 // A RunningRush is a fault's view of one burst of a rush's buyers, from the restock on. It knows
 // the held buyer and the sales of the others. Its methods may be called by several goroutines.
 type RunningRush struct {
-	Engine *engine.Engine
-	First  ToldProcess
-	Links  []testbed.Links // links of each process to the engine's lock servers; firstProcess first
-	HangUp func(nth int) (left int)
+	Engine  *engine.Engine
+	First   ToldProcess
+	Links   []testbed.Links // links of each process to the engine's lock servers
+	Standby *Standby        // for faults that need one
 
 	product string
 	write   failpoint.Point // see Setting
 	times   Times
-	needs   []lockstrategy.Need // of the strategy
 
 	injecting sync.Mutex // one fault at a time: the damage of another would count as this one's proof
 	repairs
@@ -50,9 +50,9 @@ type RunningRush struct {
 }
 
 // NewRunningRush returns the field of a rush that is about to begin, with the times of its shops.
-func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write failpoint.Point, times Times, needs []lockstrategy.Need) *RunningRush {
+func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write failpoint.Point, times Times) *RunningRush {
 	return &RunningRush{
-		Engine: e, First: first, product: product, write: write, times: times, needs: needs,
+		Engine: e, First: first, product: product, write: write, times: times,
 		stops: make(chan string, 1), tally: newTally(),
 	}
 }
@@ -61,7 +61,7 @@ func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write f
 func (r *RunningRush) Inject(ctx context.Context, f Fault) (proof string, err error) {
 	r.injecting.Lock()
 	defer r.injecting.Unlock()
-	proof, err = f.Inject(ctx, r)
+	proof, err = f.InRush(ctx, r)
 	if broken := r.repair(context.WithoutCancel(ctx)); broken != nil {
 		return "", fmt.Errorf("the repair after %s: %w", f.Name, broken)
 	}
@@ -110,23 +110,12 @@ func (r *RunningRush) goOn(purchaser string) {
 func (r *RunningRush) Over() { close(r.tally.over) }
 
 func (r *RunningRush) setting() Setting {
-	coordinators := map[lockstrategy.Need]string{}
-	for _, need := range []lockstrategy.Need{lockstrategy.NeedsZookeeper, lockstrategy.NeedsEtcd} {
-		for _, s := range startedServers(r.Engine, need) {
-			coordinators[need] = s.Address()
-		}
-	}
-	return Setting{Times: r.times, Product: r.product, Needs: r.needs, Write: r.write, Coordinators: coordinators, InRush: true}
+	return Setting{Times: r.times, Product: r.product, Write: r.write, InRush: true}
 }
 
 // hold stops the first buyer of the first process that gets to the point. It fails if no buyer gets
 // there within a buyer's wait.
 func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
-	return r.holdUntil(ctx, at, time.After(r.times.Wait))
-}
-
-// holdUntil is hold with a patience of its own.
-func (r *RunningRush) holdUntil(ctx context.Context, at failpoint.Point, patience <-chan time.Time) (inside int, err error) {
 	r.mu.Lock()
 	r.waiting = true
 	err = r.First.Tell("hold " + failpoint.Anybody + " " + string(at))
@@ -140,7 +129,7 @@ func (r *RunningRush) holdUntil(ctx context.Context, at failpoint.Point, patienc
 		return r.tally.inside(), nil
 	case <-r.tally.over:
 		err = missed("the crowd was gone before one of its buyers was stopped; a larger one stays longer")
-	case <-patience:
+	case <-time.After(r.times.Wait):
 		err = missed("no buyer reached its write in time")
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -162,24 +151,12 @@ func (r *RunningRush) release() error {
 	return nil
 }
 
-// staysHeld does not wait: others has already waited until the buyer's lease ended, and only
-// release lets the buyer go on.
-func (r *RunningRush) staysHeld(context.Context, time.Time) bool { return true }
-
-// awaitAnswer waits no longer than a buyer waits.
-func (r *RunningRush) awaitAnswer(ctx context.Context) {
-	for deadline := time.Now().Add(r.times.Wait); r.tally.isInside(r.held) && time.Now().Before(deadline) && ctx.Err() == nil; {
-		pauseFor(ctx, 10*time.Millisecond)
-	}
-}
-
-func (r *RunningRush) others(ctx context.Context, shortest, longest time.Duration) (sold int) {
+func (r *RunningRush) others(ctx context.Context, shortest, longest time.Duration) {
 	before := r.tally.sold()
 	pauseFor(ctx, shortest)
-	if sold = r.tally.sold() - before; sold < few {
-		sold += r.tally.await(ctx, few-sold, longest-shortest)
+	if sold := r.tally.sold() - before; sold < few {
+		r.tally.await(ctx, few-sold, longest-shortest)
 	}
-	return sold
 }
 
 func (r *RunningRush) process() Process { return rushProcess{r.First, r.tally} }
@@ -196,7 +173,9 @@ func (p rushProcess) StartAgain(ctx context.Context) error {
 	return p.ToldProcess.StartAgain(ctx)
 }
 
-func (r *RunningRush) lockLinks() testbed.Links { return r.Links[firstProcess] }
+func (r *RunningRush) redis() (*redisServers, testbed.Links) {
+	return &r.Standby.redisServers, slices.Concat(r.Links...).Of(string(lockstrategy.NeedsRedis))
+}
 
 // injected does nothing: the rush's history contains the events of its processes, and its report
 // the proof.
@@ -250,33 +229,24 @@ func (t *tally) inside() int {
 	return len(t.pending)
 }
 
-func (t *tally) isInside(purchaser string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.pending[purchaser]
-}
-
 func (t *tally) sold() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.n
 }
 
-// await waits until n more units are sold, the buyers are gone, or the time is over. It returns how
-// many were sold.
-func (t *tally) await(ctx context.Context, n int, within time.Duration) (sold int) {
+// await waits until n more units are sold, the buyers are gone, or the time is over.
+func (t *tally) await(ctx context.Context, n int, within time.Duration) {
 	before, patience := t.sold(), time.After(within)
-	for {
-		if sold = t.sold() - before; sold >= n {
-			return sold
-		}
+	for t.sold()-before < n {
 		select {
 		case <-t.sales:
-			continue
 		case <-t.over:
+			return
 		case <-patience:
+			return
 		case <-ctx.Done():
+			return
 		}
-		return t.sold() - before
 	}
 }

@@ -44,9 +44,10 @@ type redisServers struct {
 	group   *localserver.Group // for all servers
 	locks   *localserver.LockServers
 	clocks  *clocks
-	redis   *redisNode  // lock server; used with replica if Redis is one server
-	replica *redisNode  // nil before the first failover
-	redises *redisGroup // lock servers, if Redis is several servers
+	redis   *redisNode    // lock server; used with replica if Redis is one server
+	replica *redisNode    // nil before the first failover
+	cord    *testbed.Link // through which the replica follows; nil if it does not
+	redises *redisGroup   // lock servers, if Redis is several servers
 }
 
 // StartServers starts the database server that localDB names and the lock servers for needs, with
@@ -117,9 +118,14 @@ func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...locks
 }
 
 // startReplica starts the replica for a manual failover, unless it already runs.
-func (s *redisServers) startReplica() error {
+func (s *redisServers) startReplica() (err error) {
 	if s.replica != nil {
 		return nil
+	}
+	if s.group == nil { // of a Standby
+		if s.group, err = localserver.NewGroup(); err != nil {
+			return err
+		}
 	}
 	env, err := s.clocks.environ("replica")
 	if err != nil {

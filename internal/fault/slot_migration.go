@@ -24,8 +24,7 @@ func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,
 		Needs: redisAlone(), Stock: stock, HolderLives: true, Lease: 8 * time.Second,
-		CellOnly: "it moves slots of a Redis cluster, which a cell starts",
-		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
@@ -63,7 +62,7 @@ func slotMigration() Fault {
 				return "", err
 			}
 			return movedTo(before, left, there)
-		}),
+		},
 	}
 }
 

@@ -16,15 +16,14 @@ import (
 func slowSection() Fault {
 	return Fault{
 		Name: "slow-section", About: "the critical section outlasts the lease while the process runs on", Stock: stock,
-		AboutRush: "a buyer stands between its read and its write for longer than its lease, and its process runs on",
-		Inject:    either(slowSectionInCell, slowSectionInRush),
+		Inject: outlastLease,
 	}
 }
 
-// slowSectionInCell also stops the second buyer, well within its own lease, until the holder has
+// outlastLease also stops the second buyer, well within its own lease, until the holder has
 // released and a third buyer has tried. A release that does not check the owner of the lock lets
 // the third buyer in.
-func slowSectionInCell(ctx context.Context, t *Testbed) (string, error) {
+func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {
 		return "", err
 	}
@@ -52,30 +51,4 @@ func slowSectionInCell(ctx context.Context, t *Testbed) (string, error) {
 	t.Log.Wait(waiting, func(e history.Event) bool { return e.Purchaser == "third" && e.Outcome == string(purchase.Sold) })
 	proof := fmt.Sprintf("the holder reported that it has read and not written, and stood there for %.1f s", took.Seconds())
 	return proof, t.B.release(second)
-}
-
-func slowSectionInRush(ctx context.Context, r *RunningRush) (string, error) {
-	if _, err := r.hold(ctx, failpoint.Read); err != nil {
-		return "", err
-	}
-	start := time.Now()
-	sold, err := outlastLease(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("a buyer of process 1 stood between its read and its write for %s, and its process answered; a lease is %s; %d units were sold to others meanwhile",
-		time.Since(start).Round(10*time.Millisecond), r.times.Lease, sold), nil
-}
-
-// outlastLease lets a lease end while a buyer is held and its process runs on. It returns how many
-// units others bought meanwhile, or ErrMissed if the process did not answer.
-func outlastLease(ctx context.Context, r *RunningRush) (sold int, err error) {
-	sold = r.others(ctx, r.times.outlast(), r.times.outlast())
-	switch {
-	case ctx.Err() != nil:
-		return 0, ctx.Err()
-	case !r.First.Answers(ctx, r.times.Lease):
-		return 0, missed("the process of the buyer that was stopped did not answer")
-	}
-	return sold, nil
 }

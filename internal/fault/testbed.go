@@ -167,18 +167,12 @@ func (t *Testbed) injected(what string, args ...any) {
 }
 
 func (t *Testbed) setting() Setting {
-	s := Setting{
-		Times: t.Times, Product: t.Product, Needs: t.Subject.Needs,
-		Write: failpoint.Commit, Down: t.Times.Reach(), Avoided: t.Times.Lease, Coordinators: map[lockstrategy.Need]string{},
-	}
-	_, servers := t.Servers.lockServers(t.Subject.Needs)
-	for _, server := range servers {
-		s.Coordinators[lockstrategy.Need(server.Need)] = server.Address()
-	}
-	return s
+	return Setting{Times: t.Times, Product: t.Product, Write: failpoint.Commit, Down: t.Times.Reach()}
 }
 
-func (t *Testbed) lockLinks() testbed.Links { return t.A.Links }
+func (t *Testbed) redis() (*redisServers, testbed.Links) {
+	return &t.Servers.redisServers, slices.Concat(t.A.redis(), t.B.redis())
+}
 
 func (t *Testbed) process() Process { return cellProcess{t.A, t} }
 

@@ -38,16 +38,6 @@ func (ls Links) Of(need string) (some Links) {
 	return some
 }
 
-// To returns the links that NewLinks started in front of a server, host:port.
-func (ls Links) To(server string) (some Links) {
-	for _, l := range ls {
-		if l.Server == server {
-			some = append(some, l)
-		}
-	}
-	return some
-}
-
 // Lead returns the configuration that opens the same servers through the links. The nodes of
 // a Redis Cluster announce their own addresses, so the Redis client uses detours.
 func (ls Links) Lead(c engine.Config) engine.Config {

@@ -53,7 +53,7 @@ func TestLinks(t *testing.T) {
 	answers("silenced", links, 0)
 	links.Heal(context.Background())
 	answers("healed", links, 3)
-	links.To(redis.Addr).Cut()
+	links.Of("redis").Cut()
 	answers("the link to Redis is cut", links.Of("redis"), 0)
 	answers("the others are not", slices.Concat(links.Of("zookeeper"), links.Of("etcd")), 2)
 	do(links.Mend())

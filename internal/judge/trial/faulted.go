@@ -18,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/nearest"
@@ -33,7 +32,7 @@ type crowds struct {
 	to     onlooker
 	ctx    context.Context // of the rush
 
-	leavers  buyers.Leavers
+	standby  *fault.Standby // of the rush's Redis
 	mu       sync.Mutex
 	strategy string             // of the current crowd; "" once it is judged
 	last     string             // of the last crowd
@@ -43,6 +42,13 @@ type crowds struct {
 	missed   string // why the rush's fault did not take effect in the last crowd; "" if it did
 	byHand   bool   // whether another fault was injected into this strategy's crowds
 	broken   error  // the error of a failed repair
+}
+
+// newCrowds returns the crowds of a rush on an open storefront, which ends their standby.
+func newCrowds(ctx context.Context, e *engine.Engine, o *Crowd, bed *Storefront, to onlooker) *crowds {
+	c := &crowds{engine: e, rush: o, bed: bed, to: to, ctx: ctx, standby: fault.NewStandby(e)}
+	bed.closers = append(bed.closers, c.standby.Close)
+	return c
 }
 
 // An onlooker receives the events of crowds.
@@ -64,10 +70,21 @@ func (c *crowds) send(ctx context.Context, o *Crowd, name string, watch Watching
 			judged(c.proven(r))
 		}
 	}
-	watch.mended, watch.byHand, watch.leavers = c.mended, c.struckByHand, &c.leavers
+	watch.mended, watch.byHand = c.mended, c.struckByHand
+	if err := c.prepare(ctx); err != nil {
+		return rush.Result{}, err
+	}
 	result, err := o.rush(ctx, c.bed, name, watch)
 	c.over()
 	return c.proven(result), errors.Join(err, c.broken)
+}
+
+// prepare starts what the rush's fault needs before a crowd comes.
+func (c *crowds) prepare(ctx context.Context) error {
+	if f, ok := struckBy(c.rush.Fault); ok && f.Standby {
+		return c.standby.Ready(ctx)
+	}
+	return nil
 }
 
 // FaultNames returns the names of faults.
@@ -84,16 +101,10 @@ func (o *Crowd) CheckFault() error {
 	case o.Fault == "" || slices.Contains(names, string(o.Fault)):
 		return nil
 	case slices.Contains(promise.Faults(), o.Fault):
-		return fmt.Errorf("--strike cannot inject %s: %s; use shop verify --fault %[1]s", o.Fault, cellOnly(o.Fault))
+		return fmt.Errorf("cannot inject %s into a running rush; use: shop verify --fault %[1]s --engine local", o.Fault)
 	default:
 		return nearest.Unknown("fault", string(o.Fault), names, "shop help faults")
 	}
-}
-
-// cellOnly says why the named fault cannot be injected into a running rush.
-func cellOnly(name promise.Condition) string {
-	i := slices.IndexFunc(fault.All(), func(f fault.Fault) bool { return f.Name == name })
-	return fault.All()[i].CellOnly
 }
 
 // struckBy returns the fault with that name.
@@ -112,11 +123,19 @@ func canStrike(o *Crowd, e *engine.Engine) error {
 	if !ok {
 		return nil
 	}
-	if why := f.WhyNot(e); why != "" {
-		return fmt.Errorf("cannot inject %s on this engine: %s; choose from: %s", f.Name, why, strings.Join(FaultNames(fault.OnEngine(e)), ", "))
+	if err := onEngine(f, e); err != nil {
+		return err
 	}
 	if why := tooFew(f, o.Processes); why != "" {
 		return errors.New(why)
+	}
+	return nil
+}
+
+// onEngine returns an error unless the fault can be injected into a rush on this engine.
+func onEngine(f fault.Fault, e *engine.Engine) error {
+	if why := f.WhyNot(e); why != "" {
+		return fmt.Errorf("cannot inject %s on this engine: %s; choose from: %s", f.Name, why, strings.Join(FaultNames(fault.OnEngine(e)), ", "))
 	}
 	return nil
 }
@@ -214,7 +233,7 @@ func (c *crowds) mended(ctx context.Context) error {
 			return errors.New("a shop was not ready within a minute")
 		}
 	}
-	return nil
+	return c.prepare(ctx)
 }
 
 // leave ends the field. The caller must hold the mutex.
@@ -263,8 +282,8 @@ func (c *crowds) newField() {
 	}
 	settings := c.rush.Shops.Settings
 	times := fault.Times{Wait: settings.Wait, Lease: settings.LeaseTTL}
-	c.field = fault.NewRunningRush(c.engine, c.bed.Children[0], c.rush.Product, at, times, needsOf(c.strategy))
-	c.field.HangUp, c.field.Links = c.leavers.HangUp, c.bed.Children.Links()
+	c.field = fault.NewRunningRush(c.engine, c.bed.Children[0], c.rush.Product, at, times)
+	c.field.Links, c.field.Standby = c.bed.Children.Links(), c.standby
 	if c.rush.Fault != "" {
 		c.start(string(c.rush.Fault), false)
 	}

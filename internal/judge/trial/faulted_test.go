@@ -26,9 +26,9 @@ func TestUnproven(t *testing.T) {
 	}
 	c.unproven()
 	see("a strike that never began", verdict.Inconclusive)
-	field := fault.NewRunningRush(nil, nil, "apple", failpoint.Commit, fault.Times{Wait: time.Second, Lease: time.Second}, nil)
+	field := fault.NewRunningRush(nil, nil, "apple", failpoint.Commit, fault.Times{Wait: time.Second, Lease: time.Second})
 	strikes := func(name promise.Condition) {
-		c.strike(fault.Fault{Name: name, Inject: func(context.Context, fault.Field) (string, error) { return "it did", nil }}, field, "any", true)
+		c.strike(fault.Fault{Name: name, InRush: func(context.Context, *fault.RunningRush) (string, error) { return "it did", nil }}, field, "any", true)
 	}
 	strikes(promise.Crash)
 	see("another fault", verdict.Inconclusive)

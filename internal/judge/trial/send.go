@@ -5,7 +5,6 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -15,9 +14,8 @@ type Watching struct {
 	Answered func(n int)
 	Judged   func(rush.Result) // the crowd's own result, before later restocks
 
-	mended  func(context.Context) error // see rush.Config
-	leavers *buyers.Leavers             // see rush.Config
-	byHand  func() bool                 // whether the page has injected faults into this strategy's crowds
+	mended func(context.Context) error // see rush.Config
+	byHand func() bool                 // whether the page has injected faults into this strategy's crowds
 }
 
 // rush sends one strategy's crowd.
@@ -26,7 +24,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		BaseURLs: bed.URLs, Shelf: bed.Target, Auditor: bed.Auditor,
 		Strategy: name, Product: o.Product, Stock: o.Stock, Buyers: o.Buyers, Sizes: o.Units, Duration: o.Duration,
 		Timeout: o.Shops.Settings.Wait + rush.Silence,
-		Mended:  watch.mended, Leavers: watch.leavers,
+		Mended:  watch.mended,
 		Progress: func(answered int) {
 			if watch.Answered != nil {
 				watch.Answered(answered)

@@ -51,6 +51,9 @@ func (s Stage) Check(r *runs.Request) error {
 	if err == nil {
 		err = o.CheckNames()
 	}
+	if err == nil {
+		err = o.CheckFault()
+	}
 	var flag *FieldError
 	if errors.As(err, &flag) {
 		return fmt.Errorf("%s %s", cmp.Or(map[string]string{"strategy": "strategies"}[flag.Name], flag.Name), flag.Says)
@@ -115,9 +118,22 @@ func ShellWord(word string) string {
 // Faults implements runs.Sender.
 func (s Stage) Faults() (list []runs.Fault) {
 	for _, f := range fault.OnEngine(s.Engine) {
-		list = append(list, runs.Fault{Name: string(f.Name), About: f.AboutRush})
+		list = append(list, runs.Fault{Name: string(f.Name), About: f.About})
 	}
 	return list
+}
+
+// CheckFault implements runs.Sender.
+func (s Stage) CheckFault(name string) error {
+	o := &Crowd{Fault: promise.Condition(name)}
+	if err := o.CheckFault(); err != nil {
+		return err
+	}
+	f, ok := struckBy(o.Fault)
+	if !ok {
+		return errors.New(`fault needs a name such as "crash"`)
+	}
+	return onEngine(f, s.Engine)
 }
 
 // Send implements runs.Sender.
@@ -127,7 +143,7 @@ func (s Stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (rep
 	if err != nil {
 		return report, err
 	}
-	crowds := &crowds{engine: s.Engine, rush: o, bed: bed, to: to, ctx: ctx}
+	crowds := newCrowds(ctx, s.Engine, o, bed, to)
 	defer func() { err = errors.Join(err, bed.Close()) }()
 	if err := bed.ServeChildren(ctx, s.Engine, flags, r.Processes, crowds.record); err != nil {
 		return report, err

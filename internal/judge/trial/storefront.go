@@ -93,7 +93,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	switch {
 	case err != nil:
 	case o.Fault != "":
-		s.struck = &crowds{engine: e, rush: o, bed: s, to: &s.noted, ctx: ctx}
+		s.struck = newCrowds(ctx, e, o, s, &s.noted)
 		err = s.ServeChildren(ctx, e, shops, o.Processes, s.struck.record)
 	case o.Processes == 1 && o.For == 0: // a long rush measures the shop's process
 		err = s.serveHere(e, shops)

@@ -33,7 +33,6 @@ type Sender struct {
 	// before half of Patience is over, the buyer comes back. 0: each buyer asks once.
 	Patience time.Duration
 	Client   *Client      // nil: a new client for each call
-	Leavers  *Leavers     // tracks the buyers that wait for an answer; may be nil
 	Answered func(Answer) // called with each answer, one call at a time; may be nil
 }
 
@@ -159,7 +158,6 @@ func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 		if b.HangUp > 0 {
 			time.AfterFunc(b.HangUp, func() { hangUp() })
 		}
-		context.AfterFunc(ctx, c.Leavers.came(hangUp)) // ctx ends with the answer
 	}), b)
 	if a.Outcome != purchase.Busy && a.Status > 0 {
 		c.served.Store(a.End.UnixNano())

@@ -49,8 +49,6 @@ type Config struct {
 	// answers away, so a missing answer proves nothing about the strategy. It may also keep every
 	// buyer waiting until a lease expires. Nil: no fault is injected.
 	Struck func() bool
-	// Leavers tracks waiting buyers and makes some of them hang up; nil: none does.
-	Leavers *buyers.Leavers
 	// Unique reports after a burst whether it cannot be repeated, since the conditions have changed.
 	// Nil: every burst can be repeated.
 	Unique func() bool
@@ -210,7 +208,7 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 
 // at sends buyers of this rush to some of its processes.
 func (c Config) at(urls []string) buyers.Sender {
-	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Patience: c.Patience, Leavers: c.Leavers}
+	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Patience: c.Patience}
 }
 
 // crowdName returns a unique prefix for the purchasers of a burst.

@@ -45,11 +45,7 @@ func (h handler) start(c *gin.Context) {
 	if !product.ReadBody(c, `{"strategies": ["redis"]}`, &r) {
 		return
 	}
-	err := h.keeper.sender.Check(&r)
-	if err == nil && r.Fault != "" {
-		err = h.keeper.CheckFault(r.Fault)
-	}
-	if err != nil {
+	if err := h.keeper.sender.Check(&r); err != nil {
 		problem.Invalid(c, err.Error())
 		return
 	}
@@ -68,7 +64,7 @@ func (h handler) strike(c *gin.Context) {
 	if !product.ReadBody(c, `{"fault": "crash"}`, &body) {
 		return
 	}
-	if err := h.keeper.CheckFault(body.Fault); err != nil {
+	if err := h.keeper.sender.CheckFault(body.Fault); err != nil {
 		problem.Invalid(c, err.Error())
 		return
 	}

@@ -65,6 +65,8 @@ type Sender interface {
 	// Command returns the command that repeats the request.
 	Command(r Request) string
 	Faults() []Fault
+	// CheckFault returns an error if a fault cannot be injected here.
+	CheckFault(name string) error
 	// Send sends the crowds of all strategies, one after the other. The report has the judged ones,
 	// even if there is an error.
 	Send(ctx context.Context, r Request, to *Recorder) (rush.Report, error)
@@ -228,9 +230,6 @@ func (k *Keeper) forget() {
 
 // StrikeNow injects a fault into the current crowd. It returns ErrIdle if there is none.
 func (k *Keeper) StrikeNow(name string) error {
-	if err := k.CheckFault(name); err != nil {
-		return err
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stop == nil {
@@ -242,18 +241,6 @@ func (k *Keeper) StrikeNow(name string) error {
 	default:
 		return fmt.Errorf("%w; a fault is already about to be injected", ErrBusy)
 	}
-}
-
-// CheckFault returns an error if the fault cannot be injected here.
-func (k *Keeper) CheckFault(name string) error {
-	var names []string
-	for _, f := range k.sender.Faults() {
-		if f.Name == name {
-			return nil
-		}
-		names = append(names, f.Name)
-	}
-	return fmt.Errorf("cannot inject fault %q on this engine; choose from: %s", name, strings.Join(names, ", "))
 }
 
 // Stop ends the run under way. It returns ErrIdle if there is none.

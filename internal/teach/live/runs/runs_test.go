@@ -41,6 +41,9 @@ func (s *sender) Check(r *Request) error {
 	if r.Buyers < 1 {
 		return errors.New("buyers is 0")
 	}
+	if r.Fault != "" {
+		return s.CheckFault(r.Fault)
+	}
 	return nil
 }
 
@@ -52,6 +55,13 @@ func (s *sender) Command(r Request) string {
 	return line
 }
 func (s *sender) Faults() []Fault { return []Fault{{"crash", "a process is killed"}} }
+
+func (s *sender) CheckFault(name string) error {
+	if name != "crash" {
+		return errors.New("choose from: crash")
+	}
+	return nil
+}
 
 func (s *sender) Send(ctx context.Context, r Request, to *Recorder) (rush.Report, error) {
 	report := rush.Report{Engine: "none", Stock: r.Stock}

@@ -31,7 +31,7 @@ var matrixPages = []struct{ name, database, redis string }{
 }
 
 // TestMatrixPages compares each page with the promises of the catalogue: the run played
-// every cell, and every cell was as promised. -short skips cells that were not played yet.
+// every cell, and every cell was as promised. make quick skips cells that were not played yet.
 func TestMatrixPages(t *testing.T) {
 	want := []string{"README"}
 	readme, makefile := readPage(t, matrixFolder+"README.md"), readPage(t, "Makefile")

@@ -82,7 +82,7 @@ func (s *syncBuffer) String() string {
 // binaryDir is TestMain's folder for the program.
 var binaryDir string
 
-// asShop makes this test program act as the shop. With -short it replaces a built program, since it
+// asShop makes this test program act as the shop. Under make quick it replaces a built program, since it
 // has the same code.
 const asShop = "SHOP_TEST_AS_SHOP"
 

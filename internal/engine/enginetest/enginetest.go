@@ -96,7 +96,7 @@ var coordination = sync.OnceValues(func() (*localserver.LockServers, error) {
 var redisNumber atomic.Int64
 
 // Local opens real servers. If a program is missing, the test fails with the command that installs
-// it. Under -short the test is skipped.
+// it. make quick skips the test.
 func Local(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, onLocal(t))

@@ -25,7 +25,7 @@ func TestMissingProgram(t *testing.T) {
 
 func newGroup(t testing.TB) *Group {
 	t.Helper()
-	tier.Test(t, "needs servers, and -short starts none")
+	tier.Test(t, "needs servers")
 	g, err := NewGroup()
 	if err != nil {
 		t.Fatal(err)

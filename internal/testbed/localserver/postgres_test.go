@@ -51,7 +51,7 @@ func TestPostgresOrphan(t *testing.T) {
 		fmt.Println(g.dir, err)
 		select {}
 	}
-	tier.Test(t, "needs servers, and -short starts none")
+	tier.Test(t, "needs servers")
 	starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPostgresOrphan$")
 	starter.Env = append(os.Environ(), "STARTER=1")
 	out, err := starter.StdoutPipe()

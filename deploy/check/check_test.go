@@ -100,7 +100,9 @@ func dockerfile(text []byte) error {
 	}
 	var warnings []error
 	_, _, err = instructions.Parse(parsed.AST, linter.New(&linter.Config{
-		Warn: func(rule, _, _, message string, _ []parser.Range) { warnings = append(warnings, errors.New(rule+": "+message)) },
+		Warn: func(rule, _, _, message string, _ []parser.Range) {
+			warnings = append(warnings, errors.New(rule+": "+message))
+		},
 	}))
 	return errors.Join(append(warnings, err)...)
 }

@@ -154,6 +154,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
 func TestTotal(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range maxTotalWords/maxPageWords + 1 {

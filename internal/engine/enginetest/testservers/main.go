@@ -49,7 +49,7 @@ func main() {
 // run starts the sets and returns the exit code of the command. A signal ends the command first.
 func run(sets int, command []string) (code int, err error) {
 	if len(command) == 0 || sets < 1 {
-		return 0, errors.New("usage: testservers [-sets N] COMMAND ARGS...")
+		return 0, errors.New("usage: testservers [-sets N] COMMAND [ARGS]")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -115,19 +115,21 @@ func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(co
 	return time.AfterFunc(after, func() { renew(context.WithoutCancel(ctx)) })
 }
 
-// ReleaseTimeout limits the release for a buyer that has disconnected: its context has ended, but
-// it must still give the lock back.
+// ReleaseTimeout is the least time for the release for a buyer that has disconnected: its context has
+// ended, but it must still give the lock back.
 const ReleaseTimeout = 2 * time.Second
 
-// Releasing returns a context for giving a lock back. It ends after ReleaseTimeout, not with the
-// buyer's context.
+// Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout,
+// whichever is longer, and not with the buyer's context. A lock that a slow machine did not give back
+// would stop the product for the rest of its TTL.
 func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithoutCancel(ctx)
+	limit := max(d.Settings.Wait, ReleaseTimeout)
 	if d.Clock == nil {
-		return context.WithTimeout(ctx, ReleaseTimeout)
+		return context.WithTimeout(ctx, limit)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := d.Clock.AfterFunc(ReleaseTimeout, func() { cancel(context.DeadlineExceeded) })
+	timer := d.Clock.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
 	return ctx, func() {
 		timer.Stop()
 		cancel(context.Canceled)

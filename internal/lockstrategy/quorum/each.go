@@ -3,24 +3,45 @@ package quorum
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-redsync/redsync/v4"
 
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// Each calls ask for all nodes at once, within deps.ReleaseTimeout. It returns nil if a majority
-// succeeded. A key that remains on the other nodes expires, and has no majority until then.
+// eachTimeout is how long Each asks nodes that are slow if it has no majority without them.
+const eachTimeout = 5 * deps.ReleaseTimeout
+
+// Each calls ask for all nodes at once, and again for a node that did not answer in time. It returns nil
+// if a majority succeeded, and waits for the others at most deps.ReleaseTimeout. A key that remains on
+// them expires, and has no majority until then.
 func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int) error) error {
-	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, eachTimeout)
 	defer cancel()
 	answers := make(chan error, nodes)
 	for i := range nodes {
-		go func() { answers <- ask(ctx, i) }()
+		go func() {
+			err := ask(ctx, i)
+			for deps.TimedOut(err) && ctx.Err() == nil {
+				err = ask(ctx, i)
+			}
+			answers <- err
+		}()
 	}
 	var errs []error
-	for range nodes {
-		errs = append(errs, <-answers)
+	succeeded := 0
+	late := time.After(deps.ReleaseTimeout)
+	for isLate := false; len(errs) < nodes && !(isLate && succeeded > nodes/2); {
+		select {
+		case err := <-answers:
+			errs = append(errs, err)
+			if err == nil {
+				succeeded++
+			}
+		case <-late:
+			isLate = true
+		}
 	}
 	return Majority(nodes, errs)
 }

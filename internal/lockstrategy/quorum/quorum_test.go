@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
@@ -26,6 +27,44 @@ func TestMajority(t *testing.T) {
 		if (err == nil) != c.holds || err != nil && !(errors.As(err, &unavailable) && errors.Is(err, down)) {
 			t.Errorf("%d of %d failed: %v, want none %v", c.failed, c.nodes, err, c.holds)
 		}
+	}
+}
+
+// TestEach: a minority of silent nodes is given up after a while, and a majority of slow nodes is asked
+// again. Nodes that refuse fail at once.
+func TestEach(t *testing.T) {
+	const second = time.Second
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name  string
+		after [3]time.Duration // until a node answers
+		err   error            // the answer
+		took  time.Duration
+		fails bool
+	}{
+		{"at once", [3]time.Duration{0, 0, 0}, nil, 0, false},
+		{"one is slow", [3]time.Duration{0, second, 0}, nil, second, false},
+		{"one is silent", [3]time.Duration{0, time.Hour, 0}, nil, 2 * second, false},
+		{"two are slow", [3]time.Duration{0, 5 * second, 7 * second}, nil, 5 * second, false},
+		{"two are silent", [3]time.Duration{0, time.Hour, time.Hour}, nil, 10 * second, true},
+		{"all refuse", [3]time.Duration{0, 0, 0}, refused, 0, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			err := Each(t.Context(), 3, func(ctx context.Context, node int) error {
+				ctx, cancel := context.WithTimeout(ctx, 2*second) // as the client of a node
+				defer cancel()
+				select {
+				case <-time.After(c.after[node] - time.Since(start)):
+					return c.err
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			if took := time.Since(start); took != c.took || (err != nil) != c.fails {
+				t.Errorf("%s: %v after %s, want %s and an error %v", c.name, err, took, c.took, c.fails)
+			}
+		})
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,6 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product/stock"
@@ -250,82 +248,6 @@ func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid
 		b.Fatal(err)
 	}
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://"), serve.Process.Pid, stop
-}
-
-// BenchmarkRushAll measures the first command of the README, once built. Target: 10 s. On a private
-// PostgreSQL, including the start of all servers: 30 s.
-func BenchmarkRushAll(b *testing.B) {
-	shop := builtForBench(b)
-	for _, flags := range [][]string{nil, {"--engine", "local", "--local-db", dialect.Postgres}} {
-		b.Run(strings.Join(append([]string{"rush"}, flags...), " "), func(b *testing.B) {
-			var seconds []float64
-			for range benchRounds {
-				start := time.Now()
-				if out, err := exec.Command(shop, append([]string{"rush"}, flags...)...).CombinedOutput(); err != nil {
-					b.Fatalf("%v: %s", err, out)
-				}
-				seconds = append(seconds, time.Since(start).Seconds())
-			}
-			b.ReportMetric(median(seconds), "s")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// BenchmarkMemory measures the resident memory of the shop with 1,000 buyers in flight that wait
-// for a locked row. Target: 150 MB.
-func BenchmarkMemory(b *testing.B) {
-	shop := builtForBench(b)
-	for _, strategy := range []string{"for-update", "redis"} {
-		b.Run(strategy, func(b *testing.B) {
-			e := benchEngine(b)
-			addr, pid, stop := benchProgram(b, shop, serveArgs(e)...)
-			defer stop()
-			base := "http://" + addr
-			hold := e.DB.Begin()
-			if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-				b.Fatal(err)
-			}
-			var all sync.WaitGroup
-			for range 1000 {
-				all.Go(func() {
-					if response, err := http.Get(base + "/product/buy?lock=" + strategy); err == nil {
-						_, _ = io.Copy(io.Discard, response.Body)
-						_ = response.Body.Close()
-					}
-				})
-			}
-			for deadline := time.Now().Add(4 * time.Second); inFlight(b, base) < 1000 && time.Now().Before(deadline); {
-				time.Sleep(20 * time.Millisecond)
-			}
-			b.ReportMetric(float64(inFlight(b, base)), "in-flight")
-			b.ReportMetric(memory(b, pid, "VmRSS"), "MB")
-			hold.Rollback()
-			all.Wait()
-			b.ReportMetric(memory(b, pid, "VmHWM"), "MB-peak")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-var inFlightLine = regexp.MustCompile(`(?m)^shop_buys_in_flight (\d+)`)
-
-func inFlight(b *testing.B, base string) int {
-	b.Helper()
-	response, err := http.Get(base + "/metrics")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.Fatal(err)
-	}
-	n, err := strconv.Atoi(string(inFlightLine.FindSubmatch(text)[1]))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return n
 }
 
 // memory reads one line of /proc/PID/status, in MB.

@@ -16,33 +16,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestEtcd11456: the same as TestEtcd16221, with a mutex. The bug exists up to etcd 3.4;
-// trackrecord/etcd34 has that client. This version checks that its key still exists.
-// https://github.com/etcd-io/etcd/issues/11456
-func TestEtcd11456(t *testing.T) {
-	t.Parallel()
-	_, client := etcd(t)
-	ctx := t.Context()
-	var locks []*concurrency.Mutex
-	var sessions []*concurrency.Session
-	for range 2 {
-		s, err := concurrency.NewSession(client)
-		must(t, err)
-		sessions = append(sessions, s)
-		locks = append(locks, concurrency.NewMutex(s, "apple"))
-	}
-	must(t, locks[0].Lock(ctx))
-	answer := make(chan error, 1)
-	go func() { answer <- locks[1].Lock(ctx) }()
-	inLine(t, client, "apple", 2)
-	_, err := client.Revoke(ctx, sessions[1].Lease())
-	must(t, err)
-	must(t, locks[0].Unlock(ctx))
-	err = <-answer
-	bug{concurrency.NewMutex, "v3.5.0"}.judge(t, err == nil, fmt.Sprintf(
-		"the lease ended while its owner waited; Lock said: %v", err))
-}
-
 // TestEtcd22082: an Unlock succeeds and its answer is lost. A second call deletes the key by its
 // name, although a later Lock of the same session has created it anew.
 // https://github.com/etcd-io/etcd/issues/22082

@@ -71,25 +71,6 @@ func TestHungRedis(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock, within(t)))
 }
 
-// TestLeaseEndsBeforeItsTTL: the deadline counts from the time when the command was sent, so it
-// comes before the end of the TTL, which Redis starts when the command arrives.
-func TestLeaseEndsBeforeItsTTL(t *testing.T) {
-	t.Parallel()
-	ttl := time.Second
-	for _, sent := range []time.Time{time.Now(), time.Now().Add(-ttl / 2)} {
-		ended := sent.Add(ttl - margin(ttl))
-		h := newHold(t.Context(), &Client{clock: systemClock{}}, nil)
-		h.mu.Lock()
-		h.extend(sent, ttl)
-		h.deadline.Stop()
-		got := h.until
-		h.mu.Unlock()
-		if !got.Equal(ended) || !got.Before(sent.Add(ttl)) {
-			t.Errorf("sent at %v: until %v, want %v", sent, got, ended)
-		}
-	}
-}
-
 // TestUnlockWithAnEndedContext: Unlock gives the lock back although its context has ended.
 func TestUnlockWithAnEndedContext(t *testing.T) {
 	t.Parallel()
@@ -191,20 +172,6 @@ func TestRedisKilled(t *testing.T) {
 		}
 		mustUnlock(t, mustLock(t, lock, ctx))
 	})
-}
-
-// TestMissedMessage: a lock that becomes free without a message is taken when its TTL is over.
-func TestMissedMessage(t *testing.T) {
-	t.Parallel()
-	b := onServer(t)
-	ctx := within(t)
-	observer, seen := events()
-	lock := b.client(t, observer).NewLock(name(t))
-	b.rdb.HSet(ctx, lock.keys.lock, "java:1", 1)
-	b.rdb.PExpire(ctx, lock.keys.lock, time.Second)
-	granted := lineUp(ctx, t, lock, seen)
-	b.rdb.Del(ctx, lock.keys.lock) // nothing is published
-	mustUnlock(t, receive(t, "granted", granted))
 }
 
 // TestResubscribed: a broken subscription may have missed a message, so the waiters ask as soon as

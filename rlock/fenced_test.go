@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"sync"
 	"testing"
 )
 
@@ -55,28 +54,5 @@ func TestTokensGrow(t *testing.T) {
 		if lease := mustLock(t, b.client(t).NewLock(name(t)), ctx); lease.Token() != 0 {
 			t.Errorf("a plain lock has token %d", lease.Token())
 		}
-	})
-}
-
-func TestTokensOfARush(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, b *bench) {
-		ctx := within(t)
-		lock := b.client(t).NewFencedLock(name(t))
-		var last int64 // the greatest token that the fenced resource has seen
-		var group sync.WaitGroup
-		for range 8 {
-			group.Go(func() {
-				for range 20 {
-					section(ctx, t, lock, func(lease *Lease) {
-						if lease.Token() <= last {
-							t.Errorf("token %d after %d", lease.Token(), last)
-						}
-						last = lease.Token()
-					})
-				}
-			})
-		}
-		group.Wait()
 	})
 }

@@ -5,43 +5,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
-
-func TestMutualExclusion(t *testing.T) {
-	t.Parallel()
-	eachKind(t, func(t *testing.T, newLock maker) {
-		onBoth(t, func(t *testing.T, b *bench) {
-			ctx := within(t)
-			clients := []*Client{b.client(t), b.client(t), b.client(t)}
-			name := name(t)
-			var inside, overlaps atomic.Int32
-			unguarded := 0 // for the race detector
-			var group sync.WaitGroup
-			for i := range 12 {
-				lock := newLock(clients[i%3], name)
-				group.Go(func() {
-					for range 20 {
-						section(ctx, t, lock, func(*Lease) {
-							if inside.Add(1) != 1 {
-								overlaps.Add(1)
-							}
-							unguarded++
-							inside.Add(-1)
-						})
-					}
-				})
-			}
-			group.Wait()
-			if unguarded != 12*20 || overlaps.Load() != 0 {
-				t.Errorf("%d sections, want %d; %d overlaps", unguarded, 12*20, overlaps.Load())
-			}
-		})
-	})
-}
 
 func TestTryLock(t *testing.T) {
 	t.Parallel()
@@ -98,23 +64,6 @@ func TestReentry(t *testing.T) {
 				t.Errorf("IsLocked %v (%v) in the end", locked, err)
 			}
 		})
-	})
-}
-
-func TestAnonymousHoldersExclude(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, b *bench) {
-		lock := b.client(t).NewLock(name(t))
-		lease := mustLock(t, lock, within(t))
-		defer mustUnlock(t, lease)
-		if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
-			t.Errorf("got %v, want ErrNotObtained", err)
-		}
-		again, err := lock.TryLock(lease.Context())
-		if err != nil {
-			t.Fatalf("with the context of the lease: %v", err)
-		}
-		mustUnlock(t, again)
 	})
 }
 
@@ -230,33 +179,6 @@ func TestCancelWhileWaiting(t *testing.T) {
 			mustUnlock(t, lease)
 			mustUnlock(t, mustLock(t, lock, within(t)))
 		}
-	})
-}
-
-// TestImpatient: waiters that give up at any moment lose neither the lock nor a wake-up.
-func TestImpatient(t *testing.T) {
-	t.Parallel()
-	eachKind(t, func(t *testing.T, newLock maker) {
-		b := onServer(t)
-		clients := []*Client{b.client(t), b.client(t)}
-		name := name(t)
-		var group sync.WaitGroup
-		for i := range 16 {
-			lock := newLock(clients[i%2], name)
-			group.Go(func() {
-				for range 100 {
-					lease, err := lock.TryLock(context.Background(), Wait(time.Duration(1+rand.N(3000))*time.Microsecond))
-					if err == nil {
-						err = lease.Unlock(context.Background())
-					}
-					if err != nil && !errors.Is(err, ErrNotObtained) && !errors.Is(err, ErrNoAnswer) {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		group.Wait()
-		mustUnlock(t, mustLock(t, newLock(clients[0], name), within(t)))
 	})
 }
 

@@ -3,8 +3,6 @@ package rlock
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,34 +85,6 @@ func TestMultiAllOrNone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestMultiOpposite: two clients take the same locks in opposite order.
-func TestMultiOpposite(t *testing.T) {
-	t.Parallel()
-	ctx := within(t)
-	_, locks := nodes(t, 2, "stock")
-	var inside atomic.Int32
-	var group sync.WaitGroup
-	for _, multi := range []*MultiLock{Multi(locks[0], locks[1]), Multi(locks[1], locks[0])} {
-		group.Go(func() {
-			for range 3 {
-				lease, err := multi.Lock(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if inside.Add(1) != 1 {
-					t.Error("both are inside")
-				}
-				inside.Add(-1)
-				if err := lease.Unlock(ctx); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
 }
 
 func TestMultiLost(t *testing.T) {

@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"regexp"
 	"testing"
 	"time"
 )
@@ -32,16 +31,6 @@ func TestNames(t *testing.T) {
 	}
 	if got, want := namesOf("n").waiter("u:1"), "redisson_lock__channel:{n}:u:1"; got != want {
 		t.Errorf("channel of a fair waiter %q, want %q", got, want)
-	}
-}
-
-// TestClientID: each client has an id of its own, a random UUID as Redisson uses.
-func TestClientID(t *testing.T) {
-	t.Parallel()
-	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
-	a, b := New(nil).id, New(nil).id
-	if !form.MatchString(a) || a == b {
-		t.Errorf("got %q and %q", a, b)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/sqlerror"
-	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -104,14 +103,6 @@ func TestGalera(t *testing.T) {
 			t.Errorf("%d are left, want 9", got)
 		}
 	})
-
-	t.Run("GET_LOCK", func(t *testing.T) {
-		for _, e := range []*engine.Engine{a, b} {
-			if got := ask(t, connection(t, e), "SELECT GET_LOCK('apple', 0)"); got != 1 {
-				t.Errorf("GET_LOCK is %d", got)
-			}
-		}
-	})
 }
 
 // TestGaleraNodes: a shop leaves dead nodes and warns of them. If all nodes are dead, it reports an error
@@ -155,19 +146,5 @@ func TestGaleraNodes(t *testing.T) {
 	}
 	if err := e.DB.WithContext(t.Context()).Exec("SELECT 1").Error; err != nil {
 		t.Errorf("the cluster is back: %v", err)
-	}
-}
-
-// awaitStatus waits until a node belongs to a majority of the given size.
-func awaitStatus(t *testing.T, n *localserver.GaleraNode, size int) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		s, err := n.Status(t.Context())
-		if err == nil && s.Ready && s.State == "Synced" && s.Size == size {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %+v, %v; want a cluster of %d", n.Address(), s, err, size)
-		}
 	}
 }

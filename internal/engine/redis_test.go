@@ -17,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -264,16 +263,6 @@ func TestSentOnce(t *testing.T) {
 	_, err := raw.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Incr(t.Context(), "key").Err() })
 	if err == nil || got.Load() != 1 {
 		t.Errorf("pipeline: %v, sent %d times, want once", err, got.Load())
-	}
-}
-
-// TestLocalRedis: the local engine starts each kind of Redis, and the clients of all strategies can write.
-func TestLocalRedis(t *testing.T) {
-	for _, kind := range topology.All() {
-		e := enginetest.Redis(t, kind)
-		if e.Topology != kind {
-			t.Errorf("%s, want %s", e.Topology, kind)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package zookeeper_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -179,31 +178,6 @@ func forward(client net.Conn, address string) {
 		_ = up.Close()
 	}()
 	_, _ = io.Copy(client, up)
-}
-
-// TestPing: Ping reports a missing connection, and stops when its context ends.
-func TestPing(t *testing.T) {
-	tier.Soak(t, "needs ZooKeeper")
-	t.Parallel()
-	server := start(t)
-	s := open(t, server.Addr)
-	answers(t, s)
-	lost := s.Doubt()
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	closed(t, "doubt", lost)
-	gone := errors.New("the buyer has gone")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(gone)
-	if err := s.Ping(ctx); !errors.Is(err, gone) && !zookeeper.ConnectionLost(err) {
-		t.Errorf("got %v, want the context's cause or a lost connection", err)
-	}
-	bounded, stop := context.WithTimeout(t.Context(), timeout)
-	defer stop()
-	if err := s.Ping(bounded); err == nil {
-		t.Error("a server that was killed answers")
-	}
 }
 
 // TestClose: the server deletes the nodes of the session at once and not after its time-out. A second

@@ -100,25 +100,6 @@ func TestBucketedRows(t *testing.T) {
 	})
 }
 
-// TestBucketedSweep: an order for more units than any row has is sold as long as the rows together
-// have enough. All orders are sold down to the last unit, whatever row the buyer's name selects.
-func TestBucketedSweep(t *testing.T) {
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t)
-		shop := lockstrategy.NewBucketed(onengine.Deps(e))
-		for n := range 8 {
-			mustRestock(t, e, "apple", 9)
-			for _, c := range []struct{ units, left int64 }{{1, 8}, {5, 3}, {4, -1}, {2, 1}, {2, -1}, {1, 0}, {1, -1}} {
-				receipt, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: fmt.Sprint(n, c), Amount: c.units})
-				if c.left < 0 && !errors.Is(err, purchase.ErrSoldOut) || c.left >= 0 && (err != nil || receipt.Left != c.left) {
-					t.Errorf("%d units: %+v, %v; want %d left", c.units, receipt, err, c.left)
-				}
-			}
-			mustHold(t, e, 4, 0)
-		}
-	})
-}
-
 // ofParts are the strategies that keep units in parts.
 var ofParts = []string{"bucketed", "unit-rows"}
 

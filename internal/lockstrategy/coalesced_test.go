@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -105,38 +104,6 @@ func TestCoalescedDivides(t *testing.T) {
 		mustHold(t, e, 4, 0)
 		if inserts.Load() != 1 {
 			t.Errorf("%d statements insert the records, want 1", inserts.Load())
-		}
-	})
-}
-
-// TestCoalescedBadOrder: an invalid order, or one that the database refuses, fails alone.
-func TestCoalescedBadOrder(t *testing.T) {
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t)
-		earlier := purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1, IdempotencyKey: "taken"}
-		shop := lockstrategy.NewCoalesced(onengine.Deps(e))
-		if _, err := shop.Buy(t.Context(), earlier); err != nil {
-			t.Fatal(err)
-		}
-		bad := earlier
-		bad.Amount, bad.IdempotencyKey = -5, ""
-		if _, err := shop.Buy(t.Context(), bad); err == nil || purchase.OutcomeOf(err) != purchase.Failed {
-			t.Errorf("an order of -5: %v", err)
-		}
-		orders := apples(1, 1, 1, 1, 1, 1, 1)
-		orders[1].IdempotencyKey, orders[2].IdempotencyKey = "new", "taken"
-		orders[5].IdempotencyKey, orders[6].IdempotencyKey = "twice", "twice"
-		errs := grouped(t, e, 100, orders)
-		for _, i := range []int{2, 6} {
-			if errs[i] == nil || !strings.Contains(errs[i].Error(), "has a record already") {
-				t.Errorf("a key that is taken: %v", errs[i])
-			}
-			errs[i] = nil
-		}
-		mustBe(t, errs, make([]error, len(errs))...)
-		books, err := audit.Read(t.Context(), e.DB, "apple")
-		if err != nil || books.Records != 6 || books.Leftover != 95 { // the first sale was before the restock
-			t.Errorf("stock and records %+v, %v; want 5 more records and 95 left", books, err)
 		}
 	})
 }

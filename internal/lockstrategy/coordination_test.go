@@ -15,14 +15,10 @@ import (
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
-	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/zkline"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/testbed/localserver"
-	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // soon limits the wait for an event that must come, even on the slowest machine.
@@ -152,99 +148,6 @@ func waitForLine(t *testing.T, line serverLine, n int) []string {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d places in line, want %d", len(places), n)
 		}
-	}
-}
-
-// TestLeaseEndsWithItsServer: if the server of a lease is gone, the lease's context ends with
-// ErrLockLost. The lock works again once the server is back.
-func TestLeaseEndsWithItsServer(t *testing.T) {
-	tier.Soak(t, "needs ZooKeeper and etcd")
-	group := localservertest.Group(t)
-	z, err := localserver.StartZookeeper(group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := localserver.StartEtcd(group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.Open(t.Context(), engine.Config{
-		DB: "sqlite://" + t.TempDir() + "/shop.db", Conns: 2, Wait: time.Second,
-		Zookeeper: []string{z.Addr}, Etcd: []string{c.Addr}, Lease: 2 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	settings := DefaultSettings()
-	settings.LeaseTTL = 2 * time.Second
-	d := Deps{Zookeeper: e.Zookeeper, Etcd: e.Etcd, Settings: settings}
-	for _, server := range []lockServer{
-		{deps.Zookeeper, newZookeeperLock(d), z.Kill, z.Start},
-		{deps.Etcd, newEtcdLock(d, "etcd"), c.Kill, c.Start},
-	} {
-		t.Run(server.name, func(t *testing.T) {
-			t.Parallel()
-			server.endAndReturn(t)
-		})
-	}
-}
-
-// lockServer is a server that can be killed, and a lock on it.
-type lockServer struct {
-	name   string
-	locker Locker
-	kill   func() error
-	start  func() error
-}
-
-func (server lockServer) endAndReturn(t *testing.T) {
-	lease := lockSoon(t, server.locker)
-	ctx, cancel := lease.Context(t.Context())
-	defer cancel()
-	if err := server.kill(); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(soon):
-		t.Fatal("the lease's context did not end")
-	}
-	if cause := context.Cause(ctx); !errors.Is(cause, purchase.ErrLockLost) {
-		t.Errorf("cause %v, want ErrLockLost", cause)
-	}
-	var down *purchase.Unavailable
-	if _, err := server.locker.Lock(t.Context(), "apple"); !errors.As(err, &down) || down.Server != server.name {
-		t.Errorf("while it is down: %v, want that %s is", err, server.name)
-	}
-	late, cancel := context.WithTimeout(t.Context(), deps.ReleaseTimeout)
-	defer cancel()
-	if err := lease.Release(late); err == nil {
-		t.Error("released without a server")
-	}
-	if err := server.start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := lockSoon(t, server.locker).Release(t.Context()); err != nil {
-		t.Errorf("after it is back: %v", err)
-	}
-}
-
-// lockSoon tries again while the client reconnects to the server.
-func lockSoon(t *testing.T, l Locker) Lease {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	for {
-		lease, err := l.Lock(ctx, "apple")
-		if err == nil {
-			return lease
-		}
-		var down *purchase.Unavailable
-		if !errors.As(err, &down) || ctx.Err() != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

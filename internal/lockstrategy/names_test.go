@@ -1,7 +1,6 @@
 package lockstrategy_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -182,40 +181,4 @@ func excused(folder string, m mention) (reason string) {
 		}
 	}
 	return ""
-}
-
-// TestMentionsAreFound: mentions finds each way to name a strategy, and ignores documents.
-func TestMentionsAreFound(t *testing.T) {
-	for source, want := range map[string]string{
-		`var x = e.Name == "redis"`:                                              "redis compared",
-		`var x = c.Strategy != "redis-decr"`:                                     "redis-decr compared",
-		`var x = map[string]bool{"none": true, "mutex": true}`:                   "none, mutex",
-		`var x = "see redis-lua under " + f`:                                     "redis-lua",
-		"var x = `early-unlock`":                                                 "early-unlock",
-		`var x = "redis://127.0.0.1"`:                                            "",
-		`var x = "a mutex a product"`:                                            "",
-		`var x = Command{Example: "shop explore redis-lua", Run: "conditional"}`: "conditional",
-		`var x = Entry{Cost: "as setnx-ttl", Notes: "a" + "redis-decr"}`:         "",
-		`type x struct { Field int ` + "`json:\"queue\"`" + `}`:                  "",
-	} {
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, "planted.go", "package planted\n"+source, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, m := range mentions(files, file) {
-			text := m.strategy
-			if m.compared {
-				text += " compared"
-			}
-			got = append(got, text)
-		}
-		if fmt.Sprint(strings.Join(got, ", ")) != want {
-			t.Errorf("%s: found %q, want %q", source, got, want)
-		}
-	}
-	if excused("cmd/shop", mention{strategy: "redlock", compared: true}) != "" {
-		t.Error("a comparison with a name was excused")
-	}
 }

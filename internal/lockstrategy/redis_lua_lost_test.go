@@ -145,27 +145,6 @@ func TestRedisLuaRefusedOnce(t *testing.T) {
 	newAnswers().check(t, e, 0)
 }
 
-// TestRedisLuaRefusedFound: a mover crashes and leaves a refused order in the stream. The next
-// mover that finds it returns its units.
-func TestRedisLuaRefusedFound(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 5)
-	l := &lossy{}
-	shop := lossyShop(t, e, l)
-	l.command = settle.Hash()
-	if _, err := shop.enter(t.Context(), apple("ann", 3), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.DB.Exec("UPDATE product SET amount = 1, stocked = 1 WHERE name = 'apple'").Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := shop.Drain(t.Context(), "apple"); !errors.Is(err, io.EOF) {
-		t.Fatalf("%v, want that the command was lost", err)
-	}
-	newAnswers().check(t, e, 1)
-	mustHaveStock(t, e, 1)
-}
-
 // TestRedisLuaProductsKept: an order arrives just after a worker has seen the last one leave. The
 // next worker finds it.
 func TestRedisLuaProductsKept(t *testing.T) {

@@ -3,7 +3,6 @@ package lockstrategy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"sync"
 	"testing"
@@ -89,36 +88,6 @@ func newAnswers() *answers {
 	return &answers{Sold: map[string]purchase.Receipt{}, No: map[string]string{}, Unknown: map[string]bool{}, sales: make(chan struct{}, 1<<16)}
 }
 
-// crowd lets concurrent buyers buy one unit after the other, each until the answer is sold out.
-func (a *answers) crowd(t *testing.T, name string, buyers int, shops ...purchase.Strategy) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
-	defer cancel()
-	var all sync.WaitGroup
-	for i := range buyers {
-		all.Go(func() {
-			for n := 0; ; n++ {
-				o := apple(fmt.Sprintf("%s-%d-%d", name, i, n), 1)
-				if i%8 != 7 { // every eighth buyer has no key and cannot ask again
-					o.IdempotencyKey = "key of " + o.Purchaser
-				}
-				err := a.buy(ctx, shops[i%len(shops)], o)
-				if errors.Is(err, purchase.ErrSoldOut) {
-					return
-				}
-				var down *purchase.Unavailable
-				if purchase.OutcomeOf(err) == purchase.Failed && !errors.As(err, &down) {
-					t.Errorf("%s: %v", o.Purchaser, err)
-				}
-				if ctx.Err() != nil {
-					t.Errorf("%s: not sold out in time: %v", o.Purchaser, err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
 // buy repeats the order until there is an answer. Without a key it asks once.
 func (a *answers) buy(ctx context.Context, shop purchase.Strategy, o purchase.Order) error {
 	for {
@@ -188,9 +157,6 @@ func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	}
 	t.Logf("%d stocked, %d sold; told: %d sold, %d unknown, %d no", books.Stocked, books.UnitsSold, len(a.Sold), len(a.Unknown), len(a.No))
 }
-
-// processEnv names the servers for a child process, see TestRedisLuaProcess.
-const processEnv = "TEST_REDIS_LUA_PROCESS"
 
 // mustHaveStock compares the stock in Redis, as the next buyer sees it.
 func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {

@@ -1,7 +1,6 @@
 package product_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -157,58 +156,6 @@ func TestSetAmountAfter(t *testing.T) {
 			t.Errorf("%+v after two writes to %+v", now, p)
 		}
 	})
-}
-
-// TestTakeBelowZero: Take does not check the stock. The transaction must roll back if it finds the
-// stock negative.
-func TestTakeBelowZero(t *testing.T) {
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		db := open(t).DB
-		put(t, db, "pear", 1)
-		tooMuch := errors.New("too much")
-		err := db.Transaction(func(tx *gorm.DB) error {
-			if err := product.Take(tx, "pear", 3); err != nil {
-				return err
-			}
-			if p := read(t, tx, "pear"); p.Amount != -2 {
-				t.Errorf("inside the transaction: %+v, want -2", p)
-			}
-			return tooMuch
-		})
-		if p := read(t, db, "pear"); !errors.Is(err, tooMuch) || p.Amount != 1 {
-			t.Errorf("%v, %+v; want 1 left", err, p)
-		}
-	})
-}
-
-// TestForUpdate: a second reader for update waits until the first one's transaction ends. A plain
-// reader does not.
-func TestForUpdate(t *testing.T) {
-	db := enginetest.Local(t).DB // SQLite has no row locks: see purchase.InLockingTx
-	put(t, db, "pear", 10)
-	first := db.Begin()
-	defer first.Rollback()
-	if _, err := product.ForUpdate(first, "pear"); err != nil {
-		t.Fatal(err)
-	}
-	noWait := func() error {
-		return db.Transaction(func(tx *gorm.DB) error {
-			return tx.Exec("SELECT id FROM product WHERE name = 'pear' FOR UPDATE NOWAIT").Error
-		})
-	}
-	if err := noWait(); err == nil {
-		t.Error("a second transaction has locked the row as well")
-	}
-	read(t, db, "pear")
-	if err := first.Rollback().Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := noWait(); err != nil {
-		t.Errorf("after the end of the first: %v", err)
-	}
-	if _, err := product.ForUpdate(db.WithContext(context.Background()), "quince"); !errors.Is(err, product.ErrNotFound) {
-		t.Errorf("no product: %v", err)
-	}
 }
 
 func TestCheckName(t *testing.T) {

@@ -142,25 +142,6 @@ func TestReadBeginsLater(t *testing.T) {
 	})
 }
 
-// TestRefusedTogether: many late buyers cost one read, and none of them reaches a strategy.
-func TestRefusedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, checked := soldOut(t)
-		first := buyers(t.Context(), checked, 1)
-		<-s.begun
-		crowd := buyers(t.Context(), checked, 1000)
-		synctest.Wait()
-		s.end <- struct{}{}
-		<-s.begun
-		s.end <- struct{}{}
-		want(t, first, purchase.SoldOut)
-		want(t, crowd, purchase.SoldOut)
-		if reads, took := s.counts(); reads != 2 || took != 1 {
-			t.Errorf("%d reads, %d orders; want 2 and 1", reads, took)
-		}
-	})
-}
-
 // TestCheckHangsUp: the first buyer disconnects and leaves at once. The other buyers of its read
 // stay.
 func TestCheckHangsUp(t *testing.T) {

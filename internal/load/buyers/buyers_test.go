@@ -2,7 +2,6 @@ package buyers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -79,33 +78,6 @@ func TestAtOnce(t *testing.T) {
 	}
 	if len(answers) != n || answered != n || at[0].Load() != n/2 || at[1].Load() != n/2 {
 		t.Errorf("%d answers, %d reported, %d and %d at the processes", len(answers), answered, at[0].Load(), at[1].Load())
-	}
-}
-
-// TestKeyed: a request with a key is a POST with the order in the query and in the body. Two buyers with
-// one name and key get two answers.
-func TestKeyed(t *testing.T) {
-	t.Parallel()
-	var sold atomic.Int64
-	url := service(t, func(w http.ResponseWriter, r *http.Request) {
-		var order struct {
-			Lock, Product, Purchaser string
-			Amount                   int
-		}
-		if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
-			t.Error(err)
-		}
-		if r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != "k" || order.Purchaser != "b" || r.URL.Query().Get("purchaser") != "b" ||
-			order.Amount != 2 || r.URL.Query().Get("amount") != "2" || order.Product != "pear" || r.URL.Query().Get("product") != "pear" {
-			t.Errorf("%s %s, key %q, order %+v", r.Method, r.URL, r.Header.Get("Idempotency-Key"), order)
-		}
-		fmt.Fprintf(w, `{"id": %d}`, sold.Add(1))
-	})
-	twice := senderTo(url).AtOnce(t.Context(), []Buyer{
-		{Name: "b", Key: "k", Units: 2, Product: "pear"}, {Name: "b", Key: "k", Units: 2, Product: "pear"},
-	})
-	if twice[0].ID+twice[1].ID != 3 {
-		t.Errorf("records %d and %d, want 1 and 2", twice[0].ID, twice[1].ID)
 	}
 }
 

@@ -99,15 +99,18 @@ func TestOnTheWire(t *testing.T) {
 		w.WriteHeader(http.StatusConflict)
 	})
 	host := strings.TrimPrefix(url, "http://")
-	for key, want := range map[string]string{
-		"": "GET /product/buy?lock=any&product=apple&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: Go-http-client/1.1\r\n\r\n",
-		"k": "POST /product/buy?lock=any&product=apple&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 59\r\n" +
+	for buyer, want := range map[Buyer]string{
+		{Name: "b"}: "GET /product/buy?lock=any&product=apple&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: Go-http-client/1.1\r\n\r\n",
+		{Name: "b", Key: "k"}: "POST /product/buy?lock=any&product=apple&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 59\r\n" +
 			"Content-Type: application/json\r\nIdempotency-Key: k\r\nUser-Agent: Go-http-client/1.1\r\n\r\n" +
 			`{"amount":1,"lock":"any","product":"apple","purchaser":"b"}`,
+		{Name: "b", Key: "k", Units: 2, Product: "pear"}: "POST /product/buy?amount=2&lock=any&product=pear&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 58\r\n" +
+			"Content-Type: application/json\r\nIdempotency-Key: k\r\nUser-Agent: Go-http-client/1.1\r\n\r\n" +
+			`{"amount":2,"lock":"any","product":"pear","purchaser":"b"}`,
 	} {
-		senderTo(url).One(t.Context(), Buyer{Name: "b", Key: key})
+		senderTo(url).One(t.Context(), buyer)
 		if got := text.Load(); got != want {
-			t.Errorf("key %q: sent %q, want %q", key, got, want)
+			t.Errorf("%+v: sent %q, want %q", buyer, got, want)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
@@ -26,13 +25,8 @@ type both struct {
 
 func through(t testing.TB, server string) *both {
 	t.Helper()
-	return throughProtocol(t, server, postgres.Protocol())
-}
-
-func throughProtocol(t testing.TB, server string, p wire.Protocol) *both {
-	t.Helper()
 	gate := &wiretest.Recorder{}
-	return &both{wiretest.Through(t, gate, p, server), gate}
+	return &both{wiretest.Through(t, gate, postgres.Protocol(), server), gate}
 }
 
 // differences returns the bytes that have changed without a reason.

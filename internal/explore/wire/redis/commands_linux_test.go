@@ -98,6 +98,8 @@ func TestCommands(t *testing.T) {
 		{[]string{"GET", "l"}, "GET l", reading, `"` + long + `"`, unchanged},
 		{[]string{"DBSIZE"}, "DBSIZE", reading, "5", unchanged},
 		{[]string{"OBJECT", "encoding", "n"}, "OBJECT ENCODING n", reading, `"int"`, unchanged},
+		{[]string{"MEMORY", "USAGE", "none"}, "MEMORY USAGE none", reading, "nil", failed},
+		{[]string{"MEMORY", "STATS"}, "MEMORY STATS", passed, "", unchanged},
 		{[]string{"PUBLISH", "c", "m"}, "PUBLISH c m", writing, "0", changed},
 		{[]string{"SCRIPT", "LOAD", "return 1"}, `SCRIPT LOAD "return 1"`, passed, `"e0e1f9fabfc9d4800c877a703b823ac0578ff8db"`, unchanged},
 		{[]string{"EVALSHA", "91CDeF00", "1", "a", "x"}, "EVAL 91cdef a x", writing, "error NOSCRIPT No matching script. Please use EVAL.", failed},

@@ -2,9 +2,6 @@ package process
 
 import (
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -136,54 +133,6 @@ func TestNaps(t *testing.T) {
 			return p.Asleep() && len(p.tree.order) >= 1+4+1 // main, pool, serve
 		})
 		idle(way)
-	}
-}
-
-// TestNapsNode: a timer of an event loop is a nap; the loop's own time limits are not.
-func TestNapsNode(t *testing.T) {
-	t.Parallel()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed")
-	}
-	file := filepath.Join(t.TempDir(), "server.mjs")
-	err = os.WriteFile(file, []byte(`
-import net from "net"
-setInterval(() => {}, 500)
-net.createServer(c => {
-  const nap = () => setTimeout(() => c.naps ? nap() : c.write("n"), 200)
-  c.on("data", b => {
-    if (b == "x") c.write(b)
-    c.naps = b == "n"
-    if (c.naps) nap()
-  })
-}).listen(8080, "127.0.0.1")`), 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newTestSpace(t)
-	p, _ := begin(t, s, node+" "+file)
-	c := dial(t, s, "127.0.0.1:8080")
-	once := func(way string) {
-		t.Helper()
-		if _, err := io.WriteString(c, way); err != nil {
-			t.Fatal(err)
-		}
-		if way == "n" {
-			until(t, "it naps", func() bool { return p.Asleep() && p.Napping(5*time.Second) })
-			if _, err := io.WriteString(c, "."); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "nobody naps when the loop has gone round", func() bool { return p.Asleep() && !p.Napping(5*time.Second) })
-	}
-	baseline(t, p)
-	for range 5 {
-		once("x")
-		once("n")
 	}
 }
 

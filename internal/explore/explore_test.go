@@ -8,8 +8,6 @@ import (
 
 	"github.com/oversell/oversell/internal/tier"
 
-	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
@@ -34,44 +32,6 @@ func TestShortest(t *testing.T) {
 	last := result.Witness.Steps[len(result.Witness.Steps)-1]
 	if last.Stock != 0 || last.Records != 2 {
 		t.Errorf("after the last step: stock %d, records %d", last.Stock, last.Records)
-	}
-}
-
-// BenchmarkExplore measures the schedules per second in docs/reference/benchmarks.md, on one
-// processor, as shop explore runs them.
-func BenchmarkExplore(b *testing.B) {
-	for _, c := range []struct{ engine, localDB, strategy string }{
-		{engine.Embedded, "", "none"},
-		{engine.Local, "", "none"},
-		{engine.Local, dialect.Postgres, "none"},
-		{engine.Local, "", "for-update"},
-		{engine.Local, dialect.Postgres, "for-update"},
-	} {
-		b.Run(c.engine+c.localDB+"/"+c.strategy, func(b *testing.B) {
-			defer explore.OneProcessor(c.engine == engine.Local)() // as the command does
-			e, err := engine.Open(b.Context(), engine.Config{Name: c.engine, LocalDB: c.localDB, Wait: enginetest.Wait, Conns: 4})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
-			entry := exploretest.Entry(b, c.strategy)
-			config := exploretest.Config(e, entry)
-			config.Full = true // measure the speed of single runs
-			x, err := explore.New(b.Context(), config)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer x.Close()
-			schedules := 0
-			for b.Loop() {
-				result, err := x.Search(b.Context())
-				if err != nil || !result.Complete {
-					b.Fatal(result, err)
-				}
-				schedules += result.Explored
-			}
-			b.ReportMetric(float64(schedules)/b.Elapsed().Seconds(), "schedules/s")
-		})
 	}
 }
 
@@ -139,6 +99,11 @@ func TestThreeBuyers(t *testing.T) {
 			want.Config(c)
 			c.Buyers = 3
 		}})
+	}
+	many := exploretest.Config(e, exploretest.Entry(t, "none"))
+	many.Buyers, many.Bound, many.Symmetry, many.Schedules = explore.MaxBuyers, 1, true, 25
+	if result := search(t, many); result.Runs != 25 || result.Verdicts[verdict.Oversold] == 0 {
+		t.Errorf("%d runs of %d buyers, want 25: %v", result.Runs, explore.MaxBuyers, result.Verdicts)
 	}
 	c := explore.Config{Engine: e, Bound: 2}
 	if got := explore.NewReport(c, explore.Result{Explored: 7, Complete: true}).Extent(); !strings.Contains(got, "bound 2") || strings.Contains(got, "7 of 7") {

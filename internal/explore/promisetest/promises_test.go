@@ -156,7 +156,7 @@ func promises() []exploretest.Expectation {
 		row("redlock", []explore.Event{explore.Forget}, verdict.Holds, symmetric(0), "sqlite"),
 		long("1,000 schedules, none of which breaks; the row before has those without preemption",
 			row("redlock", []explore.Event{explore.Forget}, verdict.Holds, symmetric(1), "sqlite")),
-		long("2,800 schedules until the first that breaks; TestRedlockForgets replays its witness on both databases",
+		long("2,800 schedules until the first that breaks; TestWitnesses replays its witness",
 			row("redlock", []explore.Event{explore.Forget}, verdict.Oversold, symmetric(2), "")),
 		row("multilock", nil, verdict.Holds, bound(0), ""),
 		row("multilock", []explore.Event{explore.Renew}, verdict.Holds, bound(0), ""),

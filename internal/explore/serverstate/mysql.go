@@ -192,7 +192,7 @@ func (d *mysqlConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 
 // Interrupt ends only the statement, as a time-out does with the default
 // innodb_rollback_on_timeout=OFF. The transaction stays open with its writes and locks
-// (TestTimeoutIsReal). Only the error differs, see Answer. The real time-out would take at least 1 s in
+// (own.TestPlanted). Only the error differs, see Answer. The real time-out would take at least 1 s in
 // each schedule.
 func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))

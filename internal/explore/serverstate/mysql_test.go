@@ -3,101 +3,13 @@ package serverstate_test
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
-
-// afterwards is the state of a transaction after the wait of its second statement has ended.
-type afterwards struct {
-	open   bool // it still sees the write of its first statement
-	locks  bool // it still has its lock
-	first  int64
-	second int64
-}
-
-// TestTimeoutIsReal: KILL QUERY, the time-out in a schedule, leaves a transaction in the same state
-// as a real time-out. The gate recognizes both by their error numbers.
-func TestTimeoutIsReal(t *testing.T) {
-	db, err := enginetest.Local(t).DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const realTimeout, interrupted = 1205, 1317
-	seen := map[uint16]afterwards{}
-	for _, number := range []uint16{realTimeout, interrupted} {
-		state, err := waitForRow(t, db, number == realTimeout)
-		var e *mysql.MySQLError
-		if !errors.As(err, &e) || e.Number != number {
-			t.Fatalf("the wait ended with %v, want error %d", err, number)
-		}
-		seen[number] = state
-	}
-	if want := (afterwards{true, true, 5, 10}); seen[realTimeout] != want || seen[interrupted] != want {
-		t.Errorf("after a real time-out %+v, after KILL QUERY %+v; want %+v", seen[realTimeout], seen[interrupted], want)
-	}
-}
-
-// waitForRow makes a transaction write one product and wait for another until the wait ends, by the
-// real time-out of 1 s or by KILL QUERY. Then it commits.
-func waitForRow(t *testing.T, db *sql.DB, real bool) (state afterwards, waited error) {
-	t.Helper()
-	ctx := t.Context()
-	must := func(_ any, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"first", "second"} {
-		must(db.ExecContext(ctx, "REPLACE INTO product (name, amount, stocked) VALUES (?, 10, 10)", name))
-	}
-	holder, err := db.BeginTx(ctx, nil)
-	must(nil, err)
-	defer holder.Rollback()
-	must(holder.ExecContext(ctx, "UPDATE product SET amount = 3 WHERE name = 'second'"))
-	conn, err := db.Conn(ctx)
-	must(nil, err)
-	defer conn.Close()
-	var id int64
-	must(nil, conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id))
-	if real {
-		must(conn.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout = 1"))
-	}
-	waiter, err := conn.BeginTx(ctx, nil)
-	must(nil, err)
-	must(waiter.ExecContext(ctx, "UPDATE product SET amount = 5 WHERE name = 'first'"))
-	done := make(chan error)
-	go func() {
-		_, err := waiter.ExecContext(ctx, "UPDATE product SET amount = 7 WHERE name = 'second'")
-		done <- err
-	}()
-	if !real {
-		for status := ""; !strings.Contains(status, "LOCK WAIT"); {
-			must(nil, db.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(new(any), new(any), &status))
-		}
-		must(db.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id)))
-	}
-	waited = <-done
-	var own int64
-	must(nil, waiter.QueryRowContext(ctx, "SELECT amount FROM product WHERE name = 'first'").Scan(&own))
-	state.open = own == 5
-	var locked *mysql.MySQLError // 1205 on MariaDB, 3572 on MySQL
-	state.locks = errors.As(db.QueryRowContext(ctx, "SELECT amount FROM product WHERE name = 'first' FOR UPDATE NOWAIT").Scan(&own), &locked)
-	must(nil, holder.Rollback())
-	must(nil, waiter.Commit())
-	must(nil, db.QueryRowContext(ctx, "SELECT amount FROM product WHERE name = 'first'").Scan(&state.first))
-	must(nil, db.QueryRowContext(ctx, "SELECT amount FROM product WHERE name = 'second'").Scan(&state.second))
-	return state, waited
-}
 
 // TestTableWaits: a session that waits for LOCK TABLES is found. It is no longer found once the
 // lock is released, however long it takes to wake, with and without the server's own information.

@@ -194,7 +194,7 @@ func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 }
 
 // Interrupt ends the statement as lock_timeout does: the transaction has failed and released its locks
-// (TestPostgresWaits). Only the error differs, see Answer.
+// (own.TestTimeoutShown). Only the error differs, see Answer.
 func (d *postgresConnections) Interrupt(ctx context.Context, c Conn) error {
 	return d.cancel(ctx, c.ID())
 }

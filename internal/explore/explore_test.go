@@ -86,20 +86,9 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestThreeBuyers: the bound limits a search of three buyers, and the report names it.
-func TestThreeBuyers(t *testing.T) {
+// TestManyBuyers: the explorer controls eight buyers as well as two, and the report names the bound.
+func TestManyBuyers(t *testing.T) {
 	e := enginetest.Embedded(t)
-	for _, want := range []exploretest.Expectation{
-		{Strategy: "none", Want: verdict.Oversold, Config: bound(2)},
-		{Strategy: "setnx", Want: verdict.Holds, Config: bound(1)},
-		{Strategy: "conditional", Want: verdict.Holds, Config: bound(1)},
-	} {
-		entry := exploretest.Entry(t, want.Strategy)
-		exploretest.Check(t, e, entry, exploretest.Expectation{Events: want.Events, Want: want.Want, Config: func(c *explore.Config) {
-			want.Config(c)
-			c.Buyers = 3
-		}})
-	}
 	many := exploretest.Config(e, exploretest.Entry(t, "none"))
 	many.Buyers, many.Bound, many.Symmetry, many.Schedules = explore.MaxBuyers, 1, true, 25
 	if result := search(t, many); result.Runs != 25 || result.Verdicts[verdict.Oversold] == 0 {

@@ -43,12 +43,8 @@ func TestMergedServers(t *testing.T) {
 			}
 			e := open(t)
 			for _, c := range []exploretest.Expectation{
-				{Strategy: "none"},
 				{Strategy: "for-update", Events: timeout, Config: bound(2)},
 				{Strategy: "for-update", Config: three},
-				{Strategy: "transaction", Config: bound(2)},
-				{Strategy: "conditional", Events: crash, Config: bound(1)},
-				{Strategy: "optimistic", Config: bound(2)},
 				{Strategy: "serializable", Config: bound(1)},
 				{Strategy: "named-lock", Config: bound(1)},
 				{Strategy: "named-lock", Events: crash, Config: bound(1)},
@@ -57,11 +53,6 @@ func TestMergedServers(t *testing.T) {
 				{Strategy: "bucketed", Events: crash, Config: func(c *explore.Config) { c.Parts, c.Bound = 2, 1 }, Soak: "a long search; coalesced has its event, and the row above its stock"},
 				{Strategy: "unit-rows", Config: bound(1)},
 				{Strategy: "setnx", Events: crash, Config: bound(1)},
-				{Strategy: "for-update", Soak: "some thousand schedules, run one by one"},
-				{Strategy: "conditional", Events: []explore.Event{explore.Crash, explore.Timeout}, Soak: "some thousand schedules, run one by one"},
-				{Strategy: "transaction", Soak: "some thousand schedules, run one by one"},
-				{Strategy: "unit-rows", Config: bound(4), Soak: "some thousand schedules, run one by one"},
-				{Strategy: "bucketed", Config: bound(3), Soak: "some thousand schedules, run one by one"},
 			} {
 				t.Run(c.Name(), func(t *testing.T) {
 					tier.Soak(t, c.Soak)

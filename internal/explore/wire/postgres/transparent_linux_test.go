@@ -37,7 +37,6 @@ func TestTransparentPostgres(t *testing.T) {
 		{"cached", "", withPgx(pgx.QueryExecModeCacheStatement, statements)},
 		{"described", "", withPgx(pgx.QueryExecModeCacheDescribe, statements)},
 		{"large", "", withPgx(pgx.QueryExecModeCacheStatement, large)},
-		{"notify", "", withPgx(pgx.QueryExecModeCacheStatement, notifications)},
 		{"by hand", "", byHand},
 		{"copy by hand", "", copyByHand},
 		{"skipped", "", skipped},
@@ -168,20 +167,6 @@ func large(t *testing.T, ctx context.Context, c *pgx.Conn) {
 	if rows.Err() != nil || n != 200_000 {
 		t.Error(n, rows.Err())
 	}
-}
-
-// notifications arrive between commands, and within an answer.
-func notifications(t *testing.T, ctx context.Context, c *pgx.Conn) {
-	must(c.Exec(ctx, "LISTEN sold"))(t)
-	must(c.Exec(ctx, "NOTIFY sold, 'own'"))(t)
-	other := must(pgx.ConnectConfig(ctx, c.Config()))(t)
-	must(other.Exec(ctx, "NOTIFY sold, 'of another'"))(t)
-	for _, want := range []string{"own", "of another"} {
-		if n := must(c.WaitForNotification(ctx))(t); n.Payload != want {
-			t.Error(n.Payload)
-		}
-	}
-	_ = other.Close(ctx)
 }
 
 func parse(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }

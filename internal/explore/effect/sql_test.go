@@ -82,6 +82,7 @@ func TestEffect(t *testing.T) {
 		{"BEGIN", mysql, schedule.Local},
 		{"begin work;", mysql, schedule.Local},
 		{"BEGIN NOT ATOMIC UPDATE items SET stock = 0; END", mysql, schedule.Writes},
+		{"BEGIN ISOLATION LEVEL SERIALIZABLE", postgres, schedule.Local},
 		{"START TRANSACTION", mysql, schedule.Local},
 		{"START TRANSACTION READ ONLY", mysql, schedule.Local},
 		{"START TRANSACTION WITH CONSISTENT SNAPSHOT", mysql, schedule.Reads},

@@ -77,7 +77,6 @@ func TestServers(t *testing.T) {
 		{"errors", serverErrors},
 		{"a lock is held", held},
 		{"ids", privateIDs},
-		{"login", privateLogin},
 		{"MySQL's privileges", privilegesMySQL},
 		{"PostgreSQL's privileges", privilegesPostgres},
 		{"leases", leasesStretched},
@@ -275,14 +274,6 @@ func privateIDs(t *testing.T, s *Servers) {
 			}
 		}
 	}
-}
-
-// privateLogin: the program's database users have no password.
-func privateLogin(t *testing.T, s *Servers) {
-	other, err := Open(t.Context(), elsewhere(s))
-	must(t, err)
-	must(t, other.Reset(t.Context()))
-	must(t, other.Close())
 }
 
 // privilegesMySQL: a user that may not see the waits of other sessions is refused until it gets the

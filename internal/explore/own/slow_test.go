@@ -79,7 +79,6 @@ func TestSlowMachine(t *testing.T) {
 	}{
 		{"multilock", "v1:multilock:b2:s1:1a.expire.2a.2b.1b.2c.2*5.2c.2b.2a.1b.1c.1.1c.1b.1a", 5},
 		{"redisson", "v1:redisson:b2:s1:1*6.2.1.2*3", 2},
-		{"redis", "v1:redis:b2:s1:1*6.2.1.2*3", 2},
 		{"redlock", "v1:redlock:b2:s1:1a.1b.1c.1*5.2a.2b.2c.1a.1b.1c.2a.2b.2c.2a.2b.2c.2.2a.2b.2c", 4},
 	} {
 		t.Run(c.strategy, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
@@ -156,7 +154,6 @@ func (p *tab) run(actions ...chromedp.Action) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
-		p.shot("failed")
 		p.t.Fatalf("%v; the page says: %.1500s", err, p.dump())
 	}
 }
@@ -221,7 +218,6 @@ func (p *tab) until(expression string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.shot("failed")
 			p.t.Fatalf("not within %s: %s; the page says: %.1500s", patience, expression, p.dump())
 		}
 	}
@@ -299,34 +295,8 @@ func (p *tab) fits() {
 		var over int
 		p.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over)
 		if over > 0 {
-			p.shot(fmt.Sprintf("over-%d", width))
 			p.t.Errorf("at %d px the page is %d px wider than the window", width, over)
 		}
 	}
 	p.size(1280, 800)
-}
-
-// shot writes a screenshot if OVERSELL_SCREENSHOTS names a folder.
-func (p *tab) shot(name string) {
-	p.t.Helper()
-	folder := os.Getenv("OVERSELL_SCREENSHOTS")
-	if folder == "" {
-		return
-	}
-	var png []byte
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		png, err = page.CaptureScreenshot().Do(ctx)
-		return err
-	}))
-	if err == nil {
-		err = os.MkdirAll(folder, 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644)
-	}
-	if err != nil {
-		p.t.Errorf("screenshot %s: %v", name, err)
-	}
 }

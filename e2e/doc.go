@@ -4,6 +4,5 @@
 //	cd e2e && go test -count=1 ./...
 //
 // Without -count=1, go test repeats its last result, since it does not notice that the shop has
-// changed. The tests need /usr/bin/chromium (apt-get install chromium) and npm, for axe-core. If
-// OVERSELL_SCREENSHOTS names a folder, they write screenshots to it.
+// changed. The tests need /usr/bin/chromium (apt-get install chromium) and npm, for axe-core.
 package e2e

@@ -23,18 +23,13 @@ func TestPlayMouse(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play")
 	p.until(`document.querySelectorAll('#levels li').length >= 16`)
-	p.shot("play-levels")
 	p.axe()
 	p.fits()
 	p.level("sell-twice")
 	p.click(`.buyer.b1 .command:not(:disabled)`)
 	p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1 && !document.body.hasAttribute('aria-busy')`)
-	p.shot("play-half-way")
 	p.axe()
 	p.fits()
-	p.theme("dark", "reduce")
-	p.shot("play-half-way-dark")
-	p.theme("light", "no-preference")
 	p.click(`[data-do=undo]`)
 	p.until(`document.querySelector('[data-do=undo]').disabled && !document.body.hasAttribute('aria-busy')`)
 	for _, buyer := range []string{"b1", "b2"} { // both read before one writes
@@ -52,12 +47,7 @@ func TestPlayMouse(t *testing.T) {
 	}
 	p.says("#end", "Level won")
 	p.says("#end", "oversold")
-	p.shot("play-won")
 	p.axe()
-	p.go_("/play")
-	p.until(`document.querySelectorAll('#levels li').length >= 16`)
-	p.reload()
-	p.shot("play-progress")
 }
 
 // TestPlayKeyboard wins the same level by keyboard, with a reload half-way.
@@ -105,7 +95,6 @@ func TestPlayNoLevel(t *testing.T) {
 	p.says("#trouble", `There is no level called "nosuch". These are the levels.`)
 	p.until(`document.querySelectorAll('#levels li').length >= 16`)
 	p.visible("#setup")
-	p.shot("play-no-level")
 	p.axe()
 	p.level("sell-twice")
 	p.eval(`location.hash = 'neither'`, nil)
@@ -135,7 +124,6 @@ func TestPlayRestart(t *testing.T) {
 	s.start(s.url[len("http://"):])
 	p.says("#trouble", "there is no such game")
 	p.visible("#setup")
-	p.shot("play-gone")
 	p.axe()
 	again()
 	s.restart()

@@ -13,8 +13,6 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/problem"
@@ -28,7 +26,6 @@ func TestContract(t *testing.T) {
 		base := startServe(t, e.URLs)
 		for _, strategy := range available(t, base, e) {
 			t.Run("sells/"+strategy, func(t *testing.T) { testSells(t, base, strategy) })
-			t.Run("restock under load/"+strategy, func(t *testing.T) { testRestockUnderLoad(t, base, strategy) })
 		}
 		t.Run("aliases", func(t *testing.T) { testAliases(t, base) })
 		t.Run("restock", func(t *testing.T) { testRestock(t, base) })
@@ -90,41 +87,6 @@ func testSells(t *testing.T, base, strategy string) {
 	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
 	if got, want := webtest.Audit(t, base, "pear"), (audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
 		t.Errorf("stock and records %+v, want %+v", got, want)
-	}
-}
-
-// testRestockUnderLoad restocks the product repeatedly while buyers buy. At the end stock and
-// records must agree, unless the strategy also breaks without a restock.
-func testRestockUnderLoad(t *testing.T, base, strategy string) {
-	const buyers, restocks = 4, 4
-	name := "restocked-" + strategy
-	webtest.Restock(t, base, name, 20)
-	done := make(chan struct{})
-	var all sync.WaitGroup
-	for range buyers {
-		all.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				r := webtest.Call(t, http.MethodGet, base+"/product/buy?product="+name+"&lock="+strategy, "", nil)
-				if r.Status != http.StatusOK && r.Status != http.StatusConflict && r.Status != http.StatusServiceUnavailable {
-					t.Errorf("%d %s", r.Status, r.Body)
-				}
-			}
-		})
-	}
-	for i := range restocks {
-		webtest.Eventually(t, "somebody buys between two restocks", func() bool { return webtest.Audit(t, base, name).Records > 0 })
-		webtest.Restock(t, base, name, 20+i)
-	}
-	close(done)
-	all.Wait()
-	entry, _ := lockstrategy.ByName(strategy)
-	if got := webtest.Audit(t, base, name); entry.Promise[promise.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
-		t.Errorf("stock and records %+v, want no drift", got)
 	}
 }
 
@@ -238,7 +200,6 @@ func testHistory(t *testing.T, base string) {
 func testBadInput(t *testing.T, base string) {
 	webtest.Restock(t, base, "apple", 5)
 	before := webtest.Audit(t, base, "apple")
-	long := strings.Repeat("x", 256)
 	longest := strings.Repeat("ü", 255) // characters, not bytes
 	if r := webtest.Call(t, http.MethodPut, base+"/product/"+url.PathEscape(longest), `{"amount":5}`, nil); r.Status != http.StatusOK {
 		t.Errorf("a name of 255 characters: %d %s", r.Status, r.Body)
@@ -253,32 +214,11 @@ func testBadInput(t *testing.T, base string) {
 		{"unknown product", "GET", "/product/buy?product=moon", "", nil, 404},
 		{"amount 0", "GET", "/product/buy?amount=0", "", nil, 400},
 		{"negative amount", "GET", "/product/buy?amount=-1", "", nil, 400},
-		{"amount no number", "GET", "/product/buy?amount=two", "", nil, 400},
-		{"empty amount", "GET", "/product/buy?amount=", "", nil, 400},
-		{"fraction", "GET", "/product/buy?amount=1.5", "", nil, 400},
 		{"amount above the maximum", "GET", "/product/buy?amount=1001", "", nil, 400},
-		{"amount beyond 64 bits", "GET", "/product/buy?amount=99999999999999999999", "", nil, 400},
-		{"long product", "GET", "/product/buy?product=" + long, "", nil, 400},
-		{"long purchaser", "GET", "/product/buy?purchaser=" + long, "", nil, 400},
-		{"empty product", "GET", "/product/buy?product=", "", nil, 400},
-		{"product not UTF-8", "GET", "/product/buy?product=%ff", "", nil, 400},
 		{"purchaser not UTF-8", "GET", "/product/buy?purchaser=a%c3", "", nil, 400},
-		{"control character", "GET", "/product/buy?purchaser=a%00b", "", nil, 400},
-		{"trailing space", "GET", "/product/buy?product=apple%20", "", nil, 400},
 		{"amount twice", "GET", "/product/buy?amount=1&amount=2", "", nil, 400},
-		{"audit with a broken escape", "GET", "/audit?product=%zz", "", nil, 400},
 		{"history with a broken escape", "GET", "/purchase_history?product=%zz", "", nil, 400},
-		{"broken escape", "GET", "/product/buy?amount=%zz", "", nil, 400},
 		{"broken body", "POST", "/product/buy", `{"amount":`, asJSON, 400},
-		{"body is a list", "POST", "/product/buy", `[1]`, asJSON, 400},
-		{"body goes on", "POST", "/product/buy", `{} {}`, asJSON, 400},
-		{"body ends twice", "POST", "/product/buy", `{"amount":1}}`, asJSON, 400},
-		{"body is null", "POST", "/product/buy", `null`, asJSON, 400},
-		{"amount is null", "POST", "/product/buy", `{"amount":null}`, asJSON, 400},
-		{"body not UTF-8", "POST", "/product/buy", "{\"purchaser\":\"a\xff\"}", asJSON, 400},
-		{"half a surrogate", "POST", "/product/buy", `{"purchaser":"\ud800"}`, asJSON, 400},
-		{"amount twice in body", "POST", "/product/buy", `{"amount":1,"amount":2}`, asJSON, 400},
-		{"capital letters", "POST", "/product/buy", `{"AMOUNT":2}`, asJSON, 400},
 		{"two keys", "POST", "/product/buy", "", http.Header{"Idempotency-Key": {"a", "b"}}, 400},
 		{"empty key", "POST", "/product/buy", "", http.Header{"Idempotency-Key": {""}}, 400},
 		{"slash at the end", "GET", "/healthz/", "", nil, 404},
@@ -288,16 +228,8 @@ func testBadInput(t *testing.T, base string) {
 		{"amount 0 in body", "POST", "/product/buy", `{"amount":0}`, asJSON, 400},
 		{"not JSON", "POST", "/product/buy", `amount=2`, http.Header{"Content-Type": {"text/plain"}}, 400},
 		{"oversized body", "POST", "/product/buy", `{"purchaser":"` + strings.Repeat("x", maxBody) + `"}`, asJSON, 413},
-		{"long key", "POST", "/product/buy", "", http.Header{"Idempotency-Key": {long}}, 400},
 		{"restock below 0", "PUT", "/product/apple", `{"amount":-1}`, asJSON, 400},
-		{"restock above the maximum", "PUT", "/product/apple", `{"amount":1000000001}`, asJSON, 400},
-		{"restock of nothing", "PUT", "/product/apple", `{}`, asJSON, 400},
-		{"restock without a body", "PUT", "/product/apple", ``, asJSON, 400},
-		{"restock with null", "PUT", "/product/apple", `{"amount":null}`, asJSON, 400},
-		{"restock that ends twice", "PUT", "/product/apple", `{"amount":5}}`, asJSON, 400},
-		{"restock with a broken body", "PUT", "/product/apple", `{"amount":5`, asJSON, 400},
 		{"oversized restock", "PUT", "/product/apple", strings.Repeat(" ", maxBody+1) + `{"amount":1}`, asJSON, 413},
-		{"restock of a long name", "PUT", "/product/" + long, `{"amount":5}`, asJSON, 400},
 		{"a product called buy", "PUT", "/product/buy", `{"amount":5}`, asJSON, 400},
 		{"unknown product", "GET", "/product/moon", "", nil, 404},
 		{"audit of an unknown product", "GET", "/audit?product=moon", "", nil, 404},

@@ -170,6 +170,8 @@ func TestRoomAdmin(t *testing.T) {
 	if r := webtest.Call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}}); r.Status != http.StatusOK {
 		t.Errorf("a buyer needs no token: %d %s", r.Status, r.Body)
 	}
+	long := http.Header{"Idempotency-Key": {strings.Repeat("a", 256)}, "Content-Type": {"application/json"}}
+	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/room/buy", buyer, long), http.StatusBadRequest, "failed")
 	panel := webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
 	code := webtest.Call(t, http.MethodGet, base+"/room/qr.svg", "", nil)
 	if !panel.NeedsToken || len(panel.Pages) > 0 && code.Status != http.StatusOK || len(panel.Pages) == 0 && code.Status != http.StatusNotFound {
@@ -192,6 +194,9 @@ func TestRoomBadInput(t *testing.T) {
 		{http.MethodPost, "/room/buyers", `{"phone":"../x","name":"Ann"}`, "phone is not an id", 400},
 		{http.MethodPost, "/room/buyers", `{"phone":"0123456789abcdef","nmae":"Ann"}`, "nmae", 400},
 		{http.MethodPost, "/room/buy", ann, "Idempotency-Key", 400},
+		{http.MethodPut, "/room/sale", `{"product":"","strategy":"` + lockstrategy.Names()[0] + `","stock":1}`, "product", 400},
+		{http.MethodPut, "/room/sale", `{"product":"buy","strategy":"` + lockstrategy.Names()[0] + `","stock":1}`, "buy", 400},
+		{http.MethodPut, "/room/door", `{"open":true,"in_seconds":-1}`, "in_seconds must be between 0 and 5", 400},
 		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"nonesuch","stock":1}`, "GET /strategies lists them", 400},
 		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"` + lockstrategy.Names()[0] + `","stock":0}`, "stock must be between 1 and ", 400},
 		{http.MethodPut, "/room/sale", `{"product":"nonesuch","strategy":"` + lockstrategy.Names()[0] + `","stock":1}`, `no such product as "nonesuch"; GET /product lists them`, 404},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,55 +66,4 @@ func TestSoldOutAhead(t *testing.T) {
 			})
 		}
 	})
-}
-
-// TestRestockedUnderCheck: buyers come continuously while a product is sold out and restocked. A
-// buyer that came after a restock is not refused while there are units, and every unit is sold.
-func TestRestockedUnderCheck(t *testing.T) {
-	t.Parallel()
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t)
-		first, second := startServe(t, e.URLs), startServe(t, e.URLs) // two shops without shared memory, like two processes
-		for _, strategy := range []string{"conditional", "redis-decr", "redis-lua"} {
-			testRestockedUnderCheck(t, first, second, strategy)
-		}
-	})
-}
-
-func testRestockedUnderCheck(t *testing.T, base, other, strategy string) {
-	product := "checked-" + strategy
-	url := "/product/buy?product=" + product + "&lock=" + strategy
-	webtest.Restock(t, base, product, 1)
-	// The strategy makes the first refusal, and the check reads from then on. If buyers of
-	// redis-decr made it together, its counter would be negative for a moment.
-	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, other+url+"&amount=1000", "", nil), http.StatusConflict, "sold_out")
-	stop := make(chan struct{})
-	var crowd sync.WaitGroup
-	for range 8 { // they keep a read under way all the time
-		crowd.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					webtest.Call(t, http.MethodGet, other+url+"&amount=1000", "", nil)
-				}
-			}
-		})
-	}
-	for range 20 {
-		webtest.Restock(t, base, product, 3)
-		for range 3 {
-			r := webtest.Call(t, http.MethodGet, other+url, "", nil)
-			if r.Status != http.StatusOK {
-				t.Errorf("%s: %d %s after a restock, want a sale", strategy, r.Status, r.Body)
-			}
-		}
-		webtest.WantProblem(t, webtest.Call(t, http.MethodGet, other+url, "", nil), http.StatusConflict, "sold_out")
-	}
-	close(stop)
-	crowd.Wait()
-	if got := webtest.Audit(t, base, product); got.Leftover != 0 || got.Drift != 0 || got.Records != 3 {
-		t.Errorf("%s: stock and records %+v", strategy, got)
-	}
 }

@@ -39,6 +39,7 @@ func TestKindOf(t *testing.T) {
 		{"idle in a transaction for too long", &pgconn.PgError{Code: "25P03"}, Down},
 		{"read-only", &pgconn.PgError{Code: "25006"}, Down},
 		{"too many connections", &pgconn.PgError{Code: "53300"}, Down},
+		{"PostgreSQL's full disk", &pgconn.PgError{Code: "53100"}, Down},
 		{"starting up", &pgconn.PgError{Code: "57P03"}, Down},
 		{"wrong password", &pgconn.PgError{Code: "28P01"}, Other},
 		{"COMMIT that was a ROLLBACK", pgx.ErrTxCommitRollback, Other},

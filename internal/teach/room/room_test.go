@@ -401,32 +401,6 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestBadPress: the error is one line, and nothing changes.
-func TestBadPress(t *testing.T) {
-	r := open(t, "holds", 1)
-	for what, err := range map[string]error{
-		"phone":     second(r.Press(t.Context(), Phone{"nobody", "Ann", ""}, "a")),
-		"long name": second(r.Press(t.Context(), Phone{phone(1), strings.Repeat("a", 41), ""}, "a")),
-		"long key":  second(r.Press(t.Context(), Phone{phone(1), "Ann", ""}, strings.Repeat("a", 256))),
-		"strategy":  r.Put(t.Context(), "apple", "nonesuch", 1),
-		"product":   r.Put(t.Context(), "", "holds", 1),
-		"the route": r.Put(t.Context(), "buy", "holds", 1),
-		"no stock":  r.Put(t.Context(), "apple", "holds", 0),
-		"countdown": r.Open(MaxCountdown + 1),
-		"backwards": r.Open(-1),
-	} {
-		if !errors.Is(err, errInvalid) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want one line", what, err)
-		}
-	}
-	if got := r.panelView().Sale; got.Sold != 0 || got.Stock != 1 || got.State != "open" {
-		t.Errorf("the sale has changed: %+v", got)
-	}
-	if err := New(Config{}).Open(0); !errors.Is(err, errShut) {
-		t.Errorf("a room without a sale: %v", err)
-	}
-}
-
 // TestUnknownProduct: an unknown product cannot be put on sale, and the present sale stays open.
 func TestUnknownProduct(t *testing.T) {
 	r := open(t, "holds", 1)
@@ -466,5 +440,3 @@ func TestSameName(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-func second(_ string, err error) error { return err }

@@ -214,39 +214,6 @@ func TestPlayed(t *testing.T) {
 	}
 }
 
-// TestHint: a player that follows the hints reaches the goal with as many steps as the par.
-func TestHint(t *testing.T) {
-	g := open(t, Config{Strategy: "none"})
-	everything := Effort{Bound: -1}
-	par, err := g.Hint(t.Context(), verdict.Oversold, everything)
-	if err != nil || !par.Complete {
-		t.Fatalf("%+v, %v", par, err)
-	}
-	for g.Position().End == nil {
-		way, err := g.Hint(t.Context(), verdict.Oversold, everything)
-		if err != nil || way.Token == "" || way.Text == "" || !way.Complete {
-			t.Fatalf("%+v, %v", way, err)
-		}
-		playAll(t, g, []string{way.Token})
-	}
-	p := g.Position()
-	if !p.End.Reached(verdict.Oversold) || len(p.Tokens) != len(par.Tokens) || p.Switches != par.Switches {
-		t.Errorf("%v, par %v", p.Tokens, par.Tokens)
-	}
-	if _, err := g.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	playAll(t, g, strings.Split("1 1 1 1 1 1", " ")[:5]) // buyer 1 has sold before 2 begins
-	before := g.Position()
-	way, err := g.Hint(t.Context(), verdict.Oversold, everything)
-	if err != nil || way.Token != "" || !way.Complete {
-		t.Errorf("a hint where no way leads: %+v, %v", way, err)
-	}
-	if !reflect.DeepEqual(g.Position(), before) {
-		t.Error("a hint has changed the position")
-	}
-}
-
 // TestProve: the proof succeeds for a strategy that holds and fails for one that breaks. A limited
 // search proves nothing. The game keeps its position.
 func TestProve(t *testing.T) {
@@ -273,33 +240,6 @@ func TestProve(t *testing.T) {
 	p, err = g.Prove(t.Context(), Effort{Bound: -1, Budget: 1}, nil)
 	if err != nil || p.Holds || p.Complete {
 		t.Errorf("of a budget of nothing: %+v, %v", p, err)
-	}
-}
-
-// TestRefused: a configuration that cannot be played is refused in one line.
-func TestRefused(t *testing.T) {
-	for _, c := range []struct {
-		Config
-		missing bool
-		says    string
-	}{
-		{Config{}, false, "unknown strategy"},
-		{Config{Strategy: "nosuch"}, false, "unknown strategy \"nosuch\""},
-		{Config{Strategy: "none", Buyers: 5}, false, "between 2 and 4"},
-		{Config{Strategy: "none", Stock: 9}, false, "between 1 and 8"},
-		{Config{Strategy: "none", Units: 2}, false, "between 1 and the stock, 1"},
-		{Config{Strategy: "none", Events: []explore.Event{"rain"}}, false, "choose from: expire"},
-		{Config{Strategy: "none", Shared: true, Events: []explore.Event{explore.Crash}}, false, "unknown event \"crash\""},
-		{Config{Strategy: "zookeeper"}, true, "zookeeper"},
-		{Config{Strategy: "named-lock"}, true, "SQLite has no locks by name"},
-	} {
-		g, err := Open(t.Context(), c.Config)
-		if err == nil {
-			t.Fatal(g.Close(), c)
-		}
-		if errors.Is(err, ErrMissing) != c.missing || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%+v: %v", c.Config, err)
-		}
 	}
 }
 

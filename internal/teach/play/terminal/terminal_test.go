@@ -131,28 +131,6 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// TestClaim: a claim wins if the level is unbreakable, is refuted if it is not, and wins nothing
-// else.
-func TestClaim(t *testing.T) {
-	for name, wins := range map[string]bool{"one-process": true, "begin-and-commit": true, "gap-before-expiry": false, "sell-twice": false} {
-		s, kept := session(t, name, play.Config{})
-		s.Begin()
-		a, err := s.Do(t.Context(), "prove")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Won() != wins || len(*kept) != map[bool]int{true: 1}[wins] {
-			t.Errorf("%s: won %t, kept %+v", name, s.Won(), *kept)
-		}
-		if want := map[bool]string{true: "You are right", false: "It can be broken"}[wins]; !strings.HasPrefix(a.Text, want) {
-			t.Errorf("%s: %s", name, a.Text)
-		}
-		if strings.Contains(a.Text, "v1:") {
-			t.Errorf("%s: the answer to a wrong claim shows the way: %s", name, a.Text)
-		}
-	}
-}
-
 // TestKeepFails: a player that has won is told that the result could not be stored.
 func TestKeepFails(t *testing.T) {
 	s, _ := session(t, "dead-holder", play.Config{})

@@ -182,17 +182,3 @@ func TestReplica(t *testing.T) {
 		t.Errorf("the first server's folder is left: %v", err)
 	}
 }
-
-// BenchmarkStartPostgres is the start of a private server, initdb included. Target: 5 s.
-func BenchmarkStartPostgres(b *testing.B) {
-	g := newGroup(b)
-	for b.Loop() {
-		p, err := StartPostgres(g)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := p.Remove(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -69,24 +69,6 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressLease: every buyer is served, one of them only when a lease has ended.
-func TestProgressLease(t *testing.T) {
-	for _, c := range []struct {
-		ms    int64
-		stuck bool
-	}{{170, false}, {1400, false}, {1970, true}} {
-		answers := []Answer{
-			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(5)},
-			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(9)},
-			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(12)},
-			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(12 + c.ms)},
-		}
-		if got := ProgressOf(answers, 2*time.Second, 7*time.Second, nil).Stuck(); (got != "") != c.stuck {
-			t.Errorf("%d ms: %q, want stuck %v", c.ms, got, c.stuck)
-		}
-	}
-}
-
 // TestProgressStarved: a buyer is served after 2 s of silence, above the bound of 1.5 s. The time in
 // which this process got no processor does not count for a stall, and a stall during it cannot be
 // excluded.

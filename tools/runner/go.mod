@@ -4,7 +4,7 @@ go 1.26.0
 
 tool github.com/nektos/act
 
-require go.yaml.in/yaml/v3 v3.0.4
+require go.yaml.in/yaml/v3 v3.0.4 // indirect
 
 require (
 	cyphar.com/go-pathrs v0.2.1 // indirect

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -149,14 +147,6 @@ func TestHungRedis(t *testing.T) {
 	hang(t, base, nodes, "the redis is down", "redis", "fenced", "setnx-ttl", "redis-decr", "redis-lua")
 }
 
-// TestHungRedlock: the same with a majority of the Redlock nodes.
-func TestHungRedlock(t *testing.T) {
-	t.Parallel()
-	nodes := startNodes(t, 3)
-	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redlock: urls(nodes)}, waitFor(hungWait))
-	hang(t, base, nodes[1:], "the redlock is down", "redlock", "multilock")
-}
-
 // hungWait is the wait of buyers whose Redis hangs.
 const hungWait = 3 * time.Second
 
@@ -266,26 +256,6 @@ func TestHungDatabase(t *testing.T) {
 	webtest.Eventually(t, "sells again", func() bool {
 		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil).Status == http.StatusOK
 	})
-}
-
-// TestSilentNode: a Redlock node that hangs costs only an occasional buyer its time-out, so all
-// buyers are served within their wait.
-func TestSilentNode(t *testing.T) {
-	t.Parallel()
-	nodes := startNodes(t, 5)
-	wait := 30 * time.Second // too short for 60 sales of half a second each
-	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redlock: urls(nodes)}, waitFor(wait))
-	if err := nodes[4].Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	target := rush.Target{BaseURL: base}
-	result, err := rush.Run(t.Context(), rush.Config{
-		BaseURLs: []string{base}, Shelf: target, Auditor: target, Strategy: "redlock", Product: "apple", Stock: 60, Buyers: 90,
-		Timeout: wait + 30*time.Second, Progress: func(int) {},
-	})
-	if err != nil || result.Verdict != verdict.Holds || result.Sold != 60 {
-		t.Errorf("%+v, %v; want 60 sales", result, err)
-	}
 }
 
 // startNodes starts Redis servers for one test.

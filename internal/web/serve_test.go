@@ -5,18 +5,21 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/goccy/go-yaml"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live/runs"
 	"github.com/oversell/oversell/internal/teach/play/host"
+	"github.com/oversell/oversell/internal/web/page"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -114,42 +117,6 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestOpenAPI: the document lists exactly the existing routes.
-func TestOpenAPI(t *testing.T) {
-	t.Parallel()
-	var document struct {
-		OpenAPI string                    `yaml:"openapi"`
-		Paths   map[string]map[string]any `yaml:"paths"`
-	}
-	if err := yaml.Unmarshal(openAPI, &document); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(document.OpenAPI, "3.1.") {
-		t.Errorf("version %q, want 3.1", document.OpenAPI)
-	}
-	written := map[string]bool{}
-	for path, methods := range document.Paths {
-		for method := range methods {
-			if method != "parameters" {
-				written[strings.ToUpper(method)+" "+path] = true
-			}
-		}
-	}
-	c := Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 1, Games: &host.Host{}, Sender: idle{}}
-	shop := New(enginetest.Embedded(t), c, slog.New(slog.DiscardHandler))
-	var routes gin.RoutesInfo = shop.handler(&net.TCPAddr{}, "").Routes()
-	for _, r := range routes {
-		route := r.Method + " " + strings.NewReplacer(":name", "{name}", ":id", "{id}").Replace(r.Path)
-		if !written[route] {
-			t.Errorf("%s is served and not in openapi.yaml", route)
-		}
-		delete(written, route)
-	}
-	for route := range written {
-		t.Errorf("%s is in openapi.yaml and not served", route)
-	}
-}
-
 // TestSlowBody: a request with a slow body does not have a seat yet.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
@@ -170,5 +137,74 @@ func TestSlowBody(t *testing.T) {
 	}
 	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
 		t.Errorf("a buy beside it: %d %s", r.Status, r.Body)
+	}
+}
+
+// allRoutes returns a handler with every route of a shop.
+func allRoutes(t *testing.T) *gin.Engine {
+	t.Helper()
+	c := Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 1, Games: &host.Host{}, Sender: idle{}}
+	return New(enginetest.Embedded(t), c, slog.New(slog.DiscardHandler)).handler(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, "")
+}
+
+// TestOpenAPI: the document lists exactly the existing routes.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	if !strings.HasPrefix(string(openAPI), "openapi: 3.1.") {
+		t.Errorf("the document begins with %.20q, want version 3.1", openAPI)
+	}
+	written := documented(t)
+	for _, r := range allRoutes(t).Routes() {
+		route := r.Method + " " + strings.NewReplacer(":name", "{name}", ":id", "{id}").Replace(r.Path)
+		if written[route] == nil {
+			t.Errorf("%s is served and not in openapi.yaml", route)
+		}
+		delete(written, route)
+	}
+	for route := range written {
+		if !strings.HasPrefix(route, "PARAMETERS ") { // of all methods of a path
+			t.Errorf("%s is in openapi.yaml and not served", route)
+		}
+	}
+}
+
+// A reference in a page is the address of a script or a style.
+var reference = regexp.MustCompile(`(?:src|href)="(/[^"]*\.(?:js|css))"`)
+
+// TestPages: a page's files exist, load nothing from other hosts, and write no HTML.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	handler := allRoutes(t)
+	get := func(path string) string {
+		t.Helper()
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil))
+		if w.Code != http.StatusOK || w.Body.Len() == 0 || w.Header().Get("Content-Security-Policy") != page.Policy {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		return strings.ReplaceAll(w.Body.String(), "http://www.w3.org/2000/svg", "")
+	}
+	pages := []string{"/", "/room", "/room/screen", "/play"}
+	files := slices.Clone(pages)
+	for _, r := range handler.Routes() {
+		if strings.HasSuffix(r.Path, ".js") || strings.HasSuffix(r.Path, ".css") {
+			files = append(files, r.Path)
+		}
+	}
+	for _, file := range files {
+		for _, no := range []string{"http:", "https:", "innerHTML =", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "<style", " style=\"", "onclick=\""} {
+			if strings.Contains(get(file), no) {
+				t.Errorf("%s has %s", file, no)
+			}
+		}
+	}
+	for _, path := range pages {
+		used := reference.FindAllStringSubmatch(get(path), -1)
+		if len(used) == 0 {
+			t.Errorf("%s loads no file", path)
+		}
+		for _, u := range used {
+			get(u[1])
+		}
 	}
 }

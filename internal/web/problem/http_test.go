@@ -43,24 +43,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestReply: without an id its member is missing. Quotes and other characters in a detail are
-// escaped.
-func TestReply(t *testing.T) {
-	w := httptest.NewRecorder()
-	detail := `product "<apple>" & co` + "\r\t\x00"
-	problem.Reply(w, http.StatusNotFound, "failed", detail)
-	var body map[string]any
-	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
-		t.Fatal(err)
-	}
-	if _, there := body["request_id"]; there {
-		t.Error("an empty request_id is there")
-	}
-	if body["detail"] != detail {
-		t.Errorf("detail %q, want %q", body["detail"], detail)
-	}
-}
-
 // TestJSON: the output equals that of encoding/json.
 func TestJSON(t *testing.T) {
 	for _, text := range []string{

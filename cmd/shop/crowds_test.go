@@ -123,14 +123,3 @@ func TestRushStrikeBadInput(t *testing.T) {
 		}
 	}
 }
-
-// TestStageCommand: the command contains the shop's flags that affect a crowd.
-func TestStageCommand(t *testing.T) {
-	t.Parallel()
-	base := serveStage(t, "--wait", "3s", "--poll", "5ms", "--db-conns", "7")
-	names := withPromise(promise.Rush, verdict.Holds)[:1]
-	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"stock":5,"buyers":20,"product":"a pear"}`, names[0]))
-	if want := "shop rush --strategy " + names[0] + " --stock 5 --buyers 20 --processes 1 --expect --product 'a pear' --wait 3s --poll 5ms"; run.Command != want {
-		t.Errorf("command %q, want %q", run.Command, want)
-	}
-}

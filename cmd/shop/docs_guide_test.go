@@ -3,33 +3,14 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
-
-	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 const choosePage = "docs/guides/choose-a-strategy.md"
-
-// TestChooseExample runs the command of docs/guides/choose-a-strategy.md and compares the output.
-func TestChooseExample(t *testing.T) {
-	tier.Soak(t, "sends two bursts; TestREADMECurl has the first page")
-	examples := transcripts(readPage(t, choosePage))
-	if len(examples) == 0 {
-		t.Fatal("the page has no example")
-	}
-	for _, e := range examples {
-		var out bytes.Buffer
-		args := strings.Fields(strings.TrimPrefix(e.command, "./shop "))
-		if code := run(t.Context(), args, &out, &out); code != 0 || !e.pattern().MatchString(plainText(out.String())) {
-			t.Errorf("%s:%d: $ %s: exit %d\n%s", choosePage, e.line, e.command, code, out.String())
-		}
-	}
-}
 
 // TestChooseMarks: the page recommends only safe strategies, and its second table has the mark of
 // each strategy that is not safe.

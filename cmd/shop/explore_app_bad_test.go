@@ -221,6 +221,8 @@ func (s ownServers) badFlags() []badCase {
 		{name: "an event of our strategies", args: []string{"--events", "renew"}, says: []string{`unknown event of a program "renew"; choose from: expire,`}},
 		{name: "a crash of one of one", old: "run:", by: "shared:", args: []string{"--events", "crash"}, says: []string{"all buyers share one instance", "give `run:`"}},
 		{name: "--buyers", args: []string{"--buyers", "9"}, says: []string{"buyers must be between 2 and 8 (got 9)"}},
+		{name: "--overlap of one instance", old: "run:", by: "shared:", args: []string{"--overlap"}, says: []string{"--overlap needs an instance for each buyer: write `run:`"}},
+		{name: "--overlap with another search's line", args: []string{"--overlap", "--replay", "v1:bad:b2:s1:1.2"}, says: []string{"the replay string belongs to bad with 2 buyers and stock 1, not to bad with 2 buyers and stock 1 and --overlap"}},
 		{name: "--save in no folder", args: []string{"--save", "none/w.json"}, says: []string{"--save: create none/w.json: no such file or directory"}},
 		{name: "--save in a folder's place", args: []string{"--save", "."}, says: []string{"--save: ", "is a directory"}},
 		{name: "--report in no folder", args: []string{"--report", "none/r.md"}, says: []string{"--report: create none/r.md: no such file or directory"}},

@@ -15,18 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// TestAppRepeats: repeated searches have the same results.
-func TestAppRepeats(t *testing.T) {
-	tier.Soak(t, "a long search of a program")
-	for _, c := range appCases {
-		t.Run(c.name(), func(t *testing.T) {
-			for range 20 {
-				c.found(t, searchApp(t, c))
-			}
-		})
-	}
-}
-
 // TestAppReduction: the full search and the reduced one have the same verdicts.
 func TestAppReduction(t *testing.T) {
 	tier.Soak(t, "a long search of a program")

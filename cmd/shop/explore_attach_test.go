@@ -92,13 +92,11 @@ func unused(t *testing.T) string {
 }
 
 // file returns the file that describes it.
-func (a *attached) file(t *testing.T, pid int, gates, more string) string {
+func (a *attached) file(t *testing.T, pid int) string {
 	t.Helper()
-	head := fmt.Sprintf("name: attached\nattach: { pid: %d, gates: { %s } }\nmysql: %s\n%s", pid, gates, a.url, more)
+	head := fmt.Sprintf("name: attached\nattach: { pid: %d, gates: { mysql: %q } }\nmysql: %s\n", pid, a.gate, a.url)
 	return writeApp(t, head, "buyer: POST http://127.0.0.1:"+a.port+"/buy")
 }
-
-func (a *attached) mysql() string { return fmt.Sprintf("mysql: %q", a.gate) }
 
 // serves fails the test unless the program runs and answers.
 func (a *attached) serves(t *testing.T) {
@@ -116,10 +114,10 @@ func (a *attached) serves(t *testing.T) {
 	}
 }
 
-// TestAttach: a running program is checked and searched several times and keeps running. Its pool
+// TestAttach: a running program is checked, searched and sent bursts, and keeps running. Its pool
 // contains broken connections from before.
 func TestAttach(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestShared has the gates of one program")
+	tier.Soak(t, "no other test has it: it searches a running program")
 	t.Parallel()
 	for _, c := range []sharedCase{
 		{mode: "naive", pool: 2, orders: 96, violating: 60},
@@ -130,7 +128,7 @@ func TestAttach(t *testing.T) {
 				tier.Soak(t, "a long search of a program")
 			}
 			a := startAttached(t, c.mode, c.pool)
-			file := a.file(t, a.program.Process.Pid, a.mysql(), "")
+			file := a.file(t, a.program.Process.Pid)
 			code, stdout, stderr := exploreApp(t, file, "--app-check")
 			if code != 0 || !strings.Contains(stdout, "INSERT INTO orders") {
 				t.Fatalf("--app-check: exit %d: %s%s", code, stdout, stderr)
@@ -142,71 +140,40 @@ func TestAttach(t *testing.T) {
 			}
 			appCase{orders: c.orders, violating: c.violating}.found(t, r)
 			a.serves(t)
+			if c.violating > 0 {
+				return
+			}
+			code, stdout, stderr = verifyAppOf(t, file, "--repeat", "1")
+			if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 burst of 50 buyers at once") || strings.Count(stdout, "  holds\n") != 1 {
+				t.Errorf("verify: exit %d: %s%s", code, stdout, stderr)
+			}
+			a.serves(t)
 		})
 	}
 }
 
-// TestAttachRefused: an impossible request is refused in one line.
+// TestAttachRefused: one line says why a running program cannot be searched.
 func TestAttachRefused(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app reads attach:")
+	tier.Soak(t, "no other test has it: it checks which processes can be attached to")
 	t.Parallel()
 	a := startAttached(t, "naive", 2)
-	pid := a.program.Process.Pid
-	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
-	other := exec.Command("sleep", "600")
+	other := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		_ = other.Process.Kill()
-		_ = other.Wait()
-	}()
-	u, err := url.Parse(a.url)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
-		name, file, want string
-		args             []string
+		pid  int
+		args []string
+		want string
 	}{
-		{"ended", a.file(t, ended.Process.Pid, a.mysql(), ""), "cannot be attached to: no such process", nil},
-		{"another program", a.file(t, other.Process.Pid, a.mysql(), ""), "it does not listen at", nil},
-		{"this command's parent", a.file(t, os.Getpid(), a.mysql(), ""), "has started this command itself", nil},
-		{"taken", a.file(t, pid, fmt.Sprintf("mysql: %q", taken.Addr()), ""), "address already in use", nil},
-		{"no gate", a.file(t, pid, "", ""), "gates needs mysql", nil},
-		{"no server", a.file(t, pid, a.mysql()+`, redis: "127.0.0.1:16379"`, ""), "gates: redis: also set redis", nil},
-		{"at the server", a.file(t, pid, fmt.Sprintf("mysql: %q", u.Host), ""), "is the server's own address; choose another port", nil},
-		{"local", a.file(t, pid, a.mysql(), "local: true\n"), "local and attach", nil},
-		{"crash", a.file(t, pid, a.mysql(), ""), "cannot crash alone", []string{"--events", "crash"}},
+		{other.Process.Pid, nil, "it does not listen at"},
+		{os.Getpid(), nil, "has started this command itself"},
+		{a.program.Process.Pid, []string{"--events", "crash"}, "cannot crash alone"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := exploreApp(t, c.file, append(c.args, "--app-check")...)
-			if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
-				t.Errorf("exit %d: %s%s; want %d, and one line with %q", code, stdout, stderr, exitHarness, c.want)
-			}
-		})
+		code, stdout, stderr := exploreApp(t, a.file(t, c.pid), append(c.args, "--app-check")...)
+		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("exit %d: %s%s; want %d, and one line with %q", code, stdout, stderr, exitHarness, c.want)
+		}
 	}
 	a.serves(t)
-}
-
-// TestAttachForeignUser: only root may inspect another user's program.
-func TestAttachForeignUser(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app reads attach:")
-	t.Parallel()
-	if os.Getuid() == 0 {
-		t.Skip("root may look at every process")
-	}
-	a := startAttached(t, "naive", 2)
-	code, _, stderr := exploreApp(t, a.file(t, 1, a.mysql(), ""), "--app-check")
-	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "run this as root") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,43 +60,5 @@ func TestAppOverlap(t *testing.T) {
 				t.Errorf("%s: exit %d, held %v: %s%s", r.Witness.Schedule, code, held, stdout, stderr)
 			}
 		})
-	}
-}
-
-// TestAppOverlapRepeats: a witness of --overlap breaks in each of 20 runs, by its string and from a file.
-func TestAppOverlapRepeats(t *testing.T) {
-	tier.Soak(t, "a long search of a program")
-	for database, shop := range overlapping {
-		file := shop.file(t)
-		saved := filepath.Join(t.TempDir(), "witness.json")
-		code, r, stderr := searchFile(t, file, "--overlap")
-		if code != exitBroken {
-			t.Fatalf("%s: exit %d: %s", database, code, stderr)
-		}
-		if code, stdout, stderr := exploreApp(t, file, "--overlap", "--save", saved); code != exitBroken {
-			t.Fatalf("%s: exit %d: %s%s", database, code, stdout, stderr)
-		}
-		for _, replay := range []string{r.Witness.Schedule, saved} {
-			for n := range 20 {
-				if code, stdout, stderr := exploreApp(t, file, "--replay", replay); code != exitBroken {
-					t.Errorf("%s, %s, run %d: exit %d: %s%s", database, replay, n+1, code, stdout, stderr)
-				}
-			}
-		}
-	}
-}
-
-// TestAppOverlapRefused: one line says why no statement can be held, before anything starts.
-func TestAppOverlapRefused(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/effect divides a statement")
-	t.Parallel()
-	file := appFile(t, "shared: ./shop\npostgres: 127.0.0.1:5432\nlocal: true\nbuyer: POST http://127.0.0.1:8080/buy\nsold: 200\nreset:\n  sql: [ \"DELETE FROM orders\" ]\nnever: [ SELECT 1 ]\n")
-	code, _, stderr := exploreApp(t, file, "--overlap")
-	if want := "--overlap needs an instance for each buyer: write `run:`"; code != exitHarness || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("exit %d, want %d and %q: %s", code, exitHarness, want, stderr)
-	}
-	code, _, stderr = exploreApp(t, overlapping["postgres"].file(t), "--overlap", "--replay", "v1:statements:b2:s1:1.2")
-	if want := "--replay: the replay string belongs to statements with 2 buyers and stock 1, not to statements with 2 buyers and stock 1 and --overlap"; code != exitHarness || !strings.Contains(stderr, want) {
-		t.Errorf("exit %d, want %q: %s", code, want, stderr)
 	}
 }

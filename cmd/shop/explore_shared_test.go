@@ -203,19 +203,6 @@ func TestSharedMutexIsNotTheServers(t *testing.T) {
 	}
 }
 
-// TestSharedRepeats: repeated searches have the same results.
-func TestSharedRepeats(t *testing.T) {
-	t.Parallel()
-	tier.Soak(t, "a long search of a program")
-	for _, c := range sharedCases {
-		t.Run(c.name(), func(t *testing.T) {
-			for range 10 {
-				c.found(t)
-			}
-		})
-	}
-}
-
 // TestSharedNotKnown: a buyer that waits for the mutex would send the same command as its holder.
 func TestSharedNotKnown(t *testing.T) {
 	t.Parallel()
@@ -236,15 +223,6 @@ func TestSharedOneAtATime(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := searchFile(t, sharedCase{mode: "single"}.file(t, "shared"))
 	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "takes one request at a time") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
-}
-
-// TestSharedCrash: one of several buyers in a process cannot crash alone.
-func TestSharedCrash(t *testing.T) {
-	t.Parallel()
-	code, _, stderr := exploreApp(t, sharedCase{mode: "naive"}.file(t, "shared"), "--events", "all")
-	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "cannot crash alone") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

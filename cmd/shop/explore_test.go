@@ -97,6 +97,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none --replay v1:none:b2:s1:", 2, "is no step"},
 		{"setnx --replay v1:setnx:b2:s1:1.crash2", 2, "step 2 of the schedule is crash2"},
 		{"etcd", 2, "not for etcd"},
+		{"transaction --engine local --local-db galera", 2, "use --local-db mariadb"},
 		{"redis --db sqlite:///absent/shop.db", 2, "folder /absent does not exist"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

@@ -70,14 +70,3 @@ func TestAppRefusals(t *testing.T) {
 		t.Errorf("%d void: %+v: %s", r.Void, r.Voided, stderr)
 	}
 }
-
-// TestAppRoutine: a buyer that repeats a read even alone does not wait for another buyer, so the search
-// leaves no schedule out.
-func TestAppRoutine(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestAppCompound has a procedure")
-	t.Parallel()
-	code, r, stderr := searchFile(t, varyingShop(t, "repeats", ""), "--max-schedules", "8")
-	if code != exitBroken || r.Void > 0 || r.Tries != nil {
-		t.Errorf("exit %d, %d of %d break, schedules left out %v, %v: %s", code, r.Violations, r.Explored, r.Tries != nil, r.Voided, stderr)
-	}
-}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,24 +66,6 @@ func TestPlayFree(t *testing.T) {
 	var again, errs bytes.Buffer
 	if code := run(t.Context(), []string{"explore", "setnx", "--replay", line}, &again, &errs); code != exitBroken || !strings.Contains(again.String(), "stalled") {
 		t.Errorf("replayed: exit %d: %s%s", code, again.String(), errs.String())
-	}
-}
-
-// TestPlayDamaged: a damaged progress file causes one line before the game, and stays unchanged.
-func TestPlayDamaged(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "progress.json")
-	const text = `{"version":1,"levels":{"sell-tw`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"--level", "sell-twice"}, {"--levels"}} {
-		code, out, stderr := played(t, file, "1 1 2 2 2 2 2 1 1 1", args...)
-		if code != exitHarness || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "damaged") {
-			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
-		}
-	}
-	if now, _ := os.ReadFile(file); string(now) != text {
-		t.Errorf("the file is now %q", now)
 	}
 }
 

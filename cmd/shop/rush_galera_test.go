@@ -33,16 +33,6 @@ func TestRushGalera(t *testing.T) {
 	}
 }
 
-// TestRushGaleraNamedLock: a strategy that a cluster does not support is refused with the reason.
-func TestRushGaleraNamedLock(t *testing.T) {
-	tier.Soak(t, "starts a cluster of three databases")
-	t.Parallel()
-	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.Galera, "--strategy", "named-lock", "--fault", "rush")
-	if code != exitHarness || !strings.Contains(stderr, "GET_LOCK is one node's own") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-}
-
 // TestVerifyGalera: every fault of a node takes effect. A lease that ends inside a COMMIT sells
 // twice, while the database's own decision does not.
 func TestVerifyGalera(t *testing.T) {
@@ -65,15 +55,5 @@ func TestVerifyGalera(t *testing.T) {
 		if c.Fault == promise.DBNodeKill && c.Strategy == "conditional" && (c.Verdict != verdict.Holds || c.Acknowledged == 0 && c.Audited.Records == 0) {
 			t.Errorf("%s: %s", c.Line(), c.Evidence)
 		}
-	}
-}
-
-// TestExploreGalera: an unsupported exploration is refused before a server is started.
-func TestExploreGalera(t *testing.T) {
-	tier.Soak(t, "starts a cluster of three databases")
-	t.Parallel()
-	code, _, stderr := exitCode(t, "explore", "transaction", "--engine", "local", "--local-db", dialect.Galera)
-	if code != exitHarness || !strings.Contains(stderr, "use --local-db mariadb") {
-		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

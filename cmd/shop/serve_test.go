@@ -82,17 +82,6 @@ func TestBadLimits(t *testing.T) {
 	}
 }
 
-// TestBadAdmission: one line, exit 2.
-func TestBadAdmission(t *testing.T) {
-	t.Parallel()
-	for _, command := range []string{"serve", "rush"} {
-		code, _, stderr := exitCode(t, command, "--"+admission, "some")
-		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `unknown admission "some"; choose from: adaptive, off`) {
-			t.Errorf("%s: exit %d, %q", command, code, stderr)
-		}
-	}
-}
-
 // TestServeFlags: the shop applies the limits of --allowed-host and --max-conns.
 func TestServeFlags(t *testing.T) {
 	base := startServe(t, "--allowed-host", "shop.test", "--max-conns", "1")

@@ -110,19 +110,6 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 	}
 }
 
-// TestVerifyAppHolds: fifty buyers want the only unit of a correct shop. The test checks the text
-// for people.
-func TestVerifyAppHolds(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestVerifyAppBreaks has both parts")
-	t.Parallel()
-	file := appCase{file: "python/for-update.yaml", needs: []string{"python3"}}.need(t)
-	code, stdout, stderr := verifyAppOf(t, file, "--repeat", "2")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "explored 8 of 8 schedules") || !strings.Contains(stdout, "rush: python-for-update, 2 bursts of 50 buyers at once") ||
-		strings.Count(stdout, "  holds\n") != 2 {
-		t.Errorf("exit %d: %s%s", code, stdout, stderr)
-	}
-}
-
 // TestVerifyAppSerial: a rush whose commands never overlapped proves nothing.
 func TestVerifyAppSerial(t *testing.T) {
 	tier.Soak(t, "starts programs and servers; TestVerifyAppBreaks has both parts")
@@ -134,25 +121,6 @@ func TestVerifyAppSerial(t *testing.T) {
 	}
 	if !strings.Contains(stderr, "the rush shows nothing: round 1: no two buyers' commands were at the servers at once") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("not the line that says so: %q", stderr)
-	}
-}
-
-// TestVerifyAppCut: the shop closes connections without an answer. These buyers may have bought, so
-// orders without an answer break no rule. The missing answers are failures.
-func TestVerifyAppCut(t *testing.T) {
-	t.Parallel()
-	tier.Soak(t, "a long search of a program")
-	code, r, _ := verifiedApp(t, "cuts.yaml", "--rush-buyers", "100", "--repeat", "2")
-	if code != exitBroken || r.Explore.Violations != 0 || r.Rush.Verdict != verdict.Failed {
-		t.Errorf("exit %d, %d violations, %s (%s)", code, r.Explore.Violations, r.Rush.Verdict, r.Rush.Why)
-	}
-	all := roundsOf(t, r.Rush, 2)
-	// Each of the two instances has had two requests before, and answers up to the 39th.
-	if c := all[0]; c.Unanswered != 100-2*37 || c.Failed != 0 || c.Verdict == verdict.Broken {
-		t.Errorf("the first round: %+v", c)
-	}
-	if c := all[1]; c.Unanswered != 100 || c.Sold != 0 || c.Verdict != verdict.Failed || !strings.Contains(c.Why, "100 of 100 buyers got a failure or no answer") {
-		t.Errorf("the second: %+v", c)
 	}
 }
 
@@ -188,18 +156,6 @@ func TestVerifyAppDeadlock(t *testing.T) {
 	if c := roundsOf(t, r.Rush, 1)[0]; c.Verdict != verdict.Failed || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
 		t.Errorf("%+v", c)
 	}
-}
-
-// TestVerifyAppAttached: a running program is not started again and keeps running.
-func TestVerifyAppAttached(t *testing.T) {
-	t.Parallel()
-	tier.Soak(t, "a long search of a program")
-	a := startAttached(t, "guarded", 2)
-	code, stdout, stderr := verifyAppOf(t, a.file(t, a.program.Process.Pid, a.mysql(), ""), "--repeat", "1")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 burst of 50 buyers at once") {
-		t.Errorf("exit %d: %s%s", code, stdout, stderr)
-	}
-	a.serves(t)
 }
 
 // TestVerifyAppBadInput: each mistake causes one line.

@@ -167,7 +167,7 @@ func TestReportUnfinished(t *testing.T) {
 }
 
 // TestReportOfAKilledRun: a run that is ended by any signal, including SIGKILL, leaves a complete
-// file in each format. The file says that the run is incomplete.
+// file in each format, and nothing else. The file says that the run is incomplete.
 func TestReportOfAKilledRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -189,7 +189,8 @@ func TestReportOfAKilledRun(t *testing.T) {
 				text, _ := os.ReadFile(filepath.Join(folder, "report"+ending))
 				return text
 			}
-			shop := plainCommand(t, args...)
+			shop, tmp := plainCommand(t, args...), t.TempDir()
+			shop.Env = append(shop.Environ(), "TMPDIR="+tmp)
 			var stdout syncBuffer
 			shop.Stdout = &stdout
 			if err := shop.Start(); err != nil {
@@ -204,6 +205,10 @@ func TestReportOfAKilledRun(t *testing.T) {
 			_ = shop.Wait()
 			if code := shop.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v %v", left, err)
 			}
 			var kept verify.Report
 			if err := json.Unmarshal(read(".json"), &kept); err != nil || kept.OK || kept.Unfinished != c.why || len(kept.Cells) == 0 {

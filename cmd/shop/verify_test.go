@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -142,62 +139,6 @@ func TestVerifyMissingServer(t *testing.T) {
 		t.Skipf("exit %d: the servers are in folders that are searched beside PATH: %s", code, said)
 	}
 	webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
-}
-
-// TestVerifyInterrupted: Ctrl-C ends the explorer, whose engine leaves nothing behind, and also a
-// run at a target.
-func TestVerifyInterrupted(t *testing.T) {
-	var once sync.Once
-	bought, leave := make(chan struct{}), make(chan struct{})
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/product/buy" {
-			once.Do(func() { close(bought) })
-			<-leave
-		}
-		_, _ = io.WriteString(w, "[]")
-	}))
-	defer target.Close()
-	for _, c := range []struct {
-		name  string
-		args  []string
-		ready func(tmp string) bool
-	}{
-		{"explorer", []string{"--quick"}, func(tmp string) bool {
-			opened, _ := filepath.Glob(filepath.Join(tmp, "*", "*"))
-			return len(opened) > 0
-		}},
-		{"target", []string{"--target", target.URL, "--strategy", "mine", "--fault", "duplicates"}, func(string) bool {
-			select {
-			case <-bought:
-				return true
-			default:
-				return false
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tmp := t.TempDir()
-			verify := shopCommand(t, append([]string{"verify"}, c.args...)...)
-			verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
-			var stderr bytes.Buffer
-			verify.Stderr = &stderr
-			if err := verify.Start(); err != nil {
-				t.Fatal(err)
-			}
-			webtest.Eventually(t, "it has begun", func() bool { return c.ready(tmp) })
-			if err := verify.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
-			_ = verify.Wait()
-			if code := verify.ProcessState.ExitCode(); code != exitInterrupted || strings.TrimSpace(stderr.String()) != "shop: interrupted" {
-				t.Errorf("exit %d, %q; want %d and one line", code, stderr.String(), exitInterrupted)
-			}
-			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v %v", left, err)
-			}
-		})
-	}
-	close(leave)
 }
 
 // TestHarnessErrorIsRed: a run with a cell that could not be judged is not green.

@@ -3,8 +3,8 @@
 SQL has the statements of a sale, one per line; {0} and {1} are the items of POST /buy?0,1.
 The shop answers 200 if each statement that writes has changed a row, and otherwise 409. If
 the server refuses a statement, it answers FAILS; "": it closes the connection without an answer. It
-ignores the refusal of a statement after "?". A line "!" closes the connection to the server. If the
-request has three items, the lines after "|" run at the same time, on another connection.
+ignores the refusal of a statement after "?". If the request has three items, the lines after "|" run at
+the same time, on another connection.
 """
 import os
 import sys
@@ -41,11 +41,6 @@ def sell(cursor, items):
         if statement.startswith("|"):
             if thread and not thread.ident:
                 thread.start()
-            continue
-        if statement == "!":
-            server.db.close()
-            server.db = connect()
-            cursor = server.db.cursor()
             continue
         try:
             cursor.execute(statement.removeprefix("?").format(*items))

@@ -1,9 +1,9 @@
 """A shop that is sound to two buyers, with a habit that a rush meets:
 
-    python3 shop.py serial | cuts | ends | late | tires
+    python3 shop.py serial | ends | late | tires
 
 serial: one sale at a time, by a lock on a file.
-cuts: from its 40th request on it hangs up without an answer; ends: it dies at that one.
+ends: it dies at its 40th request.
 late: it answers before its order is there.
 tires: from its 40th request on it does not look at the stock any more.
 """
@@ -52,10 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if habit != "late":
                 cursor.execute(ORDER)
         cursor.execute("COMMIT")
-        if habit == "cuts" and number >= 40:
-            self.connection.shutdown(socket.SHUT_RDWR)
-        else:
-            self.reply(200 if sold else 409)
+        self.reply(200 if sold else 409)
         if sold and habit == "late":
             cursor.execute("DO SLEEP(0.5)")  # far longer than the others need to be answered
             cursor.execute(ORDER)

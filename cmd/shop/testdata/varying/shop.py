@@ -5,7 +5,6 @@ values  a ULID, a nanoid, Math.random().toString(36), a counter of the process i
 refresh the same, and the fourth request also refreshes a cache
 limits  a rate limiter refuses each request after the tenth
 list    a list of changing length, whose values stand in no known place
-repeats six equal reads, as an object-relational mapper sends them, of which the first decides
 """
 import json
 import os
@@ -56,8 +55,6 @@ def buy():
         return False
     if mode == "refresh" and requests == 4:
         read()
-    if mode == "repeats" and len({read() for _ in range(6)}) > 1:
-        return False
     nanoid = some(string.ascii_letters + string.digits + "_-", 21)
     cursor.execute("INSERT INTO carts (token, place) VALUES (%s, %s) RETURNING cart_number", (nanoid, "0." + some(string.ascii_lowercase + string.digits, 11)))
     number = cursor.fetchone()[0]

@@ -14,17 +14,9 @@ CREATE TABLE stock_level (
 	"stockAllocated" int NOT NULL
 );
 CREATE TABLE order_line (id serial PRIMARY KEY, "createdAt" timestamptz NOT NULL DEFAULT now(), quantity int NOT NULL, "stockLevelId" int NOT NULL REFERENCES stock_level (id), "buyerNote" text);
-CREATE TABLE audit (id serial PRIMARY KEY, what text NOT NULL);
 INSERT INTO session VALUES (1, 'a');
 INSERT INTO setting SELECT n, 'key' || n, 'value' || n FROM generate_series(1, 40) n;
 INSERT INTO tax_rate SELECT n, 'rate' || n, n FROM generate_series(1, 20) n;
 INSERT INTO translation SELECT n, 'en', 'text ' || n FROM generate_series(1, 40) n;
 INSERT INTO stock_location VALUES (1, 'here');
 INSERT INTO stock_level (id, "stockLocationId", "stockOnHand", "stockAllocated") VALUES (5, 1, 1, 0);
-
--- The functions and the trigger are for the modes of shop.py with those names.
-CREATE FUNCTION hidden_read() RETURNS int LANGUAGE sql AS 'SELECT "stockAllocated" FROM stock_level WHERE id = 5';
-CREATE PROCEDURE hidden_write() LANGUAGE sql AS 'UPDATE setting SET value = value';
-CREATE VIEW free_stock AS SELECT "stockOnHand" - "stockAllocated" AS free FROM stock_level;
-CREATE FUNCTION log_setting() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE stock_level SET a01 = 1; RETURN NEW; END $$;
-CREATE TRIGGER log_setting AFTER UPDATE ON tax_rate FOR EACH ROW EXECUTE FUNCTION log_setting();

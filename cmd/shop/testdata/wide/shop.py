@@ -1,24 +1,10 @@
-"""A shop that sends many wide statements, as an ORM does: python3 shop.py MODE
+"""A shop that sends many wide statements, as an ORM does.
 
-A purchase reads its session, settings, tax rates and translations, then the stock. MODE is a list of
-further statements, separated by commas: see MODES.
+A purchase reads its session, settings, tax rates and translations, then the stock.
 """
-import os
-import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg2
-
-MODES = {
-    "function": ["SELECT hidden_read()"],
-    "procedure": ["CALL hidden_write()"],
-    "do": ["DO $$ BEGIN PERFORM 1; END $$"],
-    "view": ["SELECT free FROM free_stock"],
-    "trigger": ["UPDATE tax_rate SET value = 2 WHERE id = 1"],
-    "key": ["DELETE FROM stock_location WHERE id = 9"],
-    "lock": ["SELECT pg_advisory_xact_lock_shared(7)"],
-}
-modes = [m for m in sys.argv[1].split(",") if m]
 
 COLUMNS = ["id", "stockLocationId"] + ["a%02d" % n for n in range(1, 31)] + ["updatedAt", "stockOnHand", "stockAllocated"]
 STOCK = "SELECT %s FROM \"stock_level\" \"StockLevel\" LEFT JOIN \"stock_location\" \"StockLevel__StockLevel_stockLocation\" ON \"StockLevel__StockLevel_stockLocation\".\"id\"=\"StockLevel\".\"stockLocationId\" WHERE ((\"StockLevel\".\"id\" = 5)) LIMIT 1" % ", ".join(
@@ -39,9 +25,6 @@ def buy():
     if row["stockOnHand"] - row["stockAllocated"] < 1:
         db.rollback()
         return False
-    for mode in modes:
-        for statement in MODES[mode]:
-            cursor.execute(statement)
     for n in range(1, 31):
         cursor.execute("SELECT text FROM translation WHERE id = %s", (n,))
     cursor.execute('UPDATE "stock_level" SET "stockAllocated" = %s, "updatedAt" = CURRENT_TIMESTAMP WHERE "id" IN (5)', (row["stockAllocated"] + 1,))

@@ -3,14 +3,11 @@ package engine_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/oversell/oversell/internal/tier"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
@@ -49,16 +46,7 @@ func ask(t *testing.T, conn *sql.Conn, query string) (value int64) {
 	return value
 }
 
-func number(err error) uint16 {
-	var said *mysql.MySQLError
-	if errors.As(err, &said) {
-		return said.Number
-	}
-	return 0
-}
-
 // TestGalera: each process begins at its own node, and the engine knows the properties of a cluster.
-// The test also shows the meaning of the drivers' errors step by step.
 func TestGalera(t *testing.T) {
 	tier.Soak(t, "needs Galera")
 	a := enginetest.Galera(t, 0)
@@ -73,36 +61,6 @@ func TestGalera(t *testing.T) {
 	if len(ports) != 3 {
 		t.Errorf("4 processes are at %d nodes, want 3", len(ports))
 	}
-	if err := a.Admin.Exec("UPDATE product SET amount = 10, stocked = 10 WHERE name = 'apple'").Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Cluster.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-
-	t.Run("FOR UPDATE", func(t *testing.T) {
-		one, two := connection(t, a), connection(t, b)
-		for _, conn := range []*sql.Conn{one, two} {
-			run(t, conn, "BEGIN")
-			if got := ask(t, conn, "SELECT amount FROM product WHERE name = 'apple' FOR UPDATE"); got != 10 {
-				t.Fatalf("%d, want 10", got)
-			}
-		}
-		for _, conn := range []*sql.Conn{one, two} { // both are in, and both write
-			run(t, conn, "UPDATE product SET amount = 9 WHERE name = 'apple'")
-		}
-		run(t, one, "COMMIT")
-		_, err := two.ExecContext(t.Context(), "COMMIT")
-		if number(err) != 1213 || sqlerror.KindOf(err) != sqlerror.Contended || !sqlerror.Definite(err) {
-			t.Errorf("the second COMMIT: %v, want error 1213, which is a refusal", err)
-		}
-		if err := b.Cluster.Settle(t.Context()); err != nil { // its node knows the other commit, but may not have applied it yet
-			t.Fatal(err)
-		}
-		if got := ask(t, two, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
-			t.Errorf("%d are left, want 9", got)
-		}
-	})
 }
 
 // TestGaleraNodes: a shop leaves dead nodes and warns of them. If all nodes are dead, it reports an error

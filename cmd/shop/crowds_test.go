@@ -110,7 +110,6 @@ func TestRushStrikeBadInput(t *testing.T) {
 	t.Parallel()
 	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // uses SQL alone
 	for _, c := range []struct{ name, says string }{
-		{"nosuch", `unknown fault "nosuch"; list them with: shop help faults`},
 		{string(promise.DBFailover), "cannot inject db-failover into a running rush; use: shop verify --fault db-failover"},
 		{string(promise.Partition), "cannot inject partition into a running rush; use: shop verify --fault partition"},
 		{string(promise.RedisFailover), "cannot inject redis-failover on this engine: it needs one Redis of its own, as a process: --engine local; choose from: crash, "},

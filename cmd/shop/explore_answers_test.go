@@ -156,23 +156,3 @@ func TestAppDivided(t *testing.T) {
 		})
 	}
 }
-
-// TestAppAutocommit: a program that uses SET autocommit has as many schedules as one with BEGIN.
-func TestAppAutocommit(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/effect reads autocommit")
-	t.Parallel()
-	sale := []string{"SELECT stock FROM items WHERE id = 1", "UPDATE items SET stock = stock - 1 WHERE id = 1"}
-	begins := slices.Concat([]string{"BEGIN"}, sale, []string{"COMMIT"})
-	sets := slices.Concat([]string{"SET autocommit=0"}, sale, []string{"COMMIT", "SET autocommit=1"})
-	var orders []int
-	for _, statements := range [][]string{begins, sets} {
-		_, r, stderr := searchFile(t, statementShop{database: "mysql", sql: statements}.file(t))
-		if !r.Complete || r.Void > 0 {
-			t.Errorf("%q: %s", statements, stderr)
-		}
-		orders = append(orders, r.Explored)
-	}
-	if orders[0] != orders[1] || orders[0] < 2 {
-		t.Errorf("%d orders, want as many: %q and %q", orders, begins, sets)
-	}
-}

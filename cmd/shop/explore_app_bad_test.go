@@ -192,21 +192,10 @@ func (s ownServers) badFiles() []badCase {
 	const see = "--app-example prints a file to begin with"
 	return []badCase{
 		{name: "an unknown key", old: "reset:", by: "rest:", says: []string{`oversell.yaml:7: unknown key "rest" (did you mean "reset"?)`}},
-		{name: "not YAML", file: "run: [ node\n", says: []string{"oversell.yaml:1: ", see}},
-		{name: "no map", file: "hello\n", says: []string{"oversell.yaml:1: ", see}},
-		{name: "an empty file", file: "\n", says: []string{"oversell.yaml: the file is empty", see}},
 		{name: "no file", args: []string{"--app", "none.yaml"}, says: []string{"none.yaml: no such file", see}},
 		{name: "a folder", args: []string{"--app", "."}, says: []string{"is a directory", see}},
-		{name: "one buyer", old: "sold:", by: "buyers: 1\nsold:", says: []string{"buyers must be between 2 and 8 (got 1)"}},
-		{name: "nine buyers", old: "sold:", by: "buyers: 9\nsold:", says: []string{"buyers must be between 2 and 8 (got 9)"}},
 		{name: "no URL", old: "POST http:", by: "POST http", says: []string{"buyer: ", "is not a URL; expected, for example, http://"}},
 		{name: "no port", old: "127.0.0.1:8080/buy", by: "127.0.0.1:eighty/buy", says: []string{"buyer: ", "is not a URL; expected, for example, http://"}},
-		{name: "no method", old: "POST", by: "PO(ST", says: []string{`"PO(ST" is not an HTTP method; expected METHOD URL`}},
-		{name: "a URL outside", old: "127.0.0.1:8080/buy", by: "10.1.2.3:8080/buy", says: []string{"buyer: 10.1.2.3:8080 is outside the program's own network", "use http://127.0.0.1:8080"}},
-		{name: "a gate where the program serves", old: "8080", by: port(s.mysql.Addr), says: []string{"ready: " + s.mysql.Addr + " is the address of the gate for mysql", "use the port"}},
-		{name: "two gates at an address", old: "buyer:", by: "redis: localhost:" + port(s.mysql.Addr) + "\nbuyer:", says: []string{"mysql and redis must have different addresses (got localhost:"}},
-		{name: "no schema", old: "mysql: " + s.mysql.URL(), by: "mysql: 127.0.0.1:3306\nlocal: true\nschema: none.sql", says: []string{"schema: ", "none.sql: no such file"}},
-		{name: "TLS in a URL", old: "mysql: " + s.mysql.URL(), by: "postgres: postgres://shop@127.0.0.1:5432/shop?sslmode=require", says: []string{"TLS cannot be gated; use sslmode=disable"}},
 	}
 }
 

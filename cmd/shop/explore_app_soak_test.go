@@ -32,23 +32,6 @@ func TestAppReduction(t *testing.T) {
 	}
 }
 
-// TestAppSound: a thousand runs of each correct example with three buyers give no alarm.
-func TestAppSound(t *testing.T) {
-	tier.Soak(t, "a long search of a program")
-	for _, c := range appCases {
-		if c.violating > 0 {
-			continue
-		}
-		t.Run(c.name(), func(t *testing.T) {
-			r := searchApp(t, c, "--buyers", "3", "--full", "--bound", "-1", "--max-schedules", "1000")
-			if r.Violations > 0 || r.Void > 0 || r.Explored < 1000 && !r.Complete {
-				t.Errorf("%d of %d orders break, %d void (%v)", r.Violations, r.Explored, r.Void, r.Voids)
-			}
-			t.Logf("%d orders in %.0f s", r.Explored, r.Seconds)
-		})
-	}
-}
-
 // TestAppHeldBack: the explorer, the program and the servers share a tenth of a processor. Each
 // example has its usual result, or its runs are discarded, but it never has another verdict.
 func TestAppHeldBack(t *testing.T) {

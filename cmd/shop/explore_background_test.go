@@ -14,21 +14,27 @@ import (
 	"github.com/oversell/oversell/internal/explore/target"
 )
 
+// postgresShop writes a file for a shop in testdata that sells one unit. reset has further statements.
+func postgresShop(t *testing.T, folder, run, reset, more string) string {
+	t.Helper()
+	return appFile(t, fmt.Sprintf(`name: %s
+run: %s
+ready: http://127.0.0.1:8080/
+postgres: 127.0.0.1:5432
+local: true
+schema: %s/schema.sql
+buyer: POST http://127.0.0.1:8080/buy
+reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", %s ] }
+sold: 200
+never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE stock < 0 ]
+`, filepath.Base(folder), run, absolute(t, folder), reset)+more)
+}
+
 // backgroundShop writes a file for testdata/background/shop.py.
 func backgroundShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	return appFile(t, fmt.Sprintf(`name: background
-run: python3 %[1]s/shop.py %[2]s
-ready: http://127.0.0.1:8080/
-postgres: 127.0.0.1:5432
-local: true
-schema: %[1]s/schema.sql
-buyer: POST http://127.0.0.1:8080/buy
-reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "UPDATE news SET n = n + 1" ] }
-sold: 200
-never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE stock < 0 ]
-`, absolute(t, "testdata/background"), mode)+more)
+	return postgresShop(t, "testdata/background", "python3 "+absolute(t, "testdata/background/shop.py")+" "+mode, `"UPDATE news SET n = n + 1"`, more)
 }
 
 // TestAppIgnore: --app-check names what a program sends by itself, and the entries of `ignore` that let

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/tier"
@@ -11,17 +11,8 @@ import (
 func parallelShop(t *testing.T, mode string) string {
 	t.Helper()
 	appCase{needs: []string{"node", "npm"}}.need(t)
-	return appFile(t, fmt.Sprintf(`name: parallel
-run: node %[1]s/shop.mjs %[2]s %[3]s
-ready: http://127.0.0.1:8080/
-postgres: 127.0.0.1:5432
-local: true
-schema: %[1]s/schema.sql
-buyer: POST http://127.0.0.1:8080/buy
-reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM payments" ] }
-sold: 200
-never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
-`, absolute(t, "testdata/parallel"), absolute(t, "../../examples/node"), mode))
+	run := strings.Join([]string{"node", absolute(t, "testdata/parallel/shop.mjs"), absolute(t, "../../examples/node"), mode}, " ")
+	return postgresShop(t, "testdata/parallel", run, `"DELETE FROM payments"`, "")
 }
 
 // TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come

@@ -54,8 +54,8 @@ var sharedCases = []sharedCase{
 	{mode: "whole", node: true, pool: 4, orders: 4},
 }
 
-// file writes the description of the program, which is started by way: run or shared.
-func (c sharedCase) file(t *testing.T, way string) string {
+// file writes the description of the program.
+func (c sharedCase) file(t *testing.T) string {
 	t.Helper()
 	needs, line := []string{"python3"}, "python3 shop.py"
 	if c.node {
@@ -73,13 +73,13 @@ func (c sharedCase) file(t *testing.T, way string) string {
 	}
 	line = strings.Replace(line, "shop.", dir+"/shop.", 1)
 	return writeApp(t, fmt.Sprintf(`name: %s
-%s: %s %s %d
+shared: %s %s %d
 env: { NODE_PATH: %q }
 ready: http://127.0.0.1:8080/
 mysql: 127.0.0.1:3306
 local: true
 schema: %s/schema.sql
-`, c.mode, way, line, c.mode, c.pool, modules, dir), buyers)
+`, c.mode, line, c.mode, c.pool, modules, dir), buyers)
 }
 
 // writeApp adds the common part: the stock, and the rule.
@@ -110,7 +110,7 @@ func searchFile(t *testing.T, file string, args ...string) (code int, r explore.
 
 func (c sharedCase) found(t *testing.T) explore.Report {
 	t.Helper()
-	code, r, stderr := searchFile(t, c.file(t, "shared"))
+	code, r, stderr := searchFile(t, c.file(t))
 	want := 0
 	if c.violating > 0 {
 		want = exitBroken
@@ -149,7 +149,7 @@ func TestShared(t *testing.T) {
 func TestPauses(t *testing.T) {
 	tier.Soak(t, "starts programs and servers; TestShared has the gates of one program")
 	t.Parallel()
-	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared")
+	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t)
 	saved := filepath.Join(t.TempDir(), "witness.json")
 	for _, replay := range [][]string{{"v1:pooled:b2:s1:shared:1.1~2.1*4.2*3", "--save", saved}, {saved}} {
 		code, stdout, stderr := exploreApp(t, pooled, append([]string{"--replay"}, replay...)...)
@@ -157,7 +157,7 @@ func TestPauses(t *testing.T) {
 			t.Errorf("%q: exit %d: %s%s", replay, code, stdout, stderr)
 		}
 	}
-	if code, r, stderr := searchFile(t, sharedCase{mode: "held", node: true, pool: 4}.file(t, "shared")); code != 0 || !r.Complete || r.Void > 0 || len(r.Pauses) > 0 {
+	if code, r, stderr := searchFile(t, sharedCase{mode: "held", node: true, pool: 4}.file(t)); code != 0 || !r.Complete || r.Void > 0 || len(r.Pauses) > 0 {
 		t.Errorf("exit %d, complete %v, %d void, %q: %s", code, r.Complete, r.Void, r.Pauses, stderr)
 	}
 }
@@ -167,7 +167,7 @@ func TestPausesFound(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
 	paused := func(s explore.Step) bool { return strings.HasSuffix(s.Command, ", while buyer 1 pauses)") }
-	code, r, stderr := searchFile(t, sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared"), "--first")
+	code, r, stderr := searchFile(t, sharedCase{mode: "pooled", node: true, pool: 4}.file(t), "--first")
 	if code != exitBroken || r.Witness == nil || !strings.Contains(r.Witness.Schedule, "1~2") || !slices.ContainsFunc(r.Witness.Steps, paused) {
 		t.Errorf("exit %d, %+v: %s; want a move during a pause", code, r.Witness, stderr)
 	}
@@ -188,26 +188,11 @@ func columnsOfEarly(t *testing.T, r explore.Report) {
 	}
 }
 
-// TestSharedMutexIsNotTheServers: the program that is correct in one process breaks in two.
-func TestSharedMutexIsNotTheServers(t *testing.T) {
-	t.Parallel()
-	tier.Soak(t, "a long search of a program")
-	for _, c := range []sharedCase{{mode: "guarded"}, {mode: "guarded", node: true, pool: 4}} {
-		t.Run(c.name(), func(t *testing.T) {
-			code, r, stderr := searchFile(t, c.file(t, "run"))
-			if code != exitBroken {
-				t.Fatalf("exit %d: %s", code, stderr)
-			}
-			appCase{orders: 16, violating: 6}.found(t, r)
-		})
-	}
-}
-
 // TestSharedNotKnown: a buyer that waits for the mutex would send the same command as its holder.
 func TestSharedNotKnown(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
-	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t, "shared"))
+	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t))
 	const why = "the buyer of a command is unknown"
 	if code != exitInconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {
 		t.Errorf("exit %d, complete %v, void %v: %s; want %d, and void runs: %s", code, r.Complete, r.Voids, stderr, exitInconclusive, why)
@@ -221,7 +206,7 @@ func TestSharedNotKnown(t *testing.T) {
 // TestSharedOneAtATime: a program without concurrency proves nothing.
 func TestSharedOneAtATime(t *testing.T) {
 	t.Parallel()
-	code, _, stderr := searchFile(t, sharedCase{mode: "single"}.file(t, "shared"))
+	code, _, stderr := searchFile(t, sharedCase{mode: "single"}.file(t))
 	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "takes one request at a time") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,17 +14,7 @@ import (
 func varyingShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
-	return appFile(t, fmt.Sprintf(`name: varying
-run: python3 %[1]s/shop.py %[2]s
-ready: http://127.0.0.1:8080/
-postgres: 127.0.0.1:5432
-local: true
-schema: %[1]s/schema.sql
-buyer: POST http://127.0.0.1:8080/buy
-reset: { sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders", "DELETE FROM carts" ] }
-sold: 200
-never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
-`, absolute(t, "testdata/varying"), mode)+more)
+	return postgresShop(t, "testdata/varying", "python3 "+absolute(t, "testdata/varying/shop.py")+" "+mode, `"DELETE FROM carts"`, more)
 }
 
 // TestAppVarying: values that differ in each run make no run diverge. The explorer learns where they

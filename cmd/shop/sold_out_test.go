@@ -21,11 +21,6 @@ func TestSoldOutRestocks(t *testing.T) {
 	for _, args := range [][]string{{"--engine", "embedded"}, {"--engine", "local", "--processes", "2"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			if len(args) > 2 {
-				if !tier.Soaking() { // one strategy for each kind of stock and each server of a lock
-					args = append(args, "--strategy", "for-update,conditional,bucketed,unit-rows,named-lock,redis,redlock,redis-decr,redis-lua,etcd,zookeeper")
-				}
-			}
 			args = append([]string{"rush", "--" + soldOutCheck, "--restocks", "4", "--expect", "--json", "--wait", "1m", "--lease", "2m"}, args...)
 			code, stdout, stderr := exitOfCommand(t, plainCommand(t, args...))
 			var report rush.Report

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/tier"
@@ -23,15 +22,5 @@ func TestVerifyPostgres(t *testing.T) {
 		if c.Fault == promise.DBFailoverAsync && c.Verdict == verdict.Lost && c.Lost == 0 {
 			t.Errorf("no sale is lost: %s", c.Evidence)
 		}
-	}
-}
-
-// TestVerifyOtherDatabase: a fault of another database is skipped, and the output says so.
-func TestVerifyOtherDatabase(t *testing.T) {
-	tier.Test(t, "needs servers")
-	t.Parallel()
-	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "conditional", "--fault", "db-failover")
-	if code != exitHarness || !strings.Contains(stderr, "db-failover: run with --local-db postgres") {
-		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

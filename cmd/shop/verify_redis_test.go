@@ -90,13 +90,11 @@ func TestRedisFlags(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{
 		"rush --local-redis cluster":                         "--local-redis requires --engine local",
-		"rush --engine local --local-redis ring":             `--local-redis: unknown Redis deployment "ring"; choose from: ` + strings.Join(topology.All(), ", "),
 		"verify --engine local --redis-wait 1":               "--redis-wait requires --local-redis sentinel or cluster",
 		"rush --redis-wait 1":                                "--redis-wait 1 needs a Redis with replicas; add --engine local --local-redis sentinel (or cluster)",
 		"serve --redis-wait 1":                               "--redis-wait 1 needs a Redis with replicas",
 		"rush --engine local --redis-wait 1":                 "--redis-wait 1 needs a Redis with replicas",
 		"rush --redis-wait -1":                               "--redis-wait must be between 0 and 16 (got -1)",
-		"verify --engine local --local-redis ring":           `unknown Redis deployment "ring"`,
 		"verify --local-redis cluster":                       "--local-redis requires --engine local",
 		"explore redis --engine embedded --local-redis ring": "--local-redis",
 	} {
@@ -107,13 +105,13 @@ func TestRedisFlags(t *testing.T) {
 	}
 }
 
-// TestVerifyElsewhere: faults of other topologies are skipped for a single Redis, and the output
-// says so.
+// TestVerifyElsewhere: faults of other topologies of Redis and of other databases are skipped, and the
+// output says so.
 func TestVerifyElsewhere(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
-	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "redis", "--fault", "slot-migration,primary-partition")
-	if code != exitHarness || !strings.Contains(stderr, "slot-migration: run with --local-redis cluster") || !strings.Contains(stderr, "primary-partition: run with --local-redis sentinel") {
+	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "redis", "--fault", "slot-migration,primary-partition,db-failover")
+	if code != exitHarness || !strings.Contains(stderr, "slot-migration: run with --local-redis cluster") || !strings.Contains(stderr, "primary-partition: run with --local-redis sentinel") || !strings.Contains(stderr, "db-failover: run with --local-db postgres") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -103,20 +103,6 @@ func TestReportReplaces(t *testing.T) {
 	}
 }
 
-// TestReportThatFails: if one report cannot be written, the other reports and the table still
-// appear.
-func TestReportThatFails(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	file := filepath.Join(t.TempDir(), "report.md")
-	args := []string{"verify", "--strategy", "mutex", "--fault", "rush", "--json", "/dev/full", "--markdown", file}
-	if code := run(t.Context(), args, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "/dev/full") {
-		t.Errorf("exit %d: %s", code, stderr.String())
-	}
-	if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("mutex")) || !strings.Contains(stdout.String(), "mutex") {
-		t.Errorf("%v, %q, %q", err, text, stdout.String())
-	}
-}
-
 // TestReportOnFullDisk: if a report cannot be written completely, the old one stays unchanged, and
 // no other file is left. A limit on file sizes stands for the full disk: both stop a write halfway.
 func TestReportOnFullDisk(t *testing.T) {
@@ -138,31 +124,6 @@ func TestReportOnFullDisk(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestReportUnfinished: the cells before Ctrl-C are shown, and the report is not green.
-func TestReportUnfinished(t *testing.T) {
-	ctx, interrupt := context.WithCancel(t.Context())
-	shop := &service{}
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("lock") == "second" {
-			interrupt()
-		}
-		shop.ServeHTTP(w, r)
-	}))
-	defer target.Close()
-	var stdout, stderr bytes.Buffer
-	args := []string{"verify", "--target", target.URL, "--strategy", "first,second", "--fault", "rush", "--json", "-"}
-	if code := run(ctx, args, &stdout, &stderr); code != exitInterrupted || strings.TrimSpace(stderr.String()) != "shop: interrupted" {
-		t.Errorf("exit %d: %s", code, stderr.String())
-	}
-	var written verify.Report
-	if err := json.Unmarshal(stdout.Bytes(), &written); err != nil || len(written.Cells) != 1 || !written.Cells[0].OK {
-		t.Fatalf("%v, %s", err, stdout.String())
-	}
-	if written.OK || written.Unfinished == "" {
-		t.Errorf("ok %t, unfinished %q", written.OK, written.Unfinished)
 	}
 }
 

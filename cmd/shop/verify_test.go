@@ -88,9 +88,6 @@ func TestVerifyBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--strategy", "magic"}, "magic"},
-		{[]string{"--fault", "earthquake"}, "earthquake"},
-		{[]string{"--engine", "cloud"}, "cloud"},
 		{[]string{"--quick", "--engine", "local"}, "--quick"},
 		{[]string{"--quick", "--fault", "pause"}, "--quick"},
 		{[]string{"--fault", "pause"}, "--engine local"},

@@ -35,7 +35,7 @@ func TestGuideDiagram(t *testing.T) {
 
 // TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
 func TestGuideTarget(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestVerifyTarget has a broken and a sound service")
+	tier.Soak(t, "no other test has it: it starts the example in Python")
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {

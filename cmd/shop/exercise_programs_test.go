@@ -26,7 +26,7 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 // have the same mistakes in each language: make test judges those of the first language, and make
 // soak all.
 func TestExercisePrograms(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/teach/exercise judges the same mistakes in Go")
+	tier.Soak(t, "searches 30 programs; internal/teach/exercise judges the same mistakes in Go")
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("exploring a program needs Linux")

@@ -197,7 +197,7 @@ func TestExerciseBadInput(t *testing.T) {
 // verify injects it.
 func TestExerciseFaults(t *testing.T) {
 	t.Parallel()
-	tier.Soak(t, "TestPlantedBugs has the same cell")
+	tier.Soak(t, "no other test has it: a check with a fault on private servers")
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
 	e, err := exercises.Find("12")
 	if err != nil {

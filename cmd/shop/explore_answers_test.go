@@ -71,7 +71,7 @@ var crossed = []string{"BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {
 // TestAppAnswers: a failure or a missing answer breaks the promise while every server is healthy.
 // A refusal does not, unless a rule forbids it.
 func TestAppAnswers(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/target judges answers without them")
+	tier.Soak(t, "no other test has it: answers in a search of a program")
 	t.Parallel()
 	const baskets = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST http://127.0.0.1:8080/buy?2,1"
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func TestAppAnswers(t *testing.T) {
 // TestAppRuleAboutAnswers: the explorer checks a rule about answers only after all buyers have
 // come. --app-check rejects a rule that is broken after the reset or when buyers come one by one.
 func TestAppRuleAboutAnswers(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app reads the rule")
+	tier.Soak(t, "no other test has it: when a search of a program checks such a rule")
 	t.Parallel()
 	sound := []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}
 	for rule, says := range map[string]string{

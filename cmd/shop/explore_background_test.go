@@ -40,7 +40,7 @@ func backgroundShop(t *testing.T, mode, more string) string {
 // TestAppIgnore: --app-check names what a program sends by itself, and the entries of `ignore` that let
 // it pass. With them the search is complete, and no run is discarded.
 func TestAppIgnore(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app reads ignore:")
+	tier.Soak(t, "no other test has it: a search of a program with background work")
 	t.Parallel()
 	code, stdout, stderr := exploreApp(t, backgroundShop(t, "jobs", ""), "--app-check", "--json")
 	var check target.CheckReport
@@ -63,7 +63,7 @@ func TestAppIgnore(t *testing.T) {
 // TestAppIgnoreHides: an ignored command that writes what a rule reads makes no search complete, and one
 // that waits for a buyer ends it.
 func TestAppIgnoreHides(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app reads ignore:")
+	tier.Soak(t, "no other test has it: ignored commands that meet the steps of a program")
 	t.Parallel()
 	code, r, stderr := searchFile(t, backgroundShop(t, "touch", "ignore: [ jobs, beats, 'SET item_id = item_id' ]\n"), "--full")
 	const says = `"UPDATE orders SET item_id = item_id WHERE id = ?" writes postgres orders, which a rule of never reads`
@@ -78,7 +78,7 @@ func TestAppIgnoreHides(t *testing.T) {
 
 // TestAppQuiet: the first buyer comes when the program has sent nothing for some time.
 func TestAppQuiet(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app reads quiet:")
+	tier.Soak(t, "no other test has it: the wait for a quiet program")
 	t.Parallel()
 	code, r, stderr := searchFile(t, backgroundShop(t, "flush", "quiet: 200ms\n"), "--max-schedules", "4")
 	if code != exitInconclusive || r.Void > 0 || r.Explored < 3 {
@@ -89,7 +89,7 @@ func TestAppQuiet(t *testing.T) {
 // TestAppRecovery: after a discarded run the programs get new connections. They are restarted only if the
 // next run is discarded, too.
 func TestAppRecovery(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestTraps has a program that gives up")
+	tier.Soak(t, "no other test has it: new connections of a program after a discarded run")
 	t.Parallel()
 	for mode, again := range map[string]bool{"hup": false, "hups": true} {
 		starts := filepath.Join(t.TempDir(), "starts")
@@ -107,7 +107,7 @@ func TestAppRecovery(t *testing.T) {
 
 // TestAppNotify: what a process of the program does because of a NOTIFY in `reset` is no step.
 func TestAppNotify(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/wire/postgres reads the notice")
+	tier.Soak(t, "no other test has it: a program that listens for a NOTIFY")
 	t.Parallel()
 	code, r, stderr := searchFile(t, backgroundShop(t, "news", ""))
 	if code != 0 || !r.Complete || r.Void > 0 || r.Explored < 6 {

@@ -29,7 +29,7 @@ var overlapping = map[string]statementShop{
 // that is atomic, although another statement ran while that one was held. A race that it cannot show stays
 // exit code 3.
 func TestAppOverlap(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/effect divides a statement")
+	tier.Soak(t, "no other test has it: statements of a program that are held inside the servers")
 	t.Parallel()
 	atomic := []string{takesOne, "INSERT INTO orders VALUES (1)"}
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ func parallelShop(t *testing.T, mode string) string {
 // TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come
 // after a random pause, make no run diverge.
 func TestAppParallel(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestShared has a program with a pool")
+	tier.Soak(t, "no other test has it: a buyer with several commands at once")
 	t.Parallel()
 	code, r, stderr := searchFile(t, parallelShop(t, "branches"), "--max-schedules", "12")
 	if code != exitBroken || r.Void > 0 || r.Explored < 6 {
@@ -28,7 +28,7 @@ func TestAppParallel(t *testing.T) {
 
 // TestAppJob: a timer of the program sends after the buyer is answered. That makes no run diverge either.
 func TestAppJob(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/process sees timers")
+	tier.Soak(t, "no other test has it: a timer that sends after the answer")
 	t.Parallel()
 	code, r, stderr := searchFile(t, parallelShop(t, "job"), "--max-schedules", "40")
 	if code != exitBroken || r.Void > 0 || r.Late || r.Explored < 20 {

@@ -30,7 +30,7 @@ never: [ SELECT 1 FROM orders HAVING count(*) <> :sold ]
 // TestAppSetup: a shop that answers 200 to a refusal, that must be reset over HTTP, and whose instances
 // need a HOME each. Without one of these keys it cannot be explored.
 func TestAppSetup(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/target leaves out the set-up of a connection")
+	tier.Soak(t, "no other test has it: a reset over HTTP, and a HOME for each instance")
 	t.Parallel()
 	const (
 		reset = "reset: { http: POST http://127.0.0.1:8080/reset }\n"
@@ -79,7 +79,7 @@ func TestAppCheckRestarts(t *testing.T) {
 
 // TestAppCheckJSON: --app-check --json has what the text has.
 func TestAppCheckJSON(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestApp checks a program before its search")
+	tier.Soak(t, "no other test has it: the JSON of --app-check")
 	t.Parallel()
 	code, stdout, stderr := exploreApp(t, appCases[0].need(t), "--app-check", "--json")
 	var r target.CheckReport

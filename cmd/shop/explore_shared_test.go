@@ -147,7 +147,7 @@ func TestShared(t *testing.T) {
 // TestPauses: another buyer moves while one pauses in the program. The pool may lend it the
 // connection that has the lock. A program that keeps its connection is correct.
 func TestPauses(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestShared has the gates of one program")
+	tier.Soak(t, "no other test has it: a replay of a pause in a program")
 	t.Parallel()
 	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t)
 	saved := filepath.Join(t.TempDir(), "witness.json")

@@ -94,7 +94,7 @@ func TestLeakedLock(t *testing.T) {
 // TestDivergedServesOn: a program that sends other commands in some runs is not restarted after each
 // of them, since a start may take long.
 func TestDivergedServesOn(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore decides when a run is discarded")
+	tier.Soak(t, "no other test has it: the starts of a program whose runs diverge")
 	t.Parallel()
 	file := trap(t, "seventh")
 	starts := filepath.Join(t.TempDir(), "starts")
@@ -139,7 +139,7 @@ func TestWaitRunsOut(t *testing.T) {
 // TestWatchLocked: rows that the program has locked are shown as locked, and do not block the
 // search.
 func TestWatchLocked(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/serverstate reads locked rows")
+	tier.Soak(t, "no other test has it: locked rows under `watch:`")
 	t.Parallel()
 	for mode, steps := range map[string]string{"table": "1*6.2*4", "tables": "1*5.2*3"} {
 		code, stdout, stderr := exploreApp(t, trap(t, mode), "--replay", "v1:"+mode+":b2:s1:"+steps)

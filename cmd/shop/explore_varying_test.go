@@ -20,7 +20,7 @@ func varyingShop(t *testing.T, mode, more string) string {
 // TestAppVarying: values that differ in each run make no run diverge. The explorer learns where they
 // are, or the file says how they look.
 func TestAppVarying(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/target learns values that differ")
+	tier.Soak(t, "no other test has it: searches of programs whose values differ")
 	t.Parallel()
 	code, r, stderr := searchFile(t, varyingShop(t, "values", ""))
 	if code != exitBroken || r.Void > 0 || !r.Complete || r.Explored < 10 {
@@ -51,7 +51,7 @@ func TestAppVarying(t *testing.T) {
 
 // TestAppRefusals: the reason of a discarded run names the answer of a rate limiter.
 func TestAppRefusals(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestBadInput of internal/explore/app refuses the rest")
+	tier.Soak(t, "no other test has it: the reason of a run that a rate limiter ends")
 	t.Parallel()
 	_, r, stderr := searchFile(t, varyingShop(t, "limits", ""), "--max-schedules", "12")
 	named := func(v explore.Voided) bool { return strings.Contains(v.Details, "buyer 1 was answered 429") }

@@ -34,7 +34,7 @@ func copied(t *testing.T, files ...string) string {
 // TestInit: shop init drafts a file for a shop of examples/ that the search accepts as it is, and the
 // search finds the known violation. The shop in Python needs an edit of one marked line.
 func TestInit(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/draft has 13 layouts")
+	tier.Soak(t, "no other test has it: a search with a drafted file")
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -129,7 +129,7 @@ func TestInitRefused(t *testing.T) {
 // TestMigrate: the command of `migrate` creates the tables through the gates, with the variables of `env`.
 // A command that fails is one line with its last output.
 func TestMigrate(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/app runs migrate:")
+	tier.Soak(t, "no other test has it: a migration through the gates")
 	t.Parallel()
 	from := appCase{needs: []string{"python3"}, file: "python/naive.yaml"}.need(t)
 	text, err := os.ReadFile(from)

@@ -112,7 +112,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 
 // TestVerifyAppSerial: a rush whose commands never overlapped proves nothing.
 func TestVerifyAppSerial(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestVerifyAppBreaks has both parts")
+	tier.Soak(t, "starts programs and servers; TestCrowd of internal/explore/target has a burst without overlap")
 	t.Parallel()
 	code, r, stderr := verifiedApp(t, "serial.yaml", "--repeat", "1")
 	c := roundsOf(t, r.Rush, 1)[0]

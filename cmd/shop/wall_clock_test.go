@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/oversell/oversell/internal/tier"
 )
 
 // wallClock lists the files of the serving code that may convert between numbers and times, with
@@ -27,7 +25,6 @@ var wallClock = map[string]string{
 
 // TestWaitsAreMonotonic searches for arithmetic with the wall clock in the serving code.
 func TestWaitsAreMonotonic(t *testing.T) {
-	tier.Soak(t, "steps the clock of servers")
 	byWall := []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "UTC", "Local", "In"}
 	unused := map[string]bool{}
 	for file := range wallClock {

@@ -61,7 +61,7 @@ func TestRush(t *testing.T) {
 				case engine == "local":
 					tier.Test(t, "needs servers")
 				case processes == "1" && !tier.Quick():
-					tier.Soak(t, "TestVerifyQuick has these bursts, and embedded/2 the same report")
+					tier.Soak(t, "TestConformance has these bursts, and embedded/2 the same report")
 				case processes == "2":
 					tier.Test(t, "make quick has the bursts of one process")
 				}

@@ -16,7 +16,7 @@ import (
 // TestSoldOutRestocks: each strategy keeps its promise behind the check. The rushes find the check
 // in use: the product is sold out, restocked, and sold out again at each of two processes.
 func TestSoldOutRestocks(t *testing.T) {
-	tier.Soak(t, "20 strategies on two engines; TestRestockedUnderCheck of internal/web restocks under the check")
+	tier.Soak(t, "20 strategies on two engines; TestReadBeginsLater of internal/purchase orders the read and the restock")
 	t.Parallel()
 	for _, args := range [][]string{{"--engine", "embedded"}, {"--engine", "local", "--processes", "2"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {

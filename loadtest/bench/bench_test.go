@@ -6,21 +6,13 @@ package bench
 
 import (
 	"bufio"
-	"context"
-	"database/sql"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,10 +21,8 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/load/quantile"
-	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/testbed/localserver"
-	"github.com/oversell/oversell/internal/web"
 )
 
 const (
@@ -70,138 +60,9 @@ func benchStock(b *testing.B, e *engine.Engine) {
 	}
 }
 
-// rate calls once repeatedly on benchBuyers goroutines for benchTime and returns the successful
-// calls per second.
-func rate(b *testing.B, once func(n int64) error) float64 {
-	b.Helper()
-	var (
-		all  sync.WaitGroup
-		done atomic.Int64
-		stop = time.Now().Add(benchTime)
-	)
-	start := time.Now()
-	for range benchBuyers {
-		all.Go(func() {
-			for time.Now().Before(stop) {
-				if err := once(done.Load()); err != nil {
-					b.Error(err)
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return float64(done.Load()) / time.Since(start).Seconds()
-}
-
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return quantile.Of(values, 0.5)
-}
-
-// BenchmarkOverHTTP compares a sale over HTTP with the same SQL in a plain database/sql loop on the
-// same pool, round by round. Target: 70 %.
-func BenchmarkOverHTTP(b *testing.B) {
-	for name, bare := range map[string]func(context.Context, *sql.Tx) error{"conditional": bareConditional, "for-update": bareForUpdate} {
-		b.Run(name, func(b *testing.B) {
-			e := benchEngine(b)
-			db, err := e.DB.DB()
-			if err != nil {
-				b.Fatal(err)
-			}
-			base := benchServe(b, e)
-			client := &http.Client{Transport: &http.Transport{MaxIdleConns: benchBuyers, MaxIdleConnsPerHost: benchBuyers}}
-			var bares, https, ratios []float64
-			for range benchRounds {
-				benchStock(b, e)
-				direct := rate(b, func(int64) error { return inBareTx(b.Context(), db, bare) })
-				benchStock(b, e)
-				overHTTP := rate(b, func(int64) error { return buyOnce(client, base+"/product/buy?purchaser=ann&lock="+name) })
-				bares, https, ratios = append(bares, direct), append(https, overHTTP), append(ratios, 100*overHTTP/direct)
-			}
-			b.ReportMetric(median(bares), "bare/s")
-			b.ReportMetric(median(https), "http/s")
-			b.ReportMetric(median(ratios), "%ofbare")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-func benchServe(b *testing.B, e *engine.Engine) string {
-	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	flags := web.Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 2000}
-	server := web.New(e, flags, slog.New(slog.DiscardHandler)).Server(l.Addr(), "")
-	go func() { _ = server.Serve(l) }()
-	b.Cleanup(func() { _ = server.Close() })
-	return "http://" + l.Addr().String()
-}
-
-func buyOnce(client *http.Client, url string) error {
-	response, err := client.Get(url)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s", response.Status)
-	}
-	return nil
-}
-
-func inBareTx(ctx context.Context, db *sql.DB, statements func(context.Context, *sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := statements(ctx, tx); err != nil {
-		_ = tx.Rollback()
-		return err
-	}
-	return tx.Commit()
-}
-
-// The statements are those of internal/lockstrategy/testdata/sql.
-const (
-	selectProduct = "SELECT * FROM `product` WHERE name = ? LIMIT 1"
-	insertRecord  = "INSERT INTO `purchase_history` (`product_name`,`purchaser`,`purchase_time`,`amount`,`strategy`,`idempotency_key`,`left_after`,`waited_ms`) VALUES (?,?,?,?,?,NULL,?,?)"
-)
-
-func bareConditional(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, "UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?", 1, "apple", 1); err != nil {
-		return err
-	}
-	if _, _, err := scanProduct(tx.QueryRowContext(ctx, selectProduct, "apple")); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, insertRecord, "apple", "ann", time.Now(), 1, "conditional", 1, 0)
-	return err
-}
-
-func bareForUpdate(ctx context.Context, tx *sql.Tx) error {
-	id, amount, err := scanProduct(tx.QueryRowContext(ctx, selectProduct+" FOR UPDATE", "apple"))
-	if err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "UPDATE product SET amount = ? WHERE id = ?", amount-1, id); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, insertRecord, "apple", "ann", time.Now(), 1, "for-update", 1, 0)
-	return err
-}
-
-func scanProduct(row *sql.Row) (id, amount int64, err error) {
-	var name, lastEntry string
-	var stocked, version, fence int64
-	err = row.Scan(&id, &name, &amount, &stocked, &version, &fence, &lastEntry)
-	return id, amount, err
 }
 
 // builtForBench builds the program.

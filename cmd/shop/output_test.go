@@ -128,7 +128,7 @@ func TestStrayArguments(t *testing.T) {
 		"serve out.json":               `serve takes no arguments (got "out.json")`,
 		"help frob":                    `unknown command "frob"; list them with: shop --help`,
 		"frob":                         `unknown command "frob"; list them with: shop --help`,
-		"rush --frob":                  `unknown flag "--frob"; list them with: shop rush --help-all`,
+		"rush --magic":                 `unknown flag "--magic"; list them with: shop rush --help-all`,
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &stdout, &stderr); code != exitHarness || stderr.String() != "shop: "+want+"\n" {

@@ -13,7 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -182,4 +184,62 @@ func conditionsIn(list string) (all []promise.Condition) {
 		all = append(all, promise.Condition(name))
 	}
 	return all
+}
+
+// TestMatrixReadsBack: a page shows every cell of its report.
+func TestMatrixReadsBack(t *testing.T) {
+	r := verify.Report{Engine: "local"}
+	add := func(strategy string, f promise.Condition, promised, seen verdict.Verdict) {
+		c := verify.Cell{Strategy: strategy, Fault: f, Promise: promised, Verdict: seen}
+		c.Settle()
+		r.Cells = append(r.Cells, c)
+	}
+	for _, f := range []promise.Condition{promise.Rush, promise.Units, promise.Crash, promise.Pause, promise.Partition} {
+		add("all-hold", f, verdict.Holds, verdict.Holds)
+		add("all-break", f, verdict.Oversold, verdict.Drifted)
+		if f != promise.Partition {
+			add("some-break", f, verdict.Holds, verdict.Holds)
+			add("contradicts", f, verdict.Holds, verdict.Oversold)
+			add("free", f, "", verdict.Stalled)
+		}
+	}
+	add("some-break", promise.DBKill, verdict.Leaked, verdict.Leaked)
+	add("contradicts", promise.DBKill, verdict.Holds, verdict.Inconclusive)
+	add("free", promise.DBKill, verdict.Oversold, verdict.Oversold)
+	add("one", promise.Rush, verdict.Holds, verdict.Holds)
+	format, err := report.ByEnding("x.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := format.Write(&page, r.Document("shop verify")); err != nil {
+		t.Fatal(err)
+	}
+	seen, conditions := readMatrix(t, page.String())
+	for strategy, cells := range seen {
+		for _, f := range conditions {
+			i := slices.IndexFunc(r.Cells, func(c verify.Cell) bool { return c.Strategy == strategy && c.Fault == f })
+			want := ""
+			if i >= 0 {
+				want = string(r.Cells[i].Verdict)
+			}
+			if cells[f] != want {
+				t.Errorf("%s under %s: the page shows %q, want %q", strategy, f, cells[f], want)
+			}
+		}
+	}
+	if len(seen) != 6 || len(conditions) != 6 {
+		t.Errorf("%d rows, %d conditions; want 6 and 6:\n%s", len(seen), len(conditions), &page)
+	}
+	for _, want := range []string{
+		"| `all-hold` | holds |  |  | all 5 |",
+		"| `all-break` | **breaks** | drifted: all 5 |  |  |",
+		"| `some-break` | **breaks** | leaked: db-kill |  | the other 4 |",
+		"| `contradicts` | **! oversold: rush, units, crash, pause; ? inconclusive: db-kill** |  |  |  |",
+		"| `free` | **breaks** | oversold: db-kill | stalled: the other 4 |  |",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %s:\n%s", want, &page)
+		}
+	}
 }

@@ -74,7 +74,7 @@ generate: all-servers ## write everything that follows from the code
 	go run -C tools ./tiers >docs/reference/tests.md
 
 bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
-	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -tags bench -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
+	go test -tags bench -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
 	cd locktest/bench && go run . -markdown
 
 workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name the parts that are ready

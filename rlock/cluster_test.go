@@ -6,13 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // onCluster starts a Redis Cluster for one test and returns a function that opens clients.

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // testTimeout is how long a test waits for an event that must come. A busy machine may take seconds

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/sweep"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestBench: each strategy has sold and has a point for each number of clients.

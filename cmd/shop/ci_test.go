@@ -15,11 +15,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A ciRepository is a folder with the Python shop, and its oversell.yaml.

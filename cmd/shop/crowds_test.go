@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/fault"
@@ -19,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/teach/exercise"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // withOwnServers use servers that the check starts, as for a learner: one passes and one fails, in

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // learner runs `shop exercise` in a separate process with its own settings.

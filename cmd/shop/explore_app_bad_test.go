@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	_ "github.com/go-sql-driver/mysql" // to read the tables
 	_ "github.com/jackc/pgx/v5/stdlib" // to create a user
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A badCase is a file, or flags, with one mistake.

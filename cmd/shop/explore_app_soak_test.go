@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestAppReduction: the full search and the reduced one have the same verdicts.

@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // An appCase is one of examples/ and the expected result of its search.

@@ -15,11 +15,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // An attached is a program that already runs with its server and knows the gate's future address.

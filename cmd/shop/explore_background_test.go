@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // postgresShop writes a file for a shop in testdata that sells one unit. reset has further statements.

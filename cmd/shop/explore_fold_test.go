@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // wideShop writes a file for testdata/wide/shop.py, whose buyers send 98 commands each.

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // The statements of TestAppOverlap. A program that sends countsOrders decides and writes in one statement.

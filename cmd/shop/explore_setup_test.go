@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // setupShop writes a file for testdata/setup/shop.py.

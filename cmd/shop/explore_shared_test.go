@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A sharedCase is a program of testdata/shared, and the expected result if all buyers share one

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestTraps has programs that an explorer easily misjudges, see testdata/traps. Skipped schedules

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestRushGalera has two processes at two nodes of a cluster. Strategies that rely on the database

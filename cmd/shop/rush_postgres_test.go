@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestRushPostgres: on a private PostgreSQL each strategy does what the catalogue promises

@@ -19,11 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 

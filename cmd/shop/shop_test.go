@@ -14,11 +14,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 

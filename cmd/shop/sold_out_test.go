@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 

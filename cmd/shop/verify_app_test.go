@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // verifyAppOf runs `shop verify --app` in a separate process, as a user does.

@@ -3,10 +3,9 @@ package main
 import (
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every

@@ -6,13 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web"
 )
 

@@ -4,9 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestGaleraStaleRead shows the lost update of a lock outside the cluster. The node of the next holder

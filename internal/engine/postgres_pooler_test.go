@@ -4,13 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestPooler: the shop detects PgBouncer in transaction mode, where a prepared statement may be missing or

@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // openRedis opens an engine with a Redis on a SQLite file of the test's own.

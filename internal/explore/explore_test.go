@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestShortest: the witness of none is the one that a person would draw, and no schedule is

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -22,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestMergedServers checks what TestMerged and TestState check, on servers in which statements

@@ -4,13 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestOverlap: pairs of concurrent commands find the same violations as single commands, and none

@@ -5,9 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestReduce: of schedules that differ only in commuting commands, one is enough. The reduced

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // A planted strategy's decision depends on one fact that a state must distinguish.

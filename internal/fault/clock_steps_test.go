@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -24,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an hour

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/lockstrategy/zkline"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // soon limits the wait for an event that must come, even on the slowest machine.

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/locktest"
 )
 

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -24,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest/serverset"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // Wait is Config.Wait of the test engines. The row lock time-out of the database is the next whole

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // timeout limits the wait for an expected event.

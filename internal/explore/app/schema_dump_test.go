@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // dumpedPostgres is a shop with everything in which a dump is difficult: a role, routines in dollar quotes

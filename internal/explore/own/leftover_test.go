@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"go.uber.org/goleak"
 	"gorm.io/gorm"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // littering sells by a guarded statement. refuse decides what a refused buyer leaves behind.

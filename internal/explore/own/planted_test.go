@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -20,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/rlock"
 )
 

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -17,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // slow is longer than every time-out in a strategy: 1.5 s for one lock of a multi lock, 2 s for a

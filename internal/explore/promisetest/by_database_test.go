@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -22,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 //go:generate go test -run TestByDatabase -timeout 60m -update-witnesses .

@@ -13,11 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // crowded are the sources that a rush judges, too. A rush takes seconds, and the shop's own tests

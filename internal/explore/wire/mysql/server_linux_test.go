@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // The tests share one server. Each has tables of its own.

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 var slug = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 //go:generate go test -run TestPar -timeout 60m -update .

@@ -5,9 +5,8 @@ package localservertest
 import (
 	"testing"
 
-	"github.com/oversell/oversell/internal/tier"
-
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // Group returns a group of servers that ends with the test. make quick skips the test.

@@ -337,7 +337,7 @@ func (f *notOurs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // although all buyers were sent at once.
 func TestRushOneAtATime(t *testing.T) {
 	t.Parallel()
-	base := startServe(t)
+	base := startServe(t, unhurried)
 	var door sync.Mutex
 	narrow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/product/buy" {

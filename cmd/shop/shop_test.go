@@ -60,6 +60,10 @@ func startServe(t *testing.T, args ...string) (url string) {
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }
 
+// unhurried is a flag of a shop whose buyers do not give up on a slow machine, where a burst would then
+// prove nothing.
+const unhurried = "--wait=1m"
+
 // syncBuffer is a buffer that a server writes and a test reads.
 type syncBuffer struct {
 	mu sync.Mutex

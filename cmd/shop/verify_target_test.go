@@ -34,7 +34,7 @@ func verifyAt(t *testing.T, url string, args ...string) (code int, report verify
 // TestVerifyTarget judges the shop itself from outside. A strategy that breaks in a rush breaks
 // here, and one that holds holds under all four conditions.
 func TestVerifyTarget(t *testing.T) {
-	code, report, stderr := verifyAt(t, startServe(t), "--strategy", "none,conditional,redis")
+	code, report, stderr := verifyAt(t, startServe(t, unhurried), "--strategy", "none,conditional,redis")
 	if code != 0 || len(report.Cells) != 3*len(promise.OfTarget()) {
 		t.Errorf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
 	}

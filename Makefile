@@ -61,7 +61,7 @@ lint: ## run gofumpt, prose, vet, staticcheck and gosec; reject files above 1 MB
 	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
 	go run -C tools ./tiers | diff docs/reference/tests.md - # else make generate
 	@$(MAKE) --no-print-directory prose
-	go vet -tags bench ./...
+	go vet ./...
 	$(TOOL) staticcheck ./...
 	@$(MAKE) --no-print-directory gosec
 
@@ -73,8 +73,9 @@ generate: all-servers ## write everything that follows from the code
 	go generate ./internal/teach/... ./internal/explore/... ./cmd/...
 	go run -C tools ./tiers >docs/reference/tests.md
 
-bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md; one hour
-	go test -tags bench -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
+bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md
+	loadtest/overload.sh
+	go test -run '^$$' -bench . -benchtime 1x ./rlock
 	cd locktest/bench && go run . -markdown
 
 workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name the parts that are ready

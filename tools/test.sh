@@ -72,10 +72,11 @@ export GORACE=atexit_sleep_ms=0 # otherwise each process sleeps for a second bef
 raced=$(go list ./rlock ./locktest ./internal/purchase/... ./internal/lockstrategy/... ./internal/load/... ./internal/web/... ./internal/teach/room ./internal/teach/live/...)
 
 # servers COMMAND... lends the servers of make test to the command.
-servers() { "$work/testservers" "$@"; }
+servers() { "$work/testservers" -sets "${at_once:-2}" "$@"; }
 
-# Two packages run at a time, and two parallel tests of each: as much as two cores can carry.
-tests() { servers go test "$strip" -vet=off -p 2 -parallel 2 -timeout "$1" "${@:2}"; }
+# Two packages run at a time, and three parallel tests of each: as much as two cores can carry. The raced packages
+# wait more, for leases and pauses.
+tests() { servers go test "$strip" -vet=off -p "${at_once:-2}" -parallel 3 -timeout "$1" "${@:2}"; }
 
 if [ "${1:-test}" != quick ]; then
 	build || { # go build has printed the reason
@@ -90,7 +91,7 @@ quick)
 	part tests go test "$strip" -short -vet=off -timeout 10m ./...
 	;;
 test)
-	part raced tests 30m "${race[@]}" $raced
+	at_once=3 part raced tests 30m "${race[@]}" $raced
 	part tests tests 30m $(go list ./... | grep -vxF "$raced")
 	if command -v chromium >/dev/null; then part live-page in_dir e2e go test -run '^TestLivePage$' ./...; fi
 	;;

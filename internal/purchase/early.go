@@ -30,7 +30,7 @@ type toldKey struct{}
 // Admission has refused and that comes back over the same connection before its Retry-After. Such a
 // client hears the refusal only at the time that it was told, or after half of the wait. Otherwise
 // the processor would only write refusals: 5,000 clients that asked again at once left 3 sales per
-// second of 1,000 (BenchmarkOverload).
+// second of 1,000 (loadtest/overload.sh).
 //
 // A proxy sends requests of several buyers over one connection. Only the refused buyer is delayed,
 // recognized by the name in its request. Requests without a name count as one buyer's. If a proxy

@@ -18,9 +18,6 @@ const (
 	Cluster  = "cluster"  // several primaries that share the keys by slot, each with replicas
 )
 
-// All returns the topologies in display order.
-func All() []string { return []string{Single, Sentinel, Cluster} }
-
 // EachPrimary calls fn with each server that accepts writes, one after the other: the cluster nodes
 // with slots, or the single server.
 func EachPrimary(ctx context.Context, c redis.UniversalClient, fn func(redis.UniversalClient) error) error {

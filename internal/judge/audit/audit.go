@@ -35,8 +35,7 @@ type Report struct {
 // SQLite's driver ignores the requested isolation level, but its transactions read one snapshot
 // anyway.
 //
-// Read uses the index purchase_history_audit and no table row. BenchmarkAudit measures it with ten
-// million records.
+// Read uses the index purchase_history_audit and no table row.
 func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
 	var r Report
 	snapshot := db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})

@@ -8,7 +8,7 @@ require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/bsm/redislock v0.9.4
 	github.com/dustin/go-humanize v1.0.1
-	github.com/gin-gonic/gin v1.10.1
+	github.com/gin-gonic/gin v1.10.1 // 1.11 brings HTTP/3 and a larger codec: 18 % of the first build
 	github.com/glebarez/go-sqlite v1.21.2
 	github.com/glebarez/sqlite v1.11.0
 	github.com/go-redsync/redsync/v4 v4.17.0

@@ -140,7 +140,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 		case slices.Contains(starters, from.Name) && selected.Sel.Name != "Embedded" && selected.Sel.Name != "Serve", from.Name == "tier" && selected.Sel.Name == "Test":
 			t.servers = true
 		case from.Name == "tier" && selected.Sel.Name == "Soak":
-			why := "see there"
+			why := "each row of the test has its reason"
 			if text, ok := call.Args[1].(*ast.BasicLit); ok {
 				why, _ = strconv.Unquote(text.Value)
 			}

@@ -15,7 +15,7 @@ const sampleEvery = time.Second
 // enough is the number of samples that a trend needs: two in each quarter.
 const enough = 8
 
-// A use is what an idle process of a shop uses.
+// A use has the counts of one sample of an idle shop process.
 type use struct {
 	goroutines, descriptors, bytes int
 	started                        int // start of the process, in seconds of Unix time

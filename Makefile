@@ -53,7 +53,7 @@ gosec:
 	go run -C tools ./gosec $(CURDIR) G104 G115 G204 G301 G302 G304 G306 G404
 
 .PHONY: prose
-prose: ## check the language of pages and comments, and all links
+prose: # check the language of pages and comments, and all links
 	go test -C tools -count=1 -vet=off ./prose
 
 lint: ## run gofumpt, prose, vet, staticcheck and gosec; reject files above 1 MB
@@ -82,12 +82,12 @@ workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name th
 	@tools/workshop.sh
 
 .PHONY: release-check
-release-check: all-servers ## build a release of the last commit without publishing it, and check it; the first run takes 20 minutes
+release-check: all-servers # build a release of the last commit without publishing it, and check it; the first run takes 20 minutes
 	tools/release/check.sh
 	go test -tags nopgxregisterdefaulttypes -run TestPooler ./internal/engine # the shop's own table of types
 
 .PHONY: deploy-check
-deploy-check: ## read the files for Docker, Kubernetes and HAProxy as these tools do
+deploy-check: # read the files for Docker, Kubernetes and HAProxy as these tools do
 	go test -C deploy/check ./...
 	PATH=$$PATH:/usr/sbin haproxy -c -q -f deploy/scale/haproxy.cfg
 

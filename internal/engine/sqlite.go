@@ -21,6 +21,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/sqlconn"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
 func sqliteDatabase() database {
@@ -72,8 +73,16 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 // sqliteConnector opens connections to one file.
 type sqliteConnector struct{ dsn string }
 
-func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.Driver().Open(c.dsn)
+// Connect tries again while another process turns the file to WAL or closes its last connection: SQLite
+// then answers SQLITE_BUSY at once, without its busy handler (pragma journal_mode, wal.html section 8).
+func (c sqliteConnector) Connect(ctx context.Context) (conn driver.Conn, err error) {
+	conn, err = c.Driver().Open(c.dsn)
+	if sqlerror.KindOf(err) == sqlerror.Contended {
+		err = sqliteAgain(ctx, func() error {
+			conn, err = c.Driver().Open(c.dsn)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -102,16 +111,21 @@ func (c sqliteConn) QueryContext(ctx context.Context, query string, args []drive
 	return c.Plain.QueryContext(context.WithoutCancel(ctx), query, args)
 }
 
-// sqliteTries is the maximum number of tries of a migration.
-const sqliteTries = 20
-
 // migrateAgain repeats a migration that meets a lock, since SQLite has no named locks. Each step is a
 // transaction. On its next try, the second process finds that the first has done the work.
 func migrateAgain(ctx context.Context, _ *sql.DB, migrate func() error) error {
-	err := migrate()
+	return sqliteAgain(ctx, migrate)
+}
+
+// sqliteTries is the maximum number of tries of what meets a lock.
+const sqliteTries = 20
+
+// sqliteAgain tries do until it succeeds, sqliteTries times at most.
+func sqliteAgain(ctx context.Context, do func() error) error {
+	err := do()
 	for tries := 1; err != nil && tries < sqliteTries && ctx.Err() == nil; tries++ {
 		time.Sleep(rand.N(100 * time.Millisecond))
-		err = migrate()
+		err = do()
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/locktest"
 )
 
@@ -20,6 +21,7 @@ const (
 
 // TestSoundLock is the positive control: a sound lock passes every check.
 func TestSoundLock(t *testing.T) {
+	tier.Test(t, "the checks wait for leases")
 	results := locktest.Run(t, newMemory(ttl, none).subject())
 	if got, want := len(results), len(locktest.Checks()); got != want {
 		t.Errorf("%d results of %d checks", got, want)
@@ -80,6 +82,7 @@ func TestBrokenLocksAreCaught(t *testing.T) {
 // TestLeakIsCaught is the negative control of NoLeak, which counts the goroutines of
 // the whole process and so runs alone.
 func TestLeakIsCaught(t *testing.T) {
+	tier.Test(t, "the check waits for leases")
 	if r := examine(t, "NoLeak", newMemory(long, leaky).subject()); r.Verdict != locktest.Breaks || !strings.Contains(r.Why, "memoryClient") {
 		t.Errorf("%s; want %s for: memoryClient", r, locktest.Breaks)
 	}
@@ -88,6 +91,7 @@ func TestLeakIsCaught(t *testing.T) {
 // TestForgottenWaiter: HandOver ends, and by its deadline, when a waiter never
 // has its turn. Exclusion does not take that for two holders at once.
 func TestForgottenWaiter(t *testing.T) {
+	tier.Test(t, "the checks wait for their deadlines")
 	t.Parallel()
 	for _, c := range locktest.Checks() {
 		var want locktest.Verdict

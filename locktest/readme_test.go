@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestReadme: the test that README.md shows is the one of testdata/ours. It fails for the lock that
 // releases with DEL, with the failure that the page shows, and passes for the fixed lock.
 func TestReadme(t *testing.T) {
+	tier.Test(t, "it builds a module")
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
 	if err != nil {

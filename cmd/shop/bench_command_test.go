@@ -14,6 +14,7 @@ import (
 
 // TestBench: each strategy has sold and has a point for each number of clients.
 func TestBench(t *testing.T) {
+	tier.Test(t, "a measurement takes eight seconds")
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
 	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "1s", "--json", "--report", page)

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 const generated = "<!-- generated from the entries in internal/lockstrategy by make generate -->\n"
@@ -18,6 +19,7 @@ const generated = "<!-- generated from the entries in internal/lockstrategy by m
 // TestStrategyPages compares docs/reference/strategies.md and the page of each family with the
 // catalogue. With -update it writes them.
 func TestStrategyPages(t *testing.T) {
+	tier.Test(t, "it starts the shop for each page")
 	const folder = "docs/reference/strategies"
 	pages := map[string]string{folder + ".md": strategyIndex(t)}
 	for _, family := range families() {

@@ -30,6 +30,7 @@ func exploreCLI(ctx context.Context, args ...string) (code int, stdout, stderr s
 }
 
 func TestExploreExitCodes(t *testing.T) {
+	tier.Test(t, "eight searches")
 	for _, c := range []struct {
 		args string
 		code int

@@ -59,10 +59,10 @@ func TestRush(t *testing.T) {
 				switch {
 				case engine == "local":
 					tier.Test(t, "needs servers")
-				case processes == "1" && !tier.Quick():
+				case processes == "1":
 					tier.Soak(t, "TestConformance has these bursts, and embedded/2 the same report")
-				case processes == "2":
-					tier.Test(t, "make quick has the bursts of one process")
+				default:
+					tier.Test(t, "it rushes every strategy")
 				}
 				if engine == "local" && processes == "2" {
 					command = shopCommand

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live"
 	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -59,6 +60,7 @@ func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
 // picture that agrees with them. The command has the flags of the shop that affect a crowd. The shop itself
 // continues to serve.
 func TestStage(t *testing.T) {
+	tier.Test(t, "it serves a shop to a room")
 	t.Parallel()
 	base := serveStage(t, "--wait", "45s", "--poll", "5ms", "--db-conns", "16") // the race detector makes buyers slow, and this test is about verdicts
 	names := slices.Concat(withPromise(promise.TwoProcesses, verdict.Oversold)[:1], withPromise(promise.TwoProcesses, verdict.Holds)[:3])
@@ -135,6 +137,7 @@ func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string
 // TestStageSpared: a strategy that a fault does not affect is skipped with the reason, and not
 // shown as holding.
 func TestStageSpared(t *testing.T) {
+	tier.Test(t, "it serves a shop to a room")
 	t.Parallel()
 	base := serveStage(t)
 	struck := leasedUnder(promise.RedisRestart, "sqlite", verdict.Oversold)

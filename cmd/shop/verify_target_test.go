@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // verifyAt runs `shop verify --target`.
@@ -34,6 +35,7 @@ func verifyAt(t *testing.T, url string, args ...string) (code int, report verify
 // TestVerifyTarget judges the shop itself from outside. A strategy that breaks in a rush breaks
 // here, and one that holds holds under all four conditions.
 func TestVerifyTarget(t *testing.T) {
+	tier.Test(t, "it serves a shop, and rushes it with nine faults")
 	code, report, stderr := verifyAt(t, startServe(t, unhurried), "--strategy", "none,conditional,redis")
 	if code != 0 || len(report.Cells) != 3*len(promise.OfTarget()) {
 		t.Errorf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
@@ -57,6 +59,7 @@ func TestVerifyTarget(t *testing.T) {
 // TestVerifyTargetService has a service without the shop's code, correct or with one error. Each
 // error is detected in its column, and the other columns hold.
 func TestVerifyTargetService(t *testing.T) {
+	tier.Test(t, "eleven services with faults that take seconds")
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -132,6 +135,7 @@ func TestVerifyTargetInterrupted(t *testing.T) {
 
 // TestVerifyTargetBadInput: one line, exit 2.
 func TestVerifyTargetBadInput(t *testing.T) {
+	tier.Test(t, "a silent address takes ten seconds")
 	t.Parallel()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
@@ -286,6 +290,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 // TestVerifyTargetWithoutKeys: a service that reports that it ignores Idempotency-Keys does not
 // fail for it, and the report says what was not played.
 func TestVerifyTargetWithoutKeys(t *testing.T) {
+	tier.Test(t, "it serves a shop, and rushes it")
 	t.Parallel()
 	server := httptest.NewServer(&service{ignoresKey: true})
 	defer server.Close()

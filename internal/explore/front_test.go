@@ -10,11 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestFronts: every strategy keeps its promise behind each part of the shop, with at most one
 // preemption. A failing read of the stock refuses no buyer.
 func TestFronts(t *testing.T) {
+	tier.Test(t, "a search of each strategy")
 	e := enginetest.Embedded(t)
 	for _, entry := range lockstrategy.All() {
 		promised, possible := entry.Explored("explore", e.Database)

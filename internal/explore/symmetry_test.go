@@ -8,6 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestSymmetry: it does not matter which of the buyers that have not begun begins, except for their
@@ -46,6 +47,7 @@ func TestSymmetry(t *testing.T) {
 // TestNodesAlike: it does not matter which node of a lock is asked first, except for the names.
 // There are fewer schedules, with the same results.
 func TestNodesAlike(t *testing.T) {
+	tier.Test(t, "a search of three nodes, with and without the reduction")
 	e := enginetest.Embedded(t)
 	config := exploretest.Config(e, exploretest.Entry(t, "redlock"))
 	config.Bound = 1

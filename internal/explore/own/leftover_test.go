@@ -120,6 +120,7 @@ func TestCloses(t *testing.T) {
 // TestNeverEnds: code of the strategy that never ends is an error of the strategy and not of the
 // explorer.
 func TestNeverEnds(t *testing.T) {
+	tier.Test(t, "it waits until a buyer is certain to be stuck")
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		name, says string

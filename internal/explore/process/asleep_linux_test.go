@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // echo is a server whose threads answer a byte after a while, or at once.
@@ -28,6 +30,7 @@ while True:
 
 // TestAsleep: a program that has a runnable process or thread at each moment is never asleep.
 func TestAsleep(t *testing.T) {
+	tier.Test(t, "busy programs take seconds to judge")
 	for name, program := range map[string]string{
 		"busy": `
 print("begin")

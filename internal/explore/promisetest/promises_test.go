@@ -167,6 +167,7 @@ func promises() []exploretest.Expectation {
 // PostgreSQL have the rows without events of strategies that need only the database, and those that
 // SQLite cannot run. make soak has every row on each.
 func TestStrategies(t *testing.T) {
+	tier.Test(t, "a search of each strategy")
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		named := map[string]bool{}

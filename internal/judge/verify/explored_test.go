@@ -14,11 +14,13 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestExplore: a violation has a witness and the command that shows it again. Without a violation
 // the cell says how far the search went. An event that cannot occur proves nothing.
 func TestExplore(t *testing.T) {
+	tier.Test(t, "a search of each cell")
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		strategy string

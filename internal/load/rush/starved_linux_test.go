@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // stopsEnv makes this test binary a service. Its value is a process id. In each burst the service
@@ -55,6 +56,7 @@ func TestStopsService(t *testing.T) {
 // TestStarved stops the service, or the load generator, in the middle of each burst. A service that
 // serves no buyer is stalled. A load generator that gets no processor proves nothing.
 func TestStarved(t *testing.T) {
+	tier.Test(t, "it stops the process for seconds")
 	for _, c := range []struct {
 		name, stops string
 		want        verdict.Verdict

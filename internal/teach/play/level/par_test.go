@@ -33,6 +33,7 @@ const longest = 2 * time.Minute
 // TestPar: the table has the explorer's results. Levels with long searches are computed again in
 // soak runs.
 func TestPar(t *testing.T) {
+	tier.Test(t, "a search of each level")
 	all := map[string]Par{}
 	for _, l := range All() {
 		known := l.Par()

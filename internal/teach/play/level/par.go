@@ -19,11 +19,10 @@ type Par struct {
 	Complete bool   // whether no other path is shorter; otherwise it is the shortest that was found
 }
 
+// pars has a line for each level. `make generate` writes it.
+//
 //go:embed par.csv
 var pars string
-
-// columns are those of par.csv, which `make generate` writes.
-const columns = "level,way,switches,orders,complete"
 
 // Par returns the level's par. It is zero if par.csv has none.
 func (l Level) Par() (p Par) {

@@ -1,4 +1,4 @@
-package level
+package play_test
 
 import (
 	"encoding/csv"
@@ -14,17 +14,13 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/tier"
 )
 
 //go:generate go test -run TestPar -timeout 60m -update .
 
-var (
-	update = flag.Bool("update", false, "write par.csv anew")
-	only   = flag.String("only", "", "with -update: the one level that is computed")
-)
-
-func TestMain(m *testing.M) { exploretest.Main(m) }
+var only = flag.String("only", "", "with -update: the one level whose par is computed")
 
 // longest limits the search for one level. An incomplete search returns its best path, or the known
 // one.
@@ -34,8 +30,8 @@ const longest = 2 * time.Minute
 // soak runs.
 func TestPar(t *testing.T) {
 	tier.Test(t, "a search of each level")
-	all := map[string]Par{}
-	for _, l := range All() {
+	all := map[string]level.Par{}
+	for _, l := range level.All() {
 		known := l.Par()
 		switch {
 		case *update && *only != "" && *only != l.Name, *update && *only == "" && known.Way != "" && !known.Complete:
@@ -46,7 +42,7 @@ func TestPar(t *testing.T) {
 				all[l.Name] = known
 			}
 			t.Logf("%s: %+v", l.Name, all[l.Name])
-		case known == (Par{}):
+		case known == (level.Par{}):
 			t.Errorf("%s has no par: run make generate", l.Name)
 		case !known.Complete:
 			t.Logf("%s: its search does not end; TestWon plays its way", l.Name)
@@ -61,8 +57,8 @@ func TestPar(t *testing.T) {
 	if !*update {
 		return
 	}
-	rows := [][]string{strings.Split(columns, ",")}
-	for _, l := range All() {
+	rows := [][]string{{"level", "way", "switches", "orders", "complete"}}
+	for _, l := range level.All() {
 		p := all[l.Name]
 		rows = append(rows, []string{l.Name, p.Way, strconv.Itoa(p.Switches), strconv.Itoa(p.Orders), strconv.FormatBool(p.Complete)})
 	}
@@ -70,17 +66,19 @@ func TestPar(t *testing.T) {
 	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("par.csv", []byte(text.String()), 0o644); err != nil {
+	if err := os.WriteFile("level/par.csv", []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // slow reports whether the search of every schedule takes seconds or more, as it does with an
 // event.
-func slow(l Level) bool { return !l.Unbreakable && len(l.Config.Events) > 0 || l.Par().Orders > 1000 }
+func slow(l level.Level) bool {
+	return !l.Unbreakable && len(l.Config.Events) > 0 || l.Par().Orders > 1000
+}
 
 // computed computes a level's par with a search of every schedule.
-func computed(t *testing.T, l Level) Par {
+func computed(t *testing.T, l level.Level) level.Par {
 	t.Helper()
 	begun := time.Now()
 	defer func() { t.Logf("%s: %.1f s", l.Name, time.Since(begun).Seconds()) }()
@@ -99,7 +97,7 @@ func computed(t *testing.T, l Level) Par {
 				w.Tokens = way
 			}
 		}
-		return Par{Way: strings.Join(w.Tokens, " "), Switches: explore.Switches(w.Tokens), Complete: w.Complete}
+		return level.Par{Way: strings.Join(w.Tokens, " "), Switches: explore.Switches(w.Tokens), Complete: w.Complete}
 	}
 	p, err := game(t, l).Prove(t.Context(), effort, nil)
 	if err != nil {
@@ -108,12 +106,12 @@ func computed(t *testing.T, l Level) Par {
 	if !l.WonByProof(p) {
 		t.Fatalf("%s: the claim is wrong: %+v", l.Name, p)
 	}
-	return Par{Orders: p.Explored, Complete: p.Complete}
+	return level.Par{Orders: p.Explored, Complete: p.Complete}
 }
 
 // firstBreak returns the first violating schedule, shortened, of a level whose search does not end.
 // It need not be the shortest.
-func firstBreak(t *testing.T, l Level) []string {
+func firstBreak(t *testing.T, l level.Level) []string {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Embedded, Wait: time.Minute})
 	if err != nil {
@@ -133,7 +131,7 @@ func firstBreak(t *testing.T, l Level) []string {
 	return s.Tokens
 }
 
-func game(t *testing.T, l Level) *play.Game {
+func game(t *testing.T, l level.Level) *play.Game {
 	t.Helper()
 	g, err := play.Open(t.Context(), l.Config)
 	if err != nil {

@@ -1,4 +1,4 @@
-package child
+package play_test
 
 import (
 	"encoding/json"
@@ -7,11 +7,9 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/child"
 )
-
-func TestMain(m *testing.M) { exploretest.Main(m) }
 
 // TestServe: each request has one answer, in order. A request at a wrong time changes nothing, and
 // the end of the input ends the child.
@@ -19,32 +17,32 @@ func TestServe(t *testing.T) {
 	in, requests := io.Pipe()
 	answers, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(t.Context(), in, out) }()
+	go func() { ended <- child.Serve(t.Context(), in, out) }()
 	ask, hear := json.NewEncoder(requests), json.NewDecoder(answers)
 	for _, c := range []struct {
-		Request
-		kind  Kind
+		child.Request
+		kind  child.Kind
 		moves int // so far; -1: there is no game
 	}{
-		{Request{Op: Move, Token: "1"}, Bad, -1},
-		{Request{Op: Open}, Bad, -1},
-		{Request{Op: Open, Config: &play.Config{Strategy: "etcd"}}, Missing, -1},
-		{Request{Op: Open, Config: &play.Config{Strategy: "none"}}, "", 0},
-		{Request{Op: Open, Config: &play.Config{Strategy: "none"}}, Bad, 0},
-		{Request{Op: "dance"}, Bad, 0},
-		{Request{Op: Move, Token: "1"}, "", 1},
-		{Request{Op: Move, Token: "7"}, Bad, 1},
-		{Request{Op: Hint, Effort: play.Effort{Bound: -1}}, "", 1},
-		{Request{Op: Prove, Effort: play.Effort{Bound: -1}}, "", 1},
-		{Request{Op: Undo}, "", 0},
-		{Request{Op: Restart}, "", 0},
+		{child.Request{Op: child.Move, Token: "1"}, child.Bad, -1},
+		{child.Request{Op: child.Open}, child.Bad, -1},
+		{child.Request{Op: child.Open, Config: &play.Config{Strategy: "etcd"}}, child.Missing, -1},
+		{child.Request{Op: child.Open, Config: &play.Config{Strategy: "none"}}, "", 0},
+		{child.Request{Op: child.Open, Config: &play.Config{Strategy: "none"}}, child.Bad, 0},
+		{child.Request{Op: "dance"}, child.Bad, 0},
+		{child.Request{Op: child.Move, Token: "1"}, "", 1},
+		{child.Request{Op: child.Move, Token: "7"}, child.Bad, 1},
+		{child.Request{Op: child.Hint, Effort: play.Effort{Bound: -1}}, "", 1},
+		{child.Request{Op: child.Prove, Effort: play.Effort{Bound: -1}}, "", 1},
+		{child.Request{Op: child.Undo}, "", 0},
+		{child.Request{Op: child.Restart}, "", 0},
 	} {
-		var a Answer
+		var a child.Answer
 		if err := ask.Encode(c.Request); err != nil {
 			t.Fatal(err)
 		}
-		for a = (Answer{Progress: &Progress{}}); a.Progress != nil; {
-			a = Answer{}
+		for a = (child.Answer{Progress: &child.Progress{}}); a.Progress != nil; {
+			a = child.Answer{}
 			if err := hear.Decode(&a); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +54,7 @@ func TestServe(t *testing.T) {
 		if a.Kind != c.kind || (a.Error == "") != (c.kind == "") || strings.Contains(a.Error, "\n") || moves != c.moves {
 			t.Errorf("%+v: %q %q after %d moves", c.Request, a.Kind, a.Error, moves)
 		}
-		if (a.Way != nil) != (c.Op == Hint) || (a.Proof != nil) != (c.Op == Prove) {
+		if (a.Way != nil) != (c.Op == child.Hint) || (a.Proof != nil) != (c.Op == child.Prove) {
 			t.Errorf("%+v: %+v", c.Request, a)
 		}
 	}
@@ -73,23 +71,23 @@ func TestStop(t *testing.T) {
 	in, requests := io.Pipe()
 	answers, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(t.Context(), in, out) }()
+	go func() { ended <- child.Serve(t.Context(), in, out) }()
 	ask, hear := json.NewEncoder(requests), json.NewDecoder(answers)
-	say := func(r Request) {
+	say := func(r child.Request) {
 		t.Helper()
 		if err := ask.Encode(r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var a Answer
-	say(Request{Op: Open, Config: &play.Config{Strategy: "redlock", Buyers: 3, Events: []explore.Event{"expire", "crash"}}})
+	var a child.Answer
+	say(child.Request{Op: child.Open, Config: &play.Config{Strategy: "redlock", Buyers: 3, Events: []explore.Event{"expire", "crash"}}})
 	if err := hear.Decode(&a); err != nil || a.Error != "" {
 		t.Fatal(err, a.Error)
 	}
-	say(Request{Op: Prove, Effort: play.Effort{Bound: -1}})
-	say(Request{Op: Stop}) // sent at once: it must not be lost
-	for a = (Answer{Progress: &Progress{}}); a.Progress != nil; {
-		a = Answer{}
+	say(child.Request{Op: child.Prove, Effort: play.Effort{Bound: -1}})
+	say(child.Request{Op: child.Stop}) // sent at once: it must not be lost
+	for a = (child.Answer{Progress: &child.Progress{}}); a.Progress != nil; {
+		a = child.Answer{}
 		if err := hear.Decode(&a); err != nil {
 			t.Fatal(err)
 		}

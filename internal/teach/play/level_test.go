@@ -1,4 +1,4 @@
-package level
+package play_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -18,7 +19,7 @@ var sentence = regexp.MustCompile(`[.?!](\s|$)`)
 
 // TestLevels: each level has all texts for a player and can be played.
 func TestLevels(t *testing.T) {
-	all := All()
+	all := level.All()
 	if len(all) < 16 {
 		t.Errorf("%d levels", len(all))
 	}
@@ -56,15 +57,15 @@ func TestLevels(t *testing.T) {
 	if open[true] == 0 || open[false] == 0 {
 		t.Errorf("%d open levels can be broken and %d cannot: a player that knows this need not look", open[false], open[true])
 	}
-	if _, known := Named("no-such-level"); known {
+	if _, known := level.Named("no-such-level"); known {
 		t.Error("an unknown level was found")
 	}
 }
 
 // named returns a level that must exist.
-func named(t *testing.T, name string) Level {
+func named(t *testing.T, name string) level.Level {
 	t.Helper()
-	l, found := Named(name)
+	l, found := level.Named(name)
 	if !found {
 		t.Fatalf("no level %q", name)
 	}
@@ -73,7 +74,7 @@ func named(t *testing.T, name string) Level {
 
 // TestWon: the path of the par wins, and only at its end.
 func TestWon(t *testing.T) {
-	for _, l := range All() {
+	for _, l := range level.All() {
 		t.Run(l.Name, func(t *testing.T) {
 			if l.Unbreakable {
 				if l.Par().Way != "" || l.Par().Orders == 0 {
@@ -82,7 +83,7 @@ func TestWon(t *testing.T) {
 				return
 			}
 			g := game(t, l)
-			for i, token := range l.Par().tokens() {
+			for i, token := range strings.Fields(l.Par().Way) {
 				if l.WonBy(g.Position().End) {
 					t.Fatalf("won after %d steps", i)
 				}
@@ -103,7 +104,7 @@ func TestWon(t *testing.T) {
 
 // TestNotWon: one buyer after the other wins nothing, nor does a claim without a proof.
 func TestNotWon(t *testing.T) {
-	for _, l := range All() {
+	for _, l := range level.All() {
 		t.Run(l.Name, func(t *testing.T) {
 			g := game(t, l)
 			for g.Position().End == nil {
@@ -134,7 +135,7 @@ func TestNotWon(t *testing.T) {
 }
 
 // follow obeys the hints, including steps back, until the level is won.
-func follow(t *testing.T, l Level, g *play.Game) (back int) {
+func follow(t *testing.T, l level.Level, g *play.Game) (back int) {
 	t.Helper()
 	for range 200 {
 		if l.WonBy(g.Position().End) {
@@ -165,7 +166,7 @@ func follow(t *testing.T, l Level, g *play.Game) (back int) {
 func TestNext(t *testing.T) {
 	soak := tier.Soaking()
 	random := rand.New(rand.NewPCG(18, 11))
-	for _, l := range All() {
+	for _, l := range level.All() {
 		t.Run(l.Name, func(t *testing.T) {
 			g := game(t, l)
 			if l.Unbreakable {

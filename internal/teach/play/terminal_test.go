@@ -1,4 +1,4 @@
-package terminal
+package play_test
 
 import (
 	"bytes"
@@ -12,22 +12,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/teach/play/results"
+	"github.com/oversell/oversell/internal/teach/play/terminal"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func TestMain(m *testing.M) { exploretest.Main(m) }
+var update = flag.Bool("update", false, "write the golden files and par.csv anew")
 
 // session returns a session for a level or a configuration. kept collects its stored results.
-func session(t *testing.T, name string, c play.Config) (s *Session, kept *[]results.Result) {
+func session(t *testing.T, name string, c play.Config) (s *terminal.Session, kept *[]results.Result) {
 	t.Helper()
 	kept = new([]results.Result)
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	s = &Session{
+	s = &terminal.Session{
 		Now:  func() time.Time { now = now.Add(time.Minute); return now },
 		Keep: func(r results.Result) error { *kept = append(*kept, r); return nil },
 	}
@@ -82,7 +80,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is another text (-update writes it):\n%s", path, got)
+		t.Errorf("%s is another text (-run TestPlain -update writes it):\n%s", path, got)
 	}
 }
 
@@ -95,7 +93,7 @@ func TestPlainEnds(t *testing.T) {
 	if err := s.Plain(t.Context(), strings.NewReader(""), io.Discard, ""); err != nil {
 		t.Error(err)
 	}
-	if err := s.Plain(t.Context(), strings.NewReader(strings.Repeat("x", longestLine+1)), io.Discard, ""); err == nil {
+	if err := s.Plain(t.Context(), strings.NewReader(strings.Repeat("x", 64<<10+1)), io.Discard, ""); err == nil {
 		t.Error("a line without an end was read")
 	}
 	if err := s.Plain(t.Context(), strings.NewReader("2"), full{}, ""); !errors.Is(err, errFull) {

@@ -1,4 +1,4 @@
-package serverstate_test
+package explore_test
 
 import (
 	"database/sql"

@@ -1,4 +1,4 @@
-package schedule_test
+package explore_test
 
 import (
 	"reflect"

@@ -1,4 +1,4 @@
-package serverstate_test
+package explore_test
 
 import (
 	"database/sql"
@@ -31,8 +31,8 @@ func checkTables(t *testing.T, db *sql.DB, protocol string, statements []string,
 	}
 }
 
-// common are the statements for both databases.
-var common = []string{
+// commonTables are the statements for both databases.
+var commonTables = []string{
 	"CREATE TABLE f_parent (id int PRIMARY KEY, a int)",
 	"CREATE TABLE f_child (id int PRIMARY KEY, parent int, FOREIGN KEY (parent) REFERENCES f_parent (id) ON DELETE CASCADE)",
 	"CREATE TABLE f_strict (id int PRIMARY KEY, parent int, FOREIGN KEY (parent) REFERENCES f_parent (id) ON UPDATE SET NULL)",
@@ -46,7 +46,7 @@ func TestTablesMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkTables(t, db, "mysql", append(common, "CREATE TRIGGER f_trigger AFTER UPDATE ON F_Logged FOR EACH ROW SET @a = 1"), serverstate.Tables{
+	checkTables(t, db, "mysql", append(commonTables, "CREATE TRIGGER f_trigger AFTER UPDATE ON F_Logged FOR EACH ROW SET @a = 1"), serverstate.Tables{
 		"f_parent": {Deletes: []string{"f_child"}, Updates: []string{"f_strict"}},
 		"f_child":  {Reads: []string{"f_parent"}},
 		"f_strict": {Reads: []string{"f_parent"}},
@@ -61,7 +61,7 @@ func TestTablesPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkTables(t, db, "postgres", append(common,
+	checkTables(t, db, "postgres", append(commonTables,
 		"CREATE FUNCTION f_one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE FUNCTION f_fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
 		"CREATE TRIGGER f_trigger AFTER UPDATE ON f_logged FOR EACH ROW EXECUTE FUNCTION f_fires()",

@@ -1,8 +1,9 @@
-package findings
+package explore_test
 
 import (
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -10,7 +11,6 @@ import (
 // TestRushVerdict: one broken round decides, then one failed round. A void or missing round makes the
 // rush inconclusive.
 func TestRushVerdict(t *testing.T) {
-	t.Parallel()
 	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
 	failed := target.Crowd{Verdict: verdict.Failed, Why: "f"}
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestRushVerdict(t *testing.T) {
 		{[]target.Crowd{void, failed, holds}, verdict.Failed, "round 2: f"},
 		{[]target.Crowd{failed, broken, failed}, verdict.Broken, "round 2: b"},
 	} {
-		if r := NewRush(2, 3, c.rounds, 0); r.Verdict != c.want || r.Why != c.why {
+		if r := findings.NewRush(2, 3, c.rounds, 0); r.Verdict != c.want || r.Why != c.why {
 			t.Errorf("%v: %s (%s), want %s (%s)", c.rounds, r.Verdict, r.Why, c.want, c.why)
 		}
 	}

@@ -1,4 +1,4 @@
-package gate_test
+package explore_test
 
 import (
 	"database/sql/driver"

@@ -1,4 +1,4 @@
-package deps
+package lockstrategy_test
 
 import (
 	"context"
@@ -12,31 +12,32 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-type answer string
+type redisAnswer string
 
-func (a answer) Error() string { return string(a) }
-func (answer) RedisError()     {}
+func (a redisAnswer) Error() string { return string(a) }
+func (redisAnswer) RedisError()     {}
 
-var _ redis.Error = answer("")
+var _ redis.Error = redisAnswer("")
 
 // TestFailed: a server that cannot serve is down. A server that rejects a wrong command is not.
 func TestFailed(t *testing.T) {
 	for err, down := range map[error]bool{
-		errors.New("connection refused"):                                       true,
-		answer("CLUSTERDOWN The cluster is down"):                              true,
-		answer("LOADING Redis is loading the dataset in memory"):               true,
-		answer("OOM command not allowed when used memory > 'maxmemory'."):      true,
-		answer("ERR max number of clients reached"):                            true,
-		answer("WRONGTYPE Operation against a key holding the wrong kind"):     true,
-		errors.New("CROSSSLOT is in the name of a host"):                       true,
-		answer("CROSSSLOT Keys in request don't hash to the same slot"):        false,
-		fmt.Errorf("reset: %w", answer("ERR unknown command 'X', with args:")): false,
+		errors.New("connection refused"):                                            true,
+		redisAnswer("CLUSTERDOWN The cluster is down"):                              true,
+		redisAnswer("LOADING Redis is loading the dataset in memory"):               true,
+		redisAnswer("OOM command not allowed when used memory > 'maxmemory'."):      true,
+		redisAnswer("ERR max number of clients reached"):                            true,
+		redisAnswer("WRONGTYPE Operation against a key holding the wrong kind"):     true,
+		errors.New("CROSSSLOT is in the name of a host"):                            true,
+		redisAnswer("CROSSSLOT Keys in request don't hash to the same slot"):        false,
+		fmt.Errorf("reset: %w", redisAnswer("ERR unknown command 'X', with args:")): false,
 	} {
 		var unavailable *purchase.Unavailable
-		if got := errors.As(Failed(Redis, err), &unavailable); got != down {
+		if got := errors.As(deps.Failed(deps.Redis, err), &unavailable); got != down {
 			t.Errorf("%v: down %v, want %v", err, got, down)
 		}
 	}
@@ -61,16 +62,16 @@ func TestFailedFor(t *testing.T) {
 		{over, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, false},
 		{over, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, false},
 		{over, io.EOF, false},
-		{over, answer("CLUSTERDOWN The cluster is down"), false},
+		{over, redisAnswer("CLUSTERDOWN The cluster is down"), false},
 		{t.Context(), late, false},
 	} {
 		var down *purchase.Unavailable
-		err := FailedFor(c.ctx, Redis, c.err)
+		err := deps.FailedFor(c.ctx, deps.Redis, c.err)
 		if busy := errors.Is(err, purchase.ErrBusy) && !errors.As(err, &down); busy != c.busy || !busy && !errors.As(err, &down) {
 			t.Errorf("%v after %v: %v, want busy %v", c.err, context.Cause(c.ctx), err, c.busy)
 		}
 	}
-	if err := FailedFor(over, Redis, nil); err != nil {
+	if err := deps.FailedFor(over, deps.Redis, nil); err != nil {
 		t.Errorf("%v after an answer", err)
 	}
 }

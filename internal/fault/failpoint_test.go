@@ -1,4 +1,4 @@
-package failpoint_test
+package fault_test
 
 import (
 	"bufio"

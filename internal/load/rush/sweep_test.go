@@ -1,4 +1,4 @@
-package sweep_test
+package rush_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sweep"
 )
 
-func result() sweep.Result {
+func swept() sweep.Result {
 	return sweep.Result{
 		Server: "MariaDB 10.11", Cores: 2, Processes: 1, Round: 2 * time.Second, Clients: []int{1, 64, 256},
 		Points: []sweep.Point{
@@ -28,7 +28,7 @@ func result() sweep.Result {
 
 // TestOf: a point is the median of its rounds, figure by figure.
 func TestOf(t *testing.T) {
-	p := result().Points[0]
+	p := swept().Points[0]
 	if p.PerSecond != 400 || p.P50MS != 2 || p.P99MS != 5 || len(p.Rounds) != 3 {
 		t.Errorf("%+v", p)
 	}
@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 // TestPrint: the output has a table for each measure, and the notes.
 func TestPrint(t *testing.T) {
 	var b bytes.Buffer
-	if err := result().Print(&b, false); err != nil {
+	if err := swept().Print(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -50,7 +50,7 @@ func TestPrint(t *testing.T) {
 			t.Errorf("does not say %q:\n%s", want, b.String())
 		}
 	}
-	quiet := result()
+	quiet := swept()
 	quiet.Points[2].Refused = 0
 	b.Reset()
 	if err := quiet.Print(&b, false); err != nil || strings.Contains(b.String(), "no sale, %") {
@@ -62,7 +62,7 @@ func TestPrint(t *testing.T) {
 func TestDocument(t *testing.T) {
 	for _, f := range report.Formats() {
 		var b bytes.Buffer
-		if err := f.Write(&b, result().Document()); err != nil || b.Len() == 0 {
+		if err := f.Write(&b, swept().Document()); err != nil || b.Len() == 0 {
 			t.Errorf("%s: %v, %d bytes", f.Ending, err, b.Len())
 		}
 		if f.Ending != ".html" {

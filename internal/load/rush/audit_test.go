@@ -1,4 +1,4 @@
-package audit_test
+package rush_test
 
 import (
 	"errors"

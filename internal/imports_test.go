@@ -80,7 +80,7 @@ var allowed = map[string][]string{
 	"internal/explore/wire":        {"internal/explore/wire", "internal/explore/effect", "internal/explore/schedule"},
 	"internal/judge/ci":            {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/matrix", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify"},
 	"internal/judge/ci/format":     {"internal/judge/ci/result", "internal/judge/report"},
-	"internal/judge/ci/result":     {"internal/explore.", "internal/judge/promise", "internal/judge/report", "internal/judge/verdict"},
+	"internal/judge/ci/result":     {"internal/explore/schedule", "internal/explore/witness", "internal/judge/promise", "internal/judge/report", "internal/judge/verdict"},
 	"internal/judge/ci/system":     {"internal/judge/ci/format", "internal/judge/ci/result"},
 	"internal/judge/linear":        {"internal/judge/audit", "internal/purchase"},
 	"internal/judge/matrix":        {"internal/engine", "internal/explore.", "internal/fault", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/testbed", "internal/web"},

@@ -19,6 +19,8 @@ type (
 	Front = own.Front
 	// A Schedule is the content of a replay string.
 	Schedule = schedule.Schedule
+	// Saved is a program's schedule in a file.
+	Saved = schedule.Saved
 	// Units are the numbers of units that the buyers ask for, in turn.
 	Units = schedule.Units
 	// A Witness is a schedule that breaks or, from Replay, any schedule.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A Report is a search's result as `shop explore --json` prints it.
@@ -256,12 +257,7 @@ func named(commands []string) string {
 }
 
 // Count returns a number of things in words: "1 schedule", "2 schedules".
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+func Count(n int, thing string) string { return witness.Count(n, thing) }
 
 // limits describes what was left out on purpose.
 func (r Report) limits(bound *int) string {

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
-	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // savedVersion changes when an old file would get another meaning.
@@ -23,21 +22,6 @@ const savedVersion = 1
 
 // mostSaved is the maximum size of a file with a saved schedule, in bytes: MaxLine long names.
 const mostSaved = 100 << 20
-
-// Saved is a program's schedule in a file, to run the same schedule after the program has changed. It
-// names commands. A replay string counts them, and would mean another command after one was added.
-type Saved struct {
-	Version  int              `json:"version"`
-	Program  string           `json:"program"`
-	Buyers   int              `json:"buyers"`
-	Shared   bool             `json:"shared,omitempty"`  // all buyers in one process
-	Overlap  bool             `json:"overlap,omitempty"` // the search had --overlap
-	Events   []Event          `json:"events"`            // events of the search
-	Verdict  verdict.Verdict  `json:"verdict"`
-	Why      string           `json:"why"`
-	Schedule string           `json:"schedule"` // replay string for the program at that time
-	Steps    []witness.Choice `json:"steps"`
-}
 
 // Saved returns a witness of this explorer's program in the form that Save writes. It fails for a
 // witness of the catalogue, and for one that did not run a second time.
@@ -62,11 +46,6 @@ func (x *Explorer) Save(w *Witness, path string) error {
 	if err != nil {
 		return err
 	}
-	return s.Save(path)
-}
-
-// Save writes the schedule to a file, as Explorer.Save does.
-func (s *Saved) Save(path string) error {
 	format := report.Format{Write: func(out io.Writer, d report.Document) error { return report.JSON(out, d.Value) }}
 	return report.Save([]report.File{{Flag: "save", Path: path, Format: format}}, report.Document{Value: s}, os.Stdout)
 }
@@ -106,7 +85,7 @@ func parseSaved(text []byte) (*Saved, error) {
 	if err := in.Decode(s); err != nil {
 		return nil, oneLine(err)
 	}
-	return s, s.check()
+	return s, checkSaved(s)
 }
 
 // oneLine returns err without line breaks.
@@ -114,7 +93,7 @@ func oneLine(err error) error {
 	return errors.New(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
-func (s *Saved) check() error {
+func checkSaved(s *Saved) error {
 	switch {
 	case !schedule.ProgramName(s.Program):
 		return fmt.Errorf("invalid program name %q", s.Program)

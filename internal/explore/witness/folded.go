@@ -105,10 +105,11 @@ func (w *Witness) Omission() string {
 	slices.SortFunc(counts, func(a, b string) int {
 		return strings.Compare(a[strings.LastIndex(a, " "):], b[strings.LastIndex(b, " "):])
 	})
-	return fmt.Sprintf("left out: %s (%s) on tables and keys that neither the broken rule nor another buyer's writes touch; --verbose shows them", countOf(total, "command"), strings.Join(counts, ", "))
+	return fmt.Sprintf("left out: %s (%s) on tables and keys that neither the broken rule nor another buyer's writes touch; --verbose shows them", Count(total, "command"), strings.Join(counts, ", "))
 }
 
-func countOf(n int, thing string) string {
+// Count returns a number of things in words: "1 schedule", "2 schedules".
+func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

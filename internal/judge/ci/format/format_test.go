@@ -10,7 +10,8 @@ import (
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 )
 
@@ -21,7 +22,7 @@ func many(n int) (r result.Result) {
 		noise := fmt.Sprintf("%x%x", rand.Uint64(), rand.Uint64())
 		r.Checks = append(r.Checks, result.Check{
 			Name: fmt.Sprintf("%d.yaml", i), Kind: result.Explore, File: fmt.Sprintf("%d.yaml", i), Line: i, Status: result.Broken, Why: noise,
-			Witness: &result.Witness{Rules: []string{"rule"}, Steps: []explore.Step{{Buyer: 1, Command: noise, Result: "1"}, {Buyer: 2, Command: noise + "2"}}},
+			Witness: &result.Witness{Rules: []string{"rule"}, Steps: []witness.Step{{Buyer: 1, Command: noise, Result: "1"}, {Buyer: 2, Command: noise + "2"}}},
 		})
 	}
 	return r
@@ -153,7 +154,7 @@ func TestWrite(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new", "out")
 	r := many(2)
 	for i := range r.Checks {
-		r.Checks[i].Witness.Saved, r.Checks[i].Witness.File = &explore.Saved{Version: 1}, fmt.Sprintf("%d.witness.json", i)
+		r.Checks[i].Witness.Saved, r.Checks[i].Witness.File = &schedule.Saved{Version: 1}, fmt.Sprintf("%d.witness.json", i)
 	}
 	warn := func(format string, args ...any) { t.Errorf(format, args...) }
 	for _, write := range []result.Result{r, {Schema: result.Schema, Checks: r.Checks[1:]}} {

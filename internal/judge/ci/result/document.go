@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -101,7 +101,7 @@ func (r Result) Headline() string {
 }
 
 func (r Result) lead() string {
-	text := explore.Count(len(r.Checks), "check")
+	text := witness.Count(len(r.Checks), "check")
 	if r.Shard != "" {
 		text += " of shard " + r.Shard
 	}
@@ -169,7 +169,7 @@ func (r Result) caseOf(c Check) report.Case {
 func (c Check) Text(w io.Writer) error {
 	text := fmt.Sprintf("%s: %s", c.Name, cmp.Or(string(c.Verdict), string(c.Status)))
 	if c.Kind == Explore && c.Status != Error {
-		text += fmt.Sprintf(" (%s, %.1f s)", explore.Count(c.Schedules, "schedule"), c.Seconds)
+		text += fmt.Sprintf(" (%s, %.1f s)", witness.Count(c.Schedules, "schedule"), c.Seconds)
 	}
 	text += ": " + c.Why
 	for _, line := range c.remarks() {

@@ -5,7 +5,8 @@ package result
 import (
 	"time"
 
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -90,13 +91,13 @@ type Attempt struct {
 
 // A Witness is the shortest schedule that breaks.
 type Witness struct {
-	Replay  string         `json:"replay"`            // replay string
-	File    string         `json:"file,omitempty"`    // for --replay; "" if the schedule cannot be saved
-	Command string         `json:"command"`           // runs it again
-	Rules   []string       `json:"rules"`             // broken rules of `never`; empty if the answers are wrong
-	Saved   *explore.Saved `json:"saved,omitempty"`   // content of File
-	Steps   []explore.Step `json:"steps,omitempty"`   // with the servers' answers
-	Printed string         `json:"printed,omitempty"` // output of the program while the schedule ran
+	Replay  string          `json:"replay"`            // replay string
+	File    string          `json:"file,omitempty"`    // for --replay; "" if the schedule cannot be saved
+	Command string          `json:"command"`           // runs it again
+	Rules   []string        `json:"rules"`             // broken rules of `never`; empty if the answers are wrong
+	Saved   *schedule.Saved `json:"saved,omitempty"`   // content of File
+	Steps   []witness.Step  `json:"steps,omitempty"`   // with the servers' answers
+	Printed string          `json:"printed,omitempty"` // output of the program while the schedule ran
 }
 
 // HasFile reports whether the witness is saved to a file.

@@ -14,10 +14,10 @@ import (
 
 // TestBench: each strategy has sold and has a point for each number of clients.
 func TestBench(t *testing.T) {
-	tier.Test(t, "a measurement takes eight seconds")
+	tier.Test(t, "it measures two strategies")
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
-	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "1s", "--json", "--report", page)
+	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
 	var r sweep.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)

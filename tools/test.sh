@@ -88,7 +88,7 @@ fi
 
 case ${1:-test} in
 quick)
-	part tests go test "$strip" -short -vet=off -timeout 10m ./...
+	part tests go test "$strip" -short -vet=off -p 4 -timeout 10m ./...
 	;;
 test)
 	at_once=3 part raced tests 30m "${race[@]}" $raced

@@ -8,11 +8,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestStopped stops this process with SIGSTOP for a second, as a busy machine does without a
 // signal. Stopping another process does not show.
 func TestStopped(t *testing.T) {
+	tier.Test(t, "it stops the process for seconds")
 	const gap = time.Second
 	p := Start()
 	defer p.Stop()

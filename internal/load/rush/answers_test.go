@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // crier is a market that answers every tenth buyer, or all buyers, by instead.
@@ -174,6 +175,7 @@ func (f *refusesFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestComeBack: a buyer refused with Retry-After has not given up. A shop that refuses each buyer
 // each time proves nothing. A shop that refuses buyers at once without Retry-After stalls them.
 func TestComeBack(t *testing.T) {
+	tier.Test(t, "buyers come back for seconds")
 	t.Parallel()
 	for _, c := range []struct {
 		name string

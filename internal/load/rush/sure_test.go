@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // keeping is a service in which the first buyer that hears "sold out" keeps the lock until the next
@@ -44,6 +45,7 @@ func (k *keeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestStalled: a lock that is kept after the last sale is stalled if that happens twice in a row. If
 // it happens once, the result is inconclusive. A later burst without a wait holds.
 func TestStalled(t *testing.T) {
+	tier.Test(t, "a burst that never ends waits for seconds")
 	for _, c := range []struct {
 		name   string
 		crowds int64

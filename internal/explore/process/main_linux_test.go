@@ -44,7 +44,7 @@ func TestNotRoot(t *testing.T) {
 		}
 	}
 	tests := []string{"TestSpaces", "TestBacklog", "TestKilled", "TestStop", "TestCommand", "TestAttach", "TestAsleep", "TestRests", "TestNaps"}
-	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.short", "-test.v", "-test.timeout=60s")
+	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v", "-test.timeout=60s")
 	again.Dir = tmp
 	again.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, "GOCOVERDIR="+tmp)
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: credential}

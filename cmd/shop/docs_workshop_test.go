@@ -212,7 +212,7 @@ func freePort(t *testing.T) string {
 }
 
 // TestREADMECurl pastes the first commands of README.md into a shell, for each row of the table below
-// them. The drift of an oversold product varies, so only its presence is compared.
+// them. Without a lock, the numbers depend on the machine, and only the presence of drift is compared.
 func TestREADMECurl(t *testing.T) {
 	tier.Test(t, "the commands start the built program")
 	t.Parallel()
@@ -244,7 +244,9 @@ func TestREADMECurl(t *testing.T) {
 		}
 		refused := answers["409"] + answers["503"] // on a busy machine, buyers give up
 		drift := regexp.MustCompile(`"drift":(\d+)`).FindStringSubmatch(string(out))
-		if strconv.Itoa(answers["200"]) != row[2] || strconv.Itoa(refused) != row[3] || drift == nil || (drift[1] == "0") != (row[4] == "0") {
+		sound := row[4] == "0"
+		exact := strconv.Itoa(answers["200"]) == row[2] && strconv.Itoa(refused) == row[3]
+		if drift == nil || (drift[1] == "0") != sound || sound && !exact {
 			t.Errorf("%s: printed\n%s\nand the table says %s", row[1], out, row[0])
 		}
 	}

@@ -59,6 +59,13 @@ table() {
 		}' "$work/results"
 }
 
+# Linking the test programs writes 3 GB. In memory, make test needs a tenth less of processor time.
+if [ -z "${GOTMPDIR:-}" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null; then
+	memory=$(mktemp -d -p /dev/shm oversell-test-XXXXXX)
+	trap 'rm -rf "$work" "$memory"' EXIT
+	if cp "$(command -v true)" "$memory" && "$memory/true"; then export GOTMPDIR=$memory; fi # not with noexec
+fi
+
 export GOGC=400 # memory is cheaper here than time: the explorer's tests take a fifth less of it
 strip=-ldflags='-s -w'
 

@@ -23,6 +23,9 @@ import (
 // cover correct locks.
 var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
+// long are the references with the longest searches, a quarter of the time of all.
+var long = []string{"07-fencing/solution", "12-two-stores/solution"}
+
 // bad maps functions in testdata/bad to what the judge must say about them.
 var bad = map[string]string{
 	"Panics":       `buyer-1: panic: assignment to entry in nil map, at HERE$`,
@@ -172,6 +175,9 @@ func (b built) sources(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				if slices.Index(mistakes, what) > 0 && !slices.Contains(crowded, name) {
 					tier.Soak(t, "make test judges one mistake of each exercise")
+				}
+				if slices.Contains(long, name) {
+					tier.Soak(t, "a long search; make test judges the other references")
 				}
 				t.Parallel()
 				path, dir := b.answer(name)

@@ -162,7 +162,7 @@ var otherExamples = map[string]string{
 	"guides/lock-in-your-program.md": "TestLockExample",
 	"reference/databases.md":         "TestDatabasesPage", "reference/glossary.md": "TestGlossary",
 	"reference/track-record.md": "trackrecord/libraries",
-	"reference/tests.md":        "make lint", "reference/tryton-assigns-twice.md": "TestTryton",
+	"reference/tests.md":        "make lint", "reference/articles.md": "TestArticles", "reference/tryton-assigns-twice.md": "TestTryton",
 	"reference/matrix/":       "TestMatrixPages",
 	"reference/strategies.md": "TestStrategyPages", "reference/strategies/": "TestStrategyPages",
 	"reference/witnesses/": "TestWitnesses, and internal/explore/promisetest",

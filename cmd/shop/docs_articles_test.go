@@ -1,0 +1,51 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// TestArticles runs the command of each row of docs/reference/articles.md, and looks for the word that
+// the row names. A row with go test names a test that passes and is not skipped.
+func TestArticles(t *testing.T) {
+	tier.Test(t, "forty searches, bursts and cells")
+	page := readPage(t, "docs/reference/articles.md")
+	row := regexp.MustCompile("(?m)^- [^\n]*?: `((?:shop|go|loadtest/)[^`\n]* [^`\n]*)`(?:: `([^`\n]+)`)?$")
+	rows := row.FindAllStringSubmatch(page, -1)
+	if all, without := strings.Count(page, "\n- "), 2; len(rows) != all-without {
+		t.Errorf("%d of %d rows have a command, and %d need none", len(rows), all, without)
+	}
+	path, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		words, want := strings.Fields(r[1]), r[2]
+		t.Run(r[1], func(t *testing.T) {
+			if words[0] != "shop" || slices.Contains(words, "local") {
+				tier.Soak(t, "the rows that need servers or the Go tool")
+			}
+			t.Parallel()
+			switch words[0] {
+			case "shop":
+				words[0] = path
+			case "go":
+				words, want = append(words, "-v", "-count=1"), "--- PASS"
+			}
+			c := exec.CommandContext(t.Context(), words[0], words[1:]...)
+			c.Dir, c.Env = "../..", os.Environ()
+			out, err := c.CombinedOutput()
+			if want == "" || !strings.Contains(string(out), want) || c.ProcessState.ExitCode() == exitHarness {
+				t.Errorf("%v; it does not print %q:\n%s", err, want, out)
+			}
+		})
+	}
+}

@@ -62,8 +62,8 @@ func TestStarved(t *testing.T) {
 		want        verdict.Verdict
 		says        string
 	}{
-		{"the service stops", "self", verdict.Stalled, "no buyer was served for 3."},
-		{"the load generator stops", fmt.Sprint(os.Getpid()), verdict.Inconclusive, "this process got no processor for 3."},
+		{"the service stops", "self", verdict.Stalled, "no buyer was served for "},
+		{"the load generator stops", fmt.Sprint(os.Getpid()), verdict.Inconclusive, "this process got no processor for "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			service := exec.Command(os.Args[0], "-test.run=^TestStopsService$", "-test.v")

@@ -40,7 +40,6 @@ type fuzzedShop struct {
 
 func newFuzzedShop(tb testing.TB) *fuzzedShop {
 	tb.Helper()
-	gin.SetMode(gin.ReleaseMode)
 	settings := lockstrategy.DefaultSettings()
 	settings.Wait = 20 * time.Second // requests come one after the other, so none waits
 	e, err := engine.Open(tb.Context(), engine.Config{Name: engine.Embedded, Wait: settings.Wait, Conns: 16})

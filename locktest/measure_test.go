@@ -76,7 +76,7 @@ func measured(t *testing.T, s locktest.Subject, load locktest.Load) locktest.Fig
 // TestMeasureHere: the figures of a lock in memory, in this process.
 func TestMeasureHere(t *testing.T) {
 	s := newMemory(time.Minute, none).subject()
-	f := measured(t, s, locktest.Load{Contenders: 8, Processes: 1, For: 200 * time.Millisecond})
+	f := measured(t, s, locktest.Load{Contenders: 8, Processes: 1, For: time.Second})
 	if f.Handovers < 8 || f.HandoversPerSecond <= 0 || len(f.ByProcess) != 1 || f.ByProcess[0] != f.Grants || f.Handovers >= f.Grants || f.Overlaps != 0 {
 		t.Errorf("%+v: want some hand-overs", f)
 	}
@@ -91,7 +91,7 @@ func TestMeasureHere(t *testing.T) {
 // TestMeasureOverlaps: two holders at once show.
 func TestMeasureOverlaps(t *testing.T) {
 	s := newMemory(time.Minute, noExclusion).subject()
-	f := measured(t, s, locktest.Load{Contenders: 4, Processes: 1, Section: time.Millisecond, For: 100 * time.Millisecond})
+	f := measured(t, s, locktest.Load{Contenders: 4, Processes: 1, Section: time.Millisecond, For: time.Second})
 	if f.Overlaps == 0 {
 		t.Errorf("%+v: want overlaps of a lock that does not exclude", f)
 	}

@@ -71,6 +71,25 @@ func TestHungRedis(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock, within(t)))
 }
 
+// TestLeaseEndsBeforeItsTTL: the deadline counts from the time when the command was sent, so it
+// comes before the end of the TTL, which Redis starts when the command arrives.
+func TestLeaseEndsBeforeItsTTL(t *testing.T) {
+	t.Parallel()
+	ttl := time.Second
+	for _, sent := range []time.Time{time.Now(), time.Now().Add(-ttl / 2)} {
+		ended := sent.Add(ttl - margin(ttl))
+		h := newHold(t.Context(), &Client{clock: systemClock{}}, nil)
+		h.mu.Lock()
+		h.extend(sent, ttl)
+		h.deadline.Stop()
+		got := h.until
+		h.mu.Unlock()
+		if !got.Equal(ended) || !got.Before(sent.Add(ttl)) {
+			t.Errorf("sent at %v: until %v, want %v", sent, got, ended)
+		}
+	}
+}
+
 // TestUnlockWithAnEndedContext: Unlock gives the lock back although its context has ended.
 func TestUnlockWithAnEndedContext(t *testing.T) {
 	t.Parallel()

@@ -37,6 +37,7 @@ need_more() {
 	[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
 		packages="$packages zookeeper"
 	have etcd || packages="$packages etcd-server"
+	have wrk || packages="$packages wrk" # make bench
 	have haproxy || packages="$packages haproxy" # checks deploy/scale/haproxy.cfg
 	have chromium || packages="$packages chromium" # e2e drives it
 }

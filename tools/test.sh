@@ -60,7 +60,8 @@ table() {
 }
 
 # Linking the test programs writes 3 GB. In memory, make test needs a tenth less of processor time.
-if [ -z "${GOTMPDIR:-}" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null; then
+if [ -z "${GOTMPDIR:-}" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null &&
+	[ "$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)" -gt 8000000 ]; then
 	memory=$(mktemp -d -p /dev/shm oversell-test-XXXXXX)
 	trap 'rm -rf "$work" "$memory"' EXIT
 	if cp "$(command -v true)" "$memory" && "$memory/true"; then export GOTMPDIR=$memory; fi # not with noexec
@@ -81,8 +82,8 @@ raced=$(go list ./rlock ./locktest ./internal/purchase/... ./internal/lockstrate
 # servers COMMAND... lends the servers of make test to the command.
 servers() { "$work/testservers" -sets "${at_once:-2}" "$@"; }
 
-# Two packages run at a time, and three parallel tests of each: as much as two cores can carry. The raced packages
-# wait more, for leases and pauses.
+# Two packages run at a time, and three parallel tests of each: as much as two cores can carry. Three of
+# the raced packages do, since they wait more, for leases and pauses.
 tests() { servers go test "$strip" -vet=off -p "${at_once:-2}" -parallel 3 -timeout "$1" "${@:2}"; }
 
 if [ "${1:-test}" != quick ]; then

@@ -47,7 +47,7 @@ func exitOfCommand(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) 
 // TestRush runs the main command as a user does: each strategy keeps its promise, with one process
 // and with two, on both engines.
 //
-// The rush of two processes on real servers runs with the race detector. TestContract covers the
+// Under make soak, the rush of two processes on real servers has the race detector. TestContract covers the
 // embedded engine with it.
 func TestRush(t *testing.T) {
 	t.Parallel()

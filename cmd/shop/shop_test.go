@@ -144,7 +144,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shopCommand returns a command with the race detector.
+// shopCommand returns a command, under make soak with the race detector.
 func shopCommand(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return commandOf(t, raced, args...)

@@ -99,7 +99,7 @@ redis: 101~ units sold of 100 stocked...
 redis-restart took effect on redis (...): Redis had 1~ keys of the product and came back without them; 79~ units were sold to others while a buyer was stopped before its write.
 `+"```"+`
 
-`+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a matrix cell. `+"`make servers`"+` installs its servers.
+`+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a matrix cell. `+"`make servers`"+` installs its servers, and `+"`tools/install-servers.sh soak`"+` those of all faults.
 `, strings.Join(inRush, ", "))
 	return b.Bytes()
 }

@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,6 +53,9 @@ func main() {
 		os.Exit(1)
 	}
 	for name, tests := range packages {
+		if path.Dir(name) == "tools" && !slices.Contains(modules, name) {
+			delete(packages, name) // make lint runs them
+		}
 		if slices.ContainsFunc(modules, func(module string) bool { return name == module || strings.HasPrefix(name, module+"/") }) {
 			for i := range tests {
 				tests[i].soak = otherModule
@@ -171,6 +175,7 @@ func print(packages map[string][]test) {
 
 This page shows a developer what ` + "`make quick`, `make test` and `make soak`" + ` run. Each runs the tests of the one before it, too.
 A test in two columns has parts that only the second command runs.
+A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
 
 | package | quick | test | soak |
 |---|---:|---:|---:|

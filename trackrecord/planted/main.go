@@ -4,7 +4,7 @@
 //	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify, go test -> caught?
 //
 // The arguments are names of patches. Without arguments it runs all patches, which takes half an
-// hour on two cores. Patches with a command on --engine local need the servers of make servers.
+// hour on two cores. Patches with a command on --engine local need the servers that make planted installs.
 //
 // The classes of the bugs:
 //

@@ -1,6 +1,6 @@
 // Package enginetest opens engines for tests: the embedded engine, and real servers that all tests of
-// a package share. make test lends these servers; otherwise the package starts its own. Each test has its own database, Redis database number, and path in ZooKeeper and
-// etcd.
+// a package share. make test lends these servers; otherwise the package starts its own. Each test has
+// its own database, Redis database number, and path in ZooKeeper and etcd.
 package enginetest
 
 import (

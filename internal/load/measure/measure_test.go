@@ -55,10 +55,10 @@ func TestLoad(t *testing.T) {
 	defer shop.Close()
 	load := Load{
 		URLs: []string{shop.URL}, Strategy: "any", Product: "pear", Buyers: 2,
-		WarmUp: 50 * time.Millisecond, Duration: 200 * time.Millisecond,
+		WarmUp: 50 * time.Millisecond, Duration: time.Second,
 	}
 	r, err := load.Run(t.Context())
-	if err != nil || r.PerSecond <= 0 || r.PerSecond > float64(all.Load())/0.2 || r.Refused < 0.1 || r.Refused > 0.4 || r.FirstNo == "" {
+	if err != nil || r.PerSecond <= 0 || r.PerSecond > float64(all.Load()) || r.Refused < 0.1 || r.Refused > 0.4 || r.FirstNo == "" {
 		t.Errorf("%+v, %v; %d requests", r, err, all.Load())
 	}
 	if used, err := CPUTime(); runtime.GOOS == "linux" && (err != nil || used <= 0) {

@@ -56,12 +56,20 @@ func TestStopped(t *testing.T) {
 	if got := delays(func() { stop(os.Getpid()) }); got < gap*9/10 {
 		t.Errorf("stopped for %s: delays of %s", gap, got)
 	}
-	ctx, cancel := WithTimeout(t.Context(), gap/2)
-	defer cancel()
-	if stop(os.Getpid()); ctx.Err() != nil {
-		t.Error("a timeout ended although this process was stopped for all of its time")
+	for try := 1; ; try++ { // a busy machine may begin the stop late
+		ctx, cancel := WithTimeout(t.Context(), gap/2)
+		defer cancel()
+		stop(os.Getpid())
+		early := ctx.Err() != nil
+		<-ctx.Done()
+		if !early {
+			break
+		}
+		if try == 3 {
+			t.Error("a timeout ended although this process was stopped for all of its time")
+			break
+		}
 	}
-	<-ctx.Done()
 	if got := p.Delays().Longest(); got < gap*9/10 {
 		t.Errorf("the longest delay is %s", got)
 	}

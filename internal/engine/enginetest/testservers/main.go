@@ -78,14 +78,14 @@ func run(sets int, command []string) (code int, err error) {
 	go lend(listener, free)
 
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test passes it on
 	cmd.Env = append(os.Environ(), serverset.Variable+"="+listener.Addr().String())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		return 0, err
+	if code := cmd.ProcessState.ExitCode(); code >= 0 { // -1: it did not start, or a signal ended it
+		return code, nil
 	}
-	return max(cmd.ProcessState.ExitCode(), 0), nil
+	return 0, err
 }
 
 func start(group *localserver.Group) (set serverset.Set, _ error) {

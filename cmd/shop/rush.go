@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
-	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -229,16 +228,8 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 
 // exit returns the exit code: first for a broken promise, then for an inconclusive result.
 func (o *rushOptions) exit(r rush.Report) error {
-	var broken, void []string
-	for _, result := range r.Results {
-		switch {
-		case result.Verdict == verdict.Inconclusive:
-			void = append(void, result.Strategy)
-		case o.Expect && result.Promise != "" && !result.Promise.Keeps(result.Verdict):
-			broken = append(broken, fmt.Sprintf("%s: promised %s, seen %s", result.Strategy, result.Promise, result.Verdict))
-		}
-	}
-	if len(broken) > 0 {
+	broken, void := rush.Judged(r.Results)
+	if o.Expect && len(broken) > 0 {
 		return &exitError{exitBroken, strings.Join(broken, "; ")}
 	}
 	if len(void) > 0 {

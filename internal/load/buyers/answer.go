@@ -45,9 +45,9 @@ func Answers(all []Answer) []audit.Answer {
 	return audited
 }
 
-// answerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since
+// AnswerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since
 // the sale may have been made. The buyer's name comes from the order and not from the receipt.
-func answerOf(x Exchange, b Buyer) Answer {
+func AnswerOf(x Exchange, b Buyer) Answer {
 	a := Answer{
 		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, AnswerBegan: x.AnswerBegan,
 		Unreached: x.Err != nil && !x.Connected, HungUp: x.HungUp,

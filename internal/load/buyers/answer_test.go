@@ -36,11 +36,11 @@ func TestReadAnswer(t *testing.T) {
 		{"status alone, unknown", 1, 504, ``, purchase.Unknown},
 		{"bad request", 1, 400, ``, purchase.Failed},
 	} {
-		if got := answerOf(Exchange{Status: c.status, Body: []byte(c.body)}, Buyer{Units: c.units}); got.Outcome != c.want {
+		if got := AnswerOf(Exchange{Status: c.status, Body: []byte(c.body)}, Buyer{Units: c.units}); got.Outcome != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got.Outcome, c.want)
 		}
 	}
-	if got := answerOf(Exchange{Err: errors.New("broken pipe")}, Buyer{}); got.Outcome != purchase.Unknown {
+	if got := AnswerOf(Exchange{Err: errors.New("broken pipe")}, Buyer{}); got.Outcome != purchase.Unknown {
 		t.Errorf("no answer: %s, want unknown", got.Outcome)
 	}
 }

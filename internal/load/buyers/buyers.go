@@ -4,7 +4,7 @@
 //	Sender.Keep    askers send one request after the other, for a duration
 //	Sender.One     one buyer
 //
-// It is the only load generator of the project. It sends a request at most once; see Client.
+// It sends a request at most once; see Client. loadtest/run sends the same orders with k6 or vegeta.
 // A buyer whose answer is lost is purchase.Unknown.
 package buyers
 
@@ -147,14 +147,14 @@ func (c *call) connect(ctx context.Context, base string) {
 
 // visit sends one request and reads its answer.
 func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
-	request, err := c.order(base, b)
+	request, err := c.Order(base, b)
 	if err != nil {
 		now := time.Now()
-		return answerOf(Exchange{Start: now, End: now, Err: err}, b)
+		return AnswerOf(Exchange{Start: now, End: now, Err: err}, b)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	a := answerOf(c.Client.follow(ctx, request, func(hangUp func() bool) {
+	a := AnswerOf(c.Client.follow(ctx, request, func(hangUp func() bool) {
 		if b.HangUp > 0 {
 			time.AfterFunc(b.HangUp, func() { hangUp() })
 		}
@@ -165,8 +165,8 @@ func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 	return a
 }
 
-// order returns the HTTP request of a buy.
-func (s Sender) order(base string, b Buyer) (*http.Request, error) {
+// Order returns the HTTP request of a buy at the process base, without a trailing slash.
+func (s Sender) Order(base string, b Buyer) (*http.Request, error) {
 	product, units := cmp.Or(b.Product, s.Product), max(b.Units, 1)
 	query := url.Values{"lock": {s.Strategy}, "product": {product}, "purchaser": {b.Name}}
 	if units > 1 {

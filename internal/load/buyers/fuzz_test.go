@@ -17,7 +17,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(503, []byte(`{"outcome":"sold"}`), int64(9223372036854775807), "9223372036854775807-9223372036854775807")
 	f.Add(0, []byte(nil), int64(-1), "")
 	f.Fuzz(func(t *testing.T, status int, body []byte, units int64, span string) {
-		a := answerOf(Exchange{Status: status, Body: body, Header: http.Header{purchase.SpanHeader: {span}}}, Buyer{Units: units})
+		a := AnswerOf(Exchange{Status: status, Body: body, Header: http.Header{purchase.SpanHeader: {span}}}, Buyer{Units: units})
 		if !slices.Contains(purchase.Outcomes(), a.Outcome) {
 			t.Errorf("outcome %q", a.Outcome)
 		}

@@ -35,7 +35,10 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 		restocked = max(restocked, took)
 	}
 	c.Products = products
-	answers := c.crowd(ctx)
+	answers, err := c.crowd(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	overlap := Overlap(answers)
 	var all []Result
 	for i := range each {

@@ -163,5 +163,18 @@ func (r Result) oneByOne() bool {
 	return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 && !r.stoodOnce
 }
 
+// Judged returns what contradicts a promise, in words, and the names of the inconclusive strategies.
+func Judged(results []Result) (broken, void []string) {
+	for _, r := range results {
+		switch {
+		case r.Verdict == verdict.Inconclusive:
+			void = append(void, r.Strategy)
+		case r.Promise != "" && !r.Promise.Keeps(r.Verdict):
+			broken = append(broken, fmt.Sprintf("%s: promised %s, seen %s", r.Strategy, r.Promise, r.Verdict))
+		}
+	}
+	return broken, void
+}
+
 // broke reports whether a break was seen.
 func (r Result) broke() bool { return r.Verdict != verdict.Holds && r.Verdict != verdict.Inconclusive }

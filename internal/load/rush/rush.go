@@ -3,9 +3,8 @@
 //
 //	restock -> burst -> all answers -> audit -> verdict
 //
-// Package buyers sends the requests. This package starts no servers and knows no strategy by
-// name. loadtest/ has the same rush as a k6 script and as targets for vegeta, and the routes
-// that a service must have.
+// Package buyers sends the requests, or loadtest/run with k6 or vegeta. This package starts no
+// servers and knows no strategy by name.
 package rush
 
 import (
@@ -41,6 +40,9 @@ type Config struct {
 	Lease    time.Duration // lease of the service's locks; 0: unknown
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
+	// Send sends the burst with another load generator, and returns the answers in the order of the
+	// buyers. Its error ends the rush. Nil: buyers.Sender.AtOnce. It excludes Duration.
+	Send func(context.Context, buyers.Sender, []buyers.Buyer) ([]buyers.Answer, error)
 	// Counts says what the receipts' member left counts. Unspecified: rush does not check the order
 	// of the buys.
 	Counts linear.Counts
@@ -124,7 +126,10 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	answers := c.crowd(ctx)
+	answers, err := c.crowd(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
 }
 
@@ -180,7 +185,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 }
 
 // crowd sends the burst and returns its answers.
-func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
+func (c Config) crowd(ctx context.Context) (answers []buyers.Answer, _ error) {
 	answered := 0
 	sender := c.at(c.BaseURLs)
 	sender.Answered = func(buyers.Answer) { answered++; c.Progress(answered) }
@@ -191,7 +196,7 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 			Duration: c.Duration, Askers: c.Buyers,
 			Buyer: func(n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%05d", run, n)} },
 		})
-		return answers
+		return answers, nil
 	}
 	all := make([]buyers.Buyer, c.Buyers)
 	for n := range all {
@@ -203,7 +208,10 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 			all[n].Units = c.Sizes[n%len(c.Sizes)]
 		}
 	}
-	return sender.AtOnce(ctx, all)
+	if c.Send != nil {
+		return c.Send(ctx, sender, all)
+	}
+	return sender.AtOnce(ctx, all), nil
 }
 
 // at sends buyers of this rush to some of its processes.

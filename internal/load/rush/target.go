@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,6 +44,8 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 		return &RestockError{err}
 	case http.StatusServiceUnavailable:
 		return &TimeoutError{err}
+	case http.StatusUnauthorized:
+		return errors.New("the service refused the restock: set SHOP_ADMIN_TOKEN to its admin token")
 	}
 	return err
 }

@@ -114,7 +114,6 @@ soak)
 	part trackrecord-libraries in_dir trackrecord/libraries go test -timeout 80m .
 	part trackrecord-fixed in_dir trackrecord/libraries go test -timeout 80m -modfile=fixed.mod .
 	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test -timeout 80m .
-	part k6 loadtest/k6/check.sh
 	part ci-jobs in_dir tools/runner go test -timeout 80m -count=1 -vet=off ./...
 	part deploy make --no-print-directory deploy-check
 	part release make --no-print-directory release-check

@@ -64,6 +64,10 @@ func TestPlantedBugs(t *testing.T) {
 			"leased":        verdict.Holds,
 			"watchdog-leak": verdict.Stalled,
 		},
+		promise.ClientClock: {
+			"leased":      verdict.Holds,
+			"client-time": verdict.Oversold,
+		},
 		promise.Crash: {
 			"answers":      verdict.Holds,
 			"early-answer": verdict.Lost,
@@ -127,7 +131,8 @@ func TestFaultsThatMiss(t *testing.T) {
 	times.Lease = shortLease // these strategies have none
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
-			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone, promise.RedisRestart,
+			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone,
+			promise.RedisRestart, promise.ClientClock,
 			promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.Partition,
 		},
 		"no-load": {promise.DBKill},
@@ -196,8 +201,9 @@ func playPlanted(t *testing.T, times fault.Times, strategies []string, faults ..
 		o.extra = append(o.extra, verify.Strategy{
 			Subject:  fault.Subject{Name: name, Needs: plantedNeeds(faults)},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
-			Lock: func(promise.Condition) verify.LockRules {
-				return verify.LockRules{Excludes: name != "with-fence", Keeps: strings.HasSuffix(name, "renewed")}
+			Lock: func(c promise.Condition) verify.LockRules {
+				lock := lockstrategy.LockPromise{Renewed: strings.HasSuffix(name, "renewed")}
+				return verify.LockRules{Excludes: name != "with-fence", Keeps: lock.KeptUnder(c)}
 			},
 		})
 	}
@@ -251,8 +257,9 @@ func servePlanted() int {
 	defer e.Close()
 	s := web.New(e, flags, slog.New(slog.DiscardHandler))
 	deps := onengine.Deps(e)
-	deps.Settings, deps.Observe = flags.Settings, s.Observe
+	deps.Settings, deps.Observe, deps.Now = flags.Settings, s.Observe, flags.Failpoints.Now
 	fenced, _ := lockstrategy.ByName("fenced")
+	byClient, _ := lockstrategy.ByName("getset")
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
@@ -260,6 +267,7 @@ func servePlanted() int {
 		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
 		"with-fence":         fenced.New(deps),
 		"outlives-lease":     &leased{Deps: deps, name: "outlives-lease", checkToken: true, outlives: true},
+		"client-time":        byClient.New(deps),
 		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
 		"renewed":            lockstrategy.NewWatchdog(deps),
 		"never-renewed":      lockstrategy.NewWatchdog(neverRenewed(deps)),

@@ -85,6 +85,7 @@ func All() []Fault {
 		nodeRestart(),
 		nodesDown(),
 		clockJump(),
+		clientClock(),
 		latency(),
 		partition(),
 		leaseRevoked(),

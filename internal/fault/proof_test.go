@@ -188,6 +188,15 @@ func TestJumped(t *testing.T) {
 	}
 }
 
+// TestClockDiffers: a clock that is ahead by less than a lease is no proof.
+func TestClockDiffers(t *testing.T) {
+	t.Parallel()
+	for ahead, struck := range map[time.Duration]bool{3 * time.Second: true, 2 * time.Second: false, 0: false} {
+		proof, err := clockDiffers(ahead, 2*time.Second)
+		proven(t, ahead.String(), proof, err, struck)
+	}
+}
+
 // TestUnanswered: only a stopped process leaves a question unanswered until it runs on. A killed
 // process never answers.
 func TestUnanswered(t *testing.T) {

@@ -22,7 +22,7 @@ func nodeFaults() []promise.Condition {
 // row at its own node. If another node sells meanwhile, the cluster refuses that COMMIT. If a
 // holder is stopped before its write, nothing is refused.
 func heldAtCommit() []promise.Condition {
-	return []promise.Condition{promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.NodeRestart, promise.ClockJump}
+	return []promise.Condition{promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.ClientClock}
 }
 
 // onGalera adjusts the promises to a Galera cluster. They follow from what a strategy relies on:

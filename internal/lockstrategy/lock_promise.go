@@ -39,5 +39,5 @@ func (e Entry) Excludes(c promise.Condition, database string) bool {
 // KeptUnder reports whether a holder keeps the lock to the end of its section under a condition:
 // both the holder and the lock's servers stay alive.
 func (l LockPromise) KeptUnder(c promise.Condition) bool {
-	return l.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency}, c)
+	return l.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency, promise.ClientClock}, c)
 }

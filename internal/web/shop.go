@@ -77,6 +77,9 @@ func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	s.admission = purchase.NewAdmission(c.Settings.Wait)
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = c.Settings, s.watch.lockEvent
+	if c.Failpoints != nil {
+		deps.Now = c.Failpoints.Now
+	}
 	built, missing := lockstrategy.Build(deps)
 	s.counter = &purchase.Counter{
 		Strategies: map[string]purchase.Strategy{}, Missing: missing, Resolve: lockstrategy.Resolver(),

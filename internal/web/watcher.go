@@ -51,13 +51,14 @@ func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt
 }
 
 // lockEvent implements lockstrategy.Observer. A waiting buyer with a token has been admitted by a
-// strategy that writes in another goroutine: redis-lua.
+// strategy that writes in another goroutine: redis-lua. The history has this machine's time, and not
+// the strategy's, which a fault may have moved.
 func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
 		defer w.failpoints.Admitted(ctx)
 	}
 	w.publish(history.Event{
-		Kind: history.Kind(e.Kind), At: e.At, Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
+		Kind: history.Kind(e.Kind), At: time.Now(), Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
 	})
 }
 

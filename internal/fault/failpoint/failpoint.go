@@ -18,6 +18,7 @@
 // the other.
 //
 //	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
+//	     clock OFFSET, such as 3s: how far the strategies' clock is ahead
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
 
@@ -57,6 +58,7 @@ type Set struct {
 	mu    sync.Mutex
 	out   io.Writer
 	holds map[string]*hold // by purchaser
+	ahead time.Duration    // see Now
 }
 
 // hold is one buyer that is stopped, or will be.
@@ -91,10 +93,32 @@ func (s *Set) Obey(r io.Reader) {
 			s.arm(words[1], Point(words[2]))
 		case len(words) == 2 && words[0] == "go":
 			s.release(words[1])
+		case len(words) == 2 && words[0] == "clock":
+			s.setClock(words[1])
 		default:
 			s.Record(history.Event{Kind: "error", At: time.Now(), Outcome: fmt.Sprintf("%q is no command", lines.Text())})
 		}
 	}
+}
+
+// Now returns the time for strategies: this machine's, unless the command clock has moved it. The
+// history keeps this machine's time, since it compares processes.
+func (s *Set) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead)
+}
+
+func (s *Set) setClock(offset string) {
+	ahead, err := time.ParseDuration(offset)
+	if err != nil {
+		s.Record(history.Event{Kind: "error", At: time.Now(), Outcome: err.Error()})
+		return
+	}
+	s.mu.Lock()
+	s.ahead = ahead
+	s.mu.Unlock()
+	s.Record(history.Event{Kind: history.Clock, At: time.Now(), Outcome: s.Now().Format(time.RFC3339Nano)})
 }
 
 func (s *Set) arm(purchaser string, at Point) {

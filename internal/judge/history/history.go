@@ -24,6 +24,9 @@ const (
 	Holding Kind = "holding" // the buyer has the lock, has not written, and is stopped
 	Resumed Kind = "resumed"
 
+	// Clock belongs to no buyer: the process's own clock was set. Outcome is the time that it shows.
+	Clock Kind = "clock"
+
 	// Struck comes from the fault. Outcome says what it did, and to which process.
 	Struck Kind = "struck"
 

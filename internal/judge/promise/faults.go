@@ -16,6 +16,7 @@ const (
 	NodeRestart      Condition = "node-restart"       // a Redlock node, one of a bare majority that granted the lock, restarts empty
 	NodesDown        Condition = "nodes-down"         // a minority of the Redlock nodes goes down, then a majority
 	ClockJump        Condition = "clock-jump"         // the clock of a lock server jumps an hour ahead while the holder is inside its section
+	ClientClock      Condition = "client-clock"       // the clock of the second process is ahead of the holder's by more than a lease
 	Latency          Condition = "latency"            // every answer of the lock servers is delayed by about 30 ms
 	Partition        Condition = "partition"          // the holder's shop loses its connections to the lock servers
 	LeaseRevoked     Condition = "lease-revoked"      // ZooKeeper or etcd revokes the lease of a lock holder while its process runs on
@@ -47,6 +48,7 @@ func Faults() []Condition {
 		NodeRestart,
 		NodesDown,
 		ClockJump,
+		ClientClock,
 		Latency,
 		Partition,
 		LeaseRevoked,
@@ -84,6 +86,8 @@ func Struck(c Condition) []string {
 		return []string{"redlock"}
 	case ClockJump:
 		return []string{"redis", "redlock"}
+	case ClientClock:
+		return []string{"redis", "redlock", "zookeeper", "etcd"}
 	case Latency:
 		return []string{"redis", "redlock", "zookeeper", "etcd"}
 	case Partition:

@@ -79,6 +79,24 @@ func (s *leased) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return purchase.Section{DB: s.DB, Strategy: s.name, Now: time.Now}.Sell(section, o, 0)
 }
 
+// keepingConnection takes a connection before it waits for its lock. Its section needs a second one.
+type keepingConnection struct{ *leased }
+
+func (s *keepingConnection) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	pool, err := s.DB.DB()
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return purchase.Receipt{}, purchase.DatabaseError(ctx, "connect", err)
+	}
+	defer conn.Close()
+	return s.leased.Buy(ctx, o)
+}
+
 func (s *leased) renew(key, token string, released <-chan struct{}) {
 	for {
 		select {

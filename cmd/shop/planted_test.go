@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +65,10 @@ func TestPlantedBugs(t *testing.T) {
 			"leased":        verdict.Holds,
 			"watchdog-leak": verdict.Stalled,
 		},
+		promise.Connections: {
+			"leased":           verdict.Holds,
+			"keeps-connection": verdict.Stalled,
+		},
 		promise.ClientClock: {
 			"leased":      verdict.Holds,
 			"client-time": verdict.Oversold,
@@ -93,6 +98,9 @@ func TestPlantedBugs(t *testing.T) {
 			t.Parallel()
 			times := fault.DefaultTimes()
 			times.Lease = cmp.Or(shortLeases[f], times.Lease)
+			if f == promise.Connections {
+				times.Wait = 2 * times.Lease // its stuck buyers wait to the end, again and again
+			}
 			report, err := playPlanted(t, times, slices.Sorted(maps.Keys(wants)), f)
 			code := exitInconclusive // or worse
 			for _, cell := range report.Cells {
@@ -132,7 +140,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
 			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone,
-			promise.RedisRestart, promise.ClientClock,
+			promise.Connections, promise.RedisRestart, promise.ClientClock,
 			promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.Partition,
 		},
 		"no-load": {promise.DBKill},
@@ -191,7 +199,7 @@ func playPlanted(t *testing.T, times fault.Times, strategies []string, faults ..
 		strategies: strategies, engine: engine.Local, lanes: min(2, len(strategies)), repeat: 1, history: t.TempDir(), times: times,
 		launch: func(times fault.Times) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = []string{plantedShop + "=" + times.Wait.String() + "," + times.Lease.String()}
+			cmd.Env = []string{fmt.Sprintf("%s=%s,%s,%d", plantedShop, times.Wait, times.Lease, times.Conns)}
 			cmd.Stderr = &stderr
 			return cmd
 		},
@@ -229,13 +237,13 @@ func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
 func servePlanted() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	wait, lease, _ := strings.Cut(os.Getenv(plantedShop), ",")
 	var times fault.Times
-	var err error
-	if times.Wait, err = time.ParseDuration(wait); err == nil {
-		times.Lease, err = time.ParseDuration(lease)
-	}
-	if err != nil {
+	words := append(strings.Split(os.Getenv(plantedShop), ","), "", "")
+	wait, err1 := time.ParseDuration(words[0])
+	lease, err2 := time.ParseDuration(words[1])
+	conns, err3 := strconv.Atoi(words[2])
+	times.Wait, times.Lease, times.Conns = wait, lease, cmp.Or(conns, defaultConns)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		fmt.Fprintln(os.Stderr, plantedShop, err)
 		return 1
 	}
@@ -248,7 +256,7 @@ func servePlanted() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, defaultConns, flags.Failpoints.Connector
+	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, times.Conns, flags.Failpoints.Connector
 	e, err := engine.Open(ctx, config)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -267,6 +275,7 @@ func servePlanted() int {
 		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
 		"with-fence":         fenced.New(deps),
 		"outlives-lease":     &leased{Deps: deps, name: "outlives-lease", checkToken: true, outlives: true},
+		"keeps-connection":   &keepingConnection{&leased{Deps: deps, name: "keeps-connection", checkToken: true}},
 		"client-time":        byClient.New(deps),
 		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
 		"renewed":            lockstrategy.NewWatchdog(deps),

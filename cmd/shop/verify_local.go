@@ -53,5 +53,5 @@ func (o *verifyOptions) folder() (path string, made bool, err error) {
 
 // ownShop returns a command that runs this program as a shop with failpoints.
 func ownShop(times fault.Times) *exec.Cmd {
-	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Failpoints: true}.At("127.0.0.1:0")
+	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Conns: times.Conns, Failpoints: true}.At("127.0.0.1:0")
 }

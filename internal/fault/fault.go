@@ -53,6 +53,8 @@ type Fault struct {
 	// Lease is the shops' lease if Redis consists of several servers, which the fault occupies for
 	// seconds; see longLease. 0 means the default lease.
 	Lease time.Duration
+	// Conns is the number of database connections of each shop. 0 means the shop's default.
+	Conns int
 	// Stock is the stock of a cell. It is enough for the buyers of the fault and for a burst
 	// afterwards.
 	Stock int64
@@ -77,6 +79,7 @@ func All() []Fault {
 		pause(),
 		slowSection(),
 		clientGone(),
+		connections(),
 		redisRestart(),
 		redisFailover(),
 		primaryPartition(),

@@ -197,6 +197,19 @@ func TestClockDiffers(t *testing.T) {
 	}
 }
 
+// TestScarce: a pool that was larger, or that was not used, is no proof. Neither are too few buyers.
+func TestScarce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		conns  int64
+		called int
+		struck bool
+	}{{fewConns, waiters, true}, {1, waiters, true}, {fewConns + 1, waiters, false}, {0, waiters, false}, {fewConns, waiters - 1, false}} {
+		proof, err := scarce(c.conns, c.called)
+		proven(t, fmt.Sprint(c), proof, err, c.struck)
+	}
+}
+
 // TestUnanswered: only a stopped process leaves a question unanswered until it runs on. A killed
 // process never answers.
 func TestUnanswered(t *testing.T) {

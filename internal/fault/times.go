@@ -8,10 +8,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Times are the durations of the shops under test.
+// Times are the durations of the shops under test, and their connections: a pool that is too small
+// is a wait.
 type Times struct {
 	Wait  time.Duration // of a buyer
 	Lease time.Duration
+	Conns int // database connections of a shop; 0 means its default
 }
 
 // DefaultTimes are the times of shops under a fault. The lease is the shortest that etcd grants.
@@ -24,8 +26,9 @@ const longLease = 20 * time.Second
 
 // TimesOf returns the times of shops under the fault: t, or longer times.
 func (t Times) TimesOf(f Fault, localRedis string) Times {
+	t.Conns = f.Conns
 	if f.Lease > 0 && localRedis != "" && localRedis != topology.Single {
-		return Times{Wait: f.Lease + 15*time.Second, Lease: f.Lease}
+		t.Wait, t.Lease = f.Lease+15*time.Second, f.Lease
 	}
 	return t
 }

@@ -22,6 +22,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.set.connected(1)
 	switch inner := inner.(type) {
 	case sqlconn.Conn:
 		return conn{inner, c.set, false}, nil
@@ -47,6 +48,12 @@ type conn struct {
 	// returned. So the buyer stops at the begin of its transaction instead: after a read
 	// outside the transaction, or before a read inside it.
 	lazy bool
+}
+
+// Close implements driver.Conn.
+func (c conn) Close() error {
+	c.set.connected(-1)
+	return c.Conn.Close()
 }
 
 func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {

@@ -18,7 +18,7 @@
 // the other.
 //
 //	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
-//	     clock OFFSET, such as 3s: how far the strategies' clock is ahead
+//	     clock OFFSET, such as 3s: how far the strategies' clock is ahead | pool
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
 
@@ -59,6 +59,8 @@ type Set struct {
 	out   io.Writer
 	holds map[string]*hold // by purchaser
 	ahead time.Duration    // see Now
+
+	conns, mostConns int64 // connections of the buyers' pool, now and at most
 }
 
 // hold is one buyer that is stopped, or will be.
@@ -95,10 +97,23 @@ func (s *Set) Obey(r io.Reader) {
 			s.release(words[1])
 		case len(words) == 2 && words[0] == "clock":
 			s.setClock(words[1])
+		case len(words) == 1 && words[0] == "pool":
+			s.mu.Lock()
+			most := s.mostConns
+			s.mu.Unlock()
+			s.Record(history.Event{Kind: history.Pool, At: time.Now(), Amount: most})
 		default:
 			s.Record(history.Event{Kind: "error", At: time.Now(), Outcome: fmt.Sprintf("%q is no command", lines.Text())})
 		}
 	}
+}
+
+// connected counts the connections of the buyers' pool.
+func (s *Set) connected(more int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns += more
+	s.mostConns = max(s.mostConns, s.conns)
 }
 
 // Now returns the time for strategies: this machine's, unless the command clock has moved it. The

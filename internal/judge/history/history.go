@@ -26,6 +26,9 @@ const (
 
 	// Clock belongs to no buyer: the process's own clock was set. Outcome is the time that it shows.
 	Clock Kind = "clock"
+	// Pool belongs to no buyer: Amount is the largest number of connections that the pool of the
+	// process's buyers had at one time.
+	Pool Kind = "pool"
 
 	// Struck comes from the fault. Outcome says what it did, and to which process.
 	Struck Kind = "struck"
@@ -47,6 +50,6 @@ type Event struct {
 	Purchaser string    `json:"purchaser"`
 	Token     string    `json:"token,omitempty"`   // the lock's name for its holder
 	Outcome   string    `json:"outcome,omitempty"` // of a return
-	Amount    int64     `json:"amount,omitempty"`  // units of a call, a sale or a restock
+	Amount    int64     `json:"amount,omitempty"`  // units of a call, a sale or a restock; connections of a pool
 	Left      *int64    `json:"left,omitempty"`    // remaining units after a sale, as the seller saw them
 }

@@ -8,6 +8,7 @@ const (
 	Pause            Condition = "pause"              // the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes
 	SlowSection      Condition = "slow-section"       // the critical section outlasts the lease while the process runs on
 	ClientGone       Condition = "client-gone"        // the buyer hangs up between its read and its write
+	Connections      Condition = "connections"        // each process has two database connections, and many buyers come while one holds the lock
 	RedisRestart     Condition = "redis-restart"      // Redis is killed and restarts empty
 	RedisFailover    Condition = "redis-failover"     // Redis fails over to a replica that lacks the last writes
 	PrimaryPartition Condition = "primary-partition"  // the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary
@@ -40,6 +41,7 @@ func Faults() []Condition {
 		Pause,
 		SlowSection,
 		ClientGone,
+		Connections,
 		RedisRestart,
 		RedisFailover,
 		PrimaryPartition,

@@ -65,6 +65,10 @@ func TestPlantedBugs(t *testing.T) {
 			"leased":        verdict.Holds,
 			"watchdog-leak": verdict.Stalled,
 		},
+		promise.ShortLease: {
+			"renewed":        verdict.Holds,
+			"outlives-lease": verdict.Oversold,
+		},
 		promise.Connections: {
 			"leased":           verdict.Holds,
 			"keeps-connection": verdict.Stalled,
@@ -139,7 +143,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	times.Lease = shortLease // these strategies have none
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
-			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone,
+			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ShortLease, promise.ClientGone,
 			promise.Connections, promise.RedisRestart, promise.ClientClock,
 			promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.Partition,
 		},

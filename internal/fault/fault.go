@@ -78,6 +78,7 @@ func All() []Fault {
 		crash(),
 		pause(),
 		slowSection(),
+		shortLease(),
 		clientGone(),
 		connections(),
 		redisRestart(),

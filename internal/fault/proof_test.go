@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -207,6 +208,22 @@ func TestScarce(t *testing.T) {
 	}{{fewConns, waiters, true}, {1, waiters, true}, {fewConns + 1, waiters, false}, {0, waiters, false}, {fewConns, waiters - 1, false}} {
 		proof, err := scarce(c.conns, c.called)
 		proven(t, fmt.Sprint(c), proof, err, c.struck)
+	}
+}
+
+// TestLeaseTooShort: a fast Redis is no proof, and neither is a holder that stood for less than its lease.
+func TestLeaseTooShort(t *testing.T) {
+	t.Parallel()
+	lost := []buyers.Answer{{Answer: audit.Answer{Outcome: purchase.LockLost}}, {}}
+	for _, c := range []struct {
+		quickest, held time.Duration
+		struck         bool
+	}{{slowness, tinyLease, true}, {slowness - 1, tinyLease, false}, {slowness, tinyLease - 1, false}} {
+		proof, err := leaseTooShort(c.quickest, c.held, lost)
+		proven(t, fmt.Sprint(c), proof, err, c.struck)
+		if c.struck && !strings.Contains(proof, "1 of 2 buyers noticed") {
+			t.Errorf("%s: it does not count those that lost their lock", proof)
+		}
 	}
 }
 

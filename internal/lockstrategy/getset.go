@@ -86,8 +86,8 @@ func getsetEntry() Entry {
 			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
 		},
 	}.holdsExcept(promise.Promise{ // as for a lease, except under clock-jump: the strategy does not use the lock server's clock
-		promise.ClientClock: verdict.Oversold,
-		promise.Pause:       verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
+		promise.ClientClock: verdict.Oversold, promise.ShortLease: verdict.Oversold,
+		promise.Pause: verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
 		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold,
 	})
 }

@@ -80,7 +80,7 @@ func (e Entry) withPromiseAboveReadCommitted(conditions []promise.Condition, v v
 // its holder notices, or if Redis loses it.
 func leaseBreaks() promise.Promise {
 	p := renewedLeaseBreaks()
-	p[promise.SlowSection], p[promise.Partition] = verdict.Oversold, verdict.Oversold
+	p[promise.SlowSection], p[promise.ShortLease], p[promise.Partition] = verdict.Oversold, verdict.Oversold, verdict.Oversold
 	return p
 }
 

@@ -7,6 +7,7 @@ const (
 	Crash            Condition = "crash"              // the holder's process is killed (SIGKILL) between acquire and write
 	Pause            Condition = "pause"              // the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes
 	SlowSection      Condition = "slow-section"       // the critical section outlasts the lease while the process runs on
+	ShortLease       Condition = "short-lease"        // a lease of 100 ms, over a network that needs about 80 ms for a request and its answer
 	ClientGone       Condition = "client-gone"        // the buyer hangs up between its read and its write
 	Connections      Condition = "connections"        // each process has two database connections, and many buyers come while one holds the lock
 	RedisRestart     Condition = "redis-restart"      // Redis is killed and restarts empty
@@ -40,6 +41,7 @@ func Faults() []Condition {
 		Crash,
 		Pause,
 		SlowSection,
+		ShortLease,
 		ClientGone,
 		Connections,
 		RedisRestart,
@@ -72,6 +74,8 @@ func Faults() []Condition {
 // them does not notice it. Nil: it affects every strategy.
 func Struck(c Condition) []string {
 	switch c {
+	case ShortLease:
+		return []string{"redis"}
 	case RedisRestart:
 		return []string{"redis"}
 	case RedisFailover:

@@ -30,7 +30,7 @@ import (
 // buyer must be answered, none with an error. Strategies that hold under clock-jump must have
 // correct stock and records. The shop's own clock cannot be moved alone: Go reads it without the C
 // library, and a time namespace has no wall clock of its own. TestWaitsAreMonotonic in cmd/shop
-// covers the shop.
+// covers the shop, and the fault client-clock its strategies.
 func TestClockSteps(t *testing.T) {
 	tier.Test(t, "needs servers")
 	dir := t.TempDir()

@@ -42,6 +42,7 @@ const (
 	Timeout = schedule.Timeout
 
 	Disconnect = schedule.Disconnect
+	Raise      = schedule.Raise
 )
 
 // ErrHarness reports that the exploration itself failed, so its result means nothing.

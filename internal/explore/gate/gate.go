@@ -108,6 +108,8 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 			err = o.done(o.ctx.Err(), "")
 		case decision == TimeOut:
 			err = o.done(waits.Unwrap(), "")
+		case decision == Raise:
+			err = o.raise()
 		default:
 			err = exec()
 		}

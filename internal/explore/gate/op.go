@@ -3,6 +3,8 @@ package gate
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -45,6 +47,7 @@ type Op struct {
 
 	ctx      context.Context // the end of this context ends the command
 	conn     *Conn           // for an SQL command
+	undo     func() error    // for a COMMIT of database/sql: the ROLLBACK that follows an error before it
 	decision chan Decision
 	timedOut atomic.Bool
 }
@@ -58,6 +61,7 @@ const (
 	Die                   // its buyer has crashed
 	ProceedAloud          // proceed, and report when it is on its way
 	TimeOut               // its wait at the gate times out
+	Raise                 // its buyer's code raises ErrRaised instead of sending it
 )
 
 // Decide releases or ends a command at the gate.
@@ -65,6 +69,26 @@ func (o *Op) Decide(d Decision) { o.decision <- d }
 
 // GivenUp reports whether the context of the command has ended.
 func (o *Op) GivenUp() bool { return o.ctx != nil && o.ctx.Err() != nil }
+
+// ErrRaised is the error of Raise. It is also sql.ErrTxDone: a COMMIT that was not sent has an outcome
+// that is known.
+var ErrRaised = fmt.Errorf("explore: the buyer's code raises: %w", sql.ErrTxDone)
+
+// Raises reports whether the buyer's own code could raise an error instead of sending the command: an
+// SQL statement that does not clean up.
+func (o *Op) Raises() bool {
+	return o.Server == SQL && !o.Background && !o.Gives && o.Name != "ROLLBACK" && !o.GivenUp()
+}
+
+// raise ends the command with ErrRaised. The server does not see it.
+func (o *Op) raise() error {
+	if o.undo != nil {
+		if err := o.undo(); err != nil {
+			return err
+		}
+	}
+	return o.done(ErrRaised, "")
+}
 
 // EndWait records that the schedule has ended its wait.
 func (o *Op) EndWait() { o.timedOut.Store(true) }

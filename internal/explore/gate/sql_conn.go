@@ -102,13 +102,17 @@ func (t *sqlTx) end(name string, end func() error) error {
 	if name == "ROLLBACK" && t.ctx.Err() != nil {
 		o.Background, o.Note = true, "its context has ended"
 	}
-	return t.conn.from.gates.Pass(o, func() error {
+	ends := func(end func() error, commits bool) error {
 		touched := t.conn.touched.Load()
 		err := end()
-		o.Ends, o.Changed, o.Commits = true, touched, name == "COMMIT" && t.conn.wrote
+		o.Ends, o.Changed, o.Commits = true, touched, commits && t.conn.wrote
 		t.conn.closes()
 		return o.done(err, "")
-	})
+	}
+	if name == "COMMIT" {
+		o.undo = func() error { return ends(t.tx.Rollback, false) }
+	}
+	return t.conn.from.gates.Pass(o, func() error { return ends(end, name == "COMMIT") })
 }
 
 // ExecContext implements driver.ExecerContext.

@@ -24,6 +24,7 @@ func (e events) all() []conduct.Event[*gate.Op] {
 		{Name: schedule.Renew, Moves: e.renew},
 		{Name: schedule.Timeout, Moves: e.timeout},
 		{Name: schedule.Disconnect, Moves: e.disconnect},
+		{Name: schedule.Raise, Moves: e.raise},
 	}
 }
 

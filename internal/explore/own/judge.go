@@ -62,8 +62,8 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	case v == verdict.Inconclusive || v == verdict.Stalled:
 		v = verdict.Holds // without a dead end, Stalled means that a buyer gave up by itself
 	}
-	if err == nil && v == verdict.Holds && j.onlyDisconnected() {
-		return j.keepsNothing(ctx, why)
+	if who := j.cleansUp(); err == nil && v == verdict.Holds && who != "" {
+		return j.keepsNothing(ctx, who, why)
 	}
 	return v, why, err
 }
@@ -76,10 +76,13 @@ func (all buyers) answers() (answers []audit.Answer, _ error) {
 			a.Outcome = purchase.Unknown
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
-			if !sqlerror.Definite(b.err) {
+			switch {
+			case errors.Is(b.err, gate.ErrRaised): // the schedule's own error: only a record of this buyer would be wrong
+			case sqlerror.Definite(b.err):
+				a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
+			default:
 				return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
 			}
-			a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
 		}
 		answers = append(answers, a)
 	}
@@ -153,18 +156,26 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// onlyDisconnected reports whether a buyer hung up and no other event happened. Its process could
-// then release every lock.
-func (j judgement) onlyDisconnected() bool {
+// cleansUp names the buyer whose process could release every lock, since no other event happened than
+// one after which a process cleans up. It returns "" if there is none.
+func (j judgement) cleansUp() string {
 	happened := j.r.conductor.Happened()
-	return len(happened) == 1 && happened[schedule.Disconnect]
+	switch {
+	case len(happened) != 1:
+		return ""
+	case happened[schedule.Disconnect]:
+		return "the buyer that hung up"
+	case happened[schedule.Raise]:
+		return "the buyer whose code raised"
+	}
+	return ""
 }
 
-// keepsNothing lets a late buyer find out whether the buyer that hung up has left a lock. A lock
+// keepsNothing lets a late buyer find out whether the buyer that who names has left a lock. A lock
 // that ends only with its lease counts as left.
-func (j judgement) keepsNothing(ctx context.Context, why string) (verdict.Verdict, string, error) {
+func (j judgement) keepsNothing(ctx context.Context, who, why string) (verdict.Verdict, string, error) {
 	if j.r.passing.ranOut {
-		return verdict.Stalled, "the lock of the buyer that hung up stayed until its lease expired", nil
+		return verdict.Stalled, "the lock of " + who + " stayed until its lease expired", nil
 	}
 	late, err := j.lateBuyer(ctx, 1, true)
 	switch {
@@ -173,7 +184,7 @@ func (j judgement) keepsNothing(ctx context.Context, why string) (verdict.Verdic
 	case late.err == nil, errors.Is(late.err, purchase.ErrSoldOut):
 		return verdict.Holds, why, nil
 	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
-		return verdict.Stalled, "the buyer that hung up left a lock, and a later buyer waits for it", nil
+		return verdict.Stalled, who + " left a lock, and a later buyer waits for it", nil
 	}
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }

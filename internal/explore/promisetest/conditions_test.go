@@ -30,6 +30,8 @@ func conditions() []condition {
 		{"three mixed orders", false, func(c *explore.Config) { c.Buyers, c.Stock, c.Units, c.Bound = 3, 4, explore.Units{1, 2, 3}, 0 }},
 		{"disconnect", true, func(c *explore.Config) { c.Events, c.Bound = []explore.Event{explore.Disconnect}, 1 }},
 		{"disconnect in one process", false, func(c *explore.Config) { c.Events, c.Shared, c.Bound = []explore.Event{explore.Disconnect}, true, 0 }},
+		{"raise", true, func(c *explore.Config) { c.Events, c.Bound = []explore.Event{explore.Raise}, 1 }},
+		{"raise in one process", false, func(c *explore.Config) { c.Events, c.Shared, c.Bound = []explore.Event{explore.Raise}, true, 0 }},
 		{"one key", false, func(c *explore.Config) { c.Stock, c.Units, c.OneKey, c.Bound = 4, explore.Units{1, 2}, true, 1 }},
 		{"one key in one process", false, func(c *explore.Config) {
 			c.Stock, c.Units, c.OneKey, c.Shared, c.Bound = 4, explore.Units{1, 2}, true, true, 0
@@ -89,7 +91,7 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	if elsewhere && e.DB.Name() != dialect.SQLite {
 		tier.Soak(t, "SQLite has this row, with the same Redis")
 	}
-	if slices.Equal(config.Events, []explore.Event{explore.Disconnect}) && !config.Shared && explored(entry, explore.Disconnect, e.DB.Name()) {
+	if len(config.Events) == 1 && !config.Shared && explored(entry, config.Events[0], e.DB.Name()) {
 		tier.Soak(t, "TestStrategies has a row with this event and the same bound")
 	}
 	if config.Shared && entry.WritesLater {

@@ -202,7 +202,7 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	code := "../../../internal/lockstrategy/"
 	fmt.Fprintf(b, " [Code](%s%s), [statements](%stestdata/sql/%s.sql)", code, file, code, e.Name)
 	for _, w := range e.WitnessSearches() {
-		fmt.Fprintf(b, ", [witness%s](../witnesses/%s%s.md)", strings.NewReplacer("-releases-other", " of a wrong release", "-forget", " of a lost key").Replace(w.Suffix), e.Name, w.Suffix)
+		fmt.Fprintf(b, ", [witness%s](../witnesses/%s%s.md)", strings.NewReplacer("-releases-other", " of a wrong release", "-forget", " of a lost key", "-delay-", " of a delay ", "-check", " the check").Replace(w.Suffix), e.Name, w.Suffix)
 	}
 	b.WriteString(".\n\n")
 	line := func(label, text string) {

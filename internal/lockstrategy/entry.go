@@ -78,6 +78,10 @@ type Traits struct {
 	// Leased: the lock expires by itself. The explorer can then make it expire.
 	Leased bool
 
+	// TimesVotes: the strategy compares the time of Deps.Now before and after it takes the lock with
+	// the lifetime of the lease. In the explorer, that time then passes when leases expire.
+	TimesVotes bool
+
 	// Confirms: with Settings.Replicas, a grant counts only after that many replicas have it.
 	Confirms bool
 
@@ -131,10 +135,11 @@ type Traits struct {
 	CaughtBy map[string]string
 }
 
-// A Witness is a search of shop explore that ends with a violation.
+// A Witness is a search of shop explore that ends with a violation, or a schedule beside one that does.
 type Witness struct {
 	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
 	Flags  string // of shop explore, after the strategy's name
+	Holds  string // what the schedule shows, if it ends without a violation: its page gives it, and no search finds it
 	Long   string // why only `make soak` runs the search, and other tests replay its result; "" if the search is quick
 }
 

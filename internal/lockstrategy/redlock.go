@@ -39,11 +39,12 @@ type redlock struct {
 	nodes []redis.UniversalClient
 	pools []redsyncredis.Pool
 	ttl   time.Duration
+	now   func() time.Time
 }
 
 func newRedlock(d Deps) purchase.Strategy {
 	ttl := d.Settings.LeaseTTL
-	return lease.NewLocked(d, "redlock", waiting.NewPolling(d, redlock{d.Redlock, quorum.Nodes(d.Redlock, ttl/2, d.Now), ttl}))
+	return lease.NewLocked(d, "redlock", waiting.NewPolling(d, redlock{d.Redlock, quorum.Nodes(d.Redlock, ttl/2, d.Now), ttl, d.Now}))
 }
 
 func redlockKey(product string) string { return "shop:lock:redlock:{" + product + "}" }
@@ -52,9 +53,14 @@ func redlockKey(product string) string { return "shop:lock:redlock:{" + product 
 // own timeout: a buyer that left between two nodes would leave its key on some of them.
 func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	mutex := redsync.New(r.pools...).NewMutex(redlockKey(product), redsync.WithExpiry(r.ttl))
+	asked := r.now()
 	err := mutex.TryLockContext(context.WithoutCancel(ctx))
-	if err == nil {
+	switch {
+	case err == nil && r.now().Sub(asked) < r.ttl:
 		return redlockLease{mutex}, nil
+	case err == nil && ctx.Err() == nil: // redsync checks the time of the machine; this is the time of Deps
+		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // the votes expire by themselves
+		return r.Try(ctx, product)
 	}
 	if down, silent := quorum.Down(err); down-silent > len(r.nodes)/2 {
 		return nil, deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))
@@ -96,9 +102,14 @@ func redlockEntry() Entry {
 		Scripts: redisscript.Redsync(),
 		New:     newRedlock,
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--events forget --first"}},
-			Leased:    true,
-			WaitsFor:  WaitLock,
+			Witnesses: []Witness{
+				{Flags: "--events forget --first"},
+				{Suffix: "-delay-after-check", Flags: "--events expire --bound 1"},
+				{Suffix: "-delay-before-check", Flags: "--events expire", Holds: "notices a delay before the majority check"},
+			},
+			Leased:     true,
+			TimesVotes: true,
+			WaitsFor:   WaitLock,
 			NotExplored: map[promise.Condition]string{
 				promise.ExploreForget: "it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2",
 			},

@@ -15,7 +15,7 @@ func (e events) expire(ctx context.Context) ([]move, error) {
 		return nil, err
 	}
 	return []move{{
-		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases), Global: movesClock(leases)},
+		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases), Global: e.x.spec.Strategy.TimesVotes || movesClock(leases)},
 		Text:   "all leases expire, and no holder notices",
 		Make: func(ctx context.Context) error {
 			_, err := e.passing.expire(ctx, false)

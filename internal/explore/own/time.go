@@ -119,6 +119,9 @@ func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ erro
 	if err != nil {
 		return nil, err
 	}
+	if r.x.spec.Strategy.TimesVotes && len(leases) > 0 {
+		r.x.clock.advance(2 * schedule.Forever)
+	}
 	for _, l := range leases {
 		if spare && l.Renewed() {
 			continue

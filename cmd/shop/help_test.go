@@ -188,7 +188,7 @@ func TestUnknownNames(t *testing.T) {
 		"rush --strike crsh":                         `unknown fault "crsh" (did you mean "crash"?); list them with: shop help faults`,
 		"rush --engine locl":                         `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
 		"verify --engine locl":                       `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
-		"explore none --events expir":                `--events: unknown event "expir" (did you mean "expire"?); choose from: expire, crash, forget, renew, timeout, disconnect, raise, all`,
+		"explore none --events expir":                `--events: unknown event "expir" (did you mean "expire"?); choose from: expire, crash, forget, renew, timeout, disconnect, raise, no-unlock, all`,
 		"rush --engine local --local-db sql":         `--local-db: unknown database "sql" (did you mean "mysql"?); choose from: mariadb, mysql, postgres, postgres-repeatable-read, postgres-serializable, galera`,
 		"rush --engine local --local-redis sentinal": `--local-redis: unknown Redis deployment "sentinal" (did you mean "sentinel"?); choose from: single, sentinel, cluster`,
 		"soak --duration 1h":                         `use shop rush --for 1h instead of shop soak`,

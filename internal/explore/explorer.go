@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
@@ -43,7 +44,11 @@ const (
 
 	Disconnect = schedule.Disconnect
 	Raise      = schedule.Raise
+	NoUnlock   = schedule.NoUnlock
 )
+
+// ErrRaised is the error that a buyer's code meets in the event Raise.
+var ErrRaised = gate.ErrRaised
 
 // ErrHarness reports that the exploration itself failed, so its result means nothing.
 var ErrHarness = schedule.ErrHarness

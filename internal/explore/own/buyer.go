@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -28,12 +29,15 @@ type buyer struct {
 	blocked bool       // flying waits for another buyer in the database
 	inside  bool       // waits for another buyer in the process, or for a message
 
-	over     bool // Buy has returned
-	crashed  bool
-	gone     bool // it hung up
-	answered bool // Buy had returned before the crash, so the answer counts
-	receipt  purchase.Receipt
-	err      error
+	over    bool // Buy has returned
+	crashed bool
+	gone    bool // it hung up
+
+	forgetful atomic.Bool // its code forgets the unlock
+	unlock    func()      // the forgotten unlock
+	answered  bool        // Buy had returned before the crash, so the answer counts
+	receipt   purchase.Receipt
+	err       error
 
 	// The next three fields are for polling: a round of futile retries is not repeated until another
 	// buyer has changed a server that it asked.

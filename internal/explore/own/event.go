@@ -25,6 +25,7 @@ func (e events) all() []conduct.Event[*gate.Op] {
 		{Name: schedule.Timeout, Moves: e.timeout},
 		{Name: schedule.Disconnect, Moves: e.disconnect},
 		{Name: schedule.Raise, Moves: e.raise},
+		{Name: schedule.NoUnlock, Moves: e.noUnlock},
 	}
 }
 

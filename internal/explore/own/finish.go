@@ -41,6 +41,11 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 		return err
 	}
 	r.leftover.look()
+	for _, b := range r.buyers {
+		if b.unlock != nil {
+			b.unlock()
+		}
+	}
 	for i, b := range r.buyers {
 		if i == 0 || !r.x.spec.Shared {
 			closeStrategy(b.strategy)

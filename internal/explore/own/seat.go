@@ -134,6 +134,11 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			}
 		},
 	}
+	d.Unlock = func(ctx context.Context, unlock func()) {
+		if r := x.current.Load(); r == nil || !r.forgets(gate.BuyerOf(ctx, id), unlock) {
+			unlock()
+		}
+	}
 	if len(x.spec.Strategy.Needs) == 0 { // the commands of a lock on a server show its events
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {

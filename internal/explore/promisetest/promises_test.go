@@ -131,6 +131,8 @@ func promises() []exploretest.Expectation {
 		row("watchdog", nil, verdict.Holds, nil, ""),
 		row("watchdog", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
 		row("watchdog", []explore.Event{explore.Renew}, verdict.Holds, bound(1), "sqlite"),
+		row("watchdog", []explore.Event{explore.NoUnlock}, verdict.Stalled, bound(1), "sqlite"),
+		row("setnx-ttl", []explore.Event{explore.NoUnlock}, verdict.Holds, bound(1), "sqlite"),
 		long("the lock is in Redis; the row before has the same on SQLite", row("watchdog", []explore.Event{explore.Renew}, verdict.Holds, bound(1), "mysql")),
 		row("watchdog", []explore.Event{explore.Expire, explore.Renew}, verdict.Oversold, nil, "sqlite"),
 		long("the lock is in Redis; the row before has the same on SQLite", row("watchdog", []explore.Event{explore.Expire, explore.Renew}, verdict.Oversold, nil, "mysql")),

@@ -14,6 +14,7 @@ const (
 
 	Disconnect Event = "disconnect" // a buyer hangs up; its process continues and cleans up
 	Raise      Event = "raise"      // a buyer's code raises an error between two statements, and cleans up
+	NoUnlock   Event = "no-unlock"  // a buyer's code forgets its unlock; its process continues
 )
 
 // A Kind describes an event.
@@ -34,6 +35,7 @@ func Kinds() []Kind {
 		{Event: Timeout, tokens: "timeout[1-9]"},
 		{Event: Disconnect, tokens: "disconnect[1-9]", OwnOnly: true},
 		{Event: Raise, tokens: "raise[1-9]", OwnOnly: true},
+		{Event: NoUnlock, tokens: "no-unlock[1-9]", OwnOnly: true},
 	}
 }
 

@@ -54,6 +54,10 @@ type Deps struct {
 	// context that renew receives does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 
+	// Unlock replaces the call of unlock after a buyer's section, for a scheduler that shows a
+	// forgotten unlock. Nil calls unlock at once.
+	Unlock func(ctx context.Context, unlock func())
+
 	// Clock replaces the timers of rlock and of the timeout of a release, for a scheduler under
 	// which no timeout occurs by itself. Nil means the clock of package time.
 	Clock rlock.Clock

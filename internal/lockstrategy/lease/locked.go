@@ -80,7 +80,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	report(deps.Acquired)
 	lost := sync.OnceFunc(func() { report(deps.Lost) }) // noticed while the section runs, or at the release
 
-	defer func() { // after the commit, never before it
+	unlock := func() { // after the commit, never before it
 		// The event is sent before the release. An observer that sees acquired..released of two
 		// buyers overlap has then seen two holders, and not two messages in the wrong order.
 		report(deps.Released)
@@ -88,6 +88,13 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 		defer cancel()
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
 			lost() // the sale is valid: the commit decided it
+		}
+	}
+	defer func() {
+		if s.deps.Unlock != nil {
+			s.deps.Unlock(ctx, unlock)
+		} else {
+			unlock()
 		}
 	}()
 	waited := s.deps.Now().Sub(start)

@@ -1,0 +1,37 @@
+package own
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// noUnlock returns the moves in which a buyer's code takes a path without an unlock. Its process lives
+// on, and so does the watchdog of its lock. The move is possible after the buyer's first command only:
+// later ones would end in the same way.
+func (e events) noUnlock(context.Context) (all []move, _ error) {
+	for _, b := range e.buyers {
+		if _, locks := b.strategy.(*lockstrategy.Locked); locks && !b.over && !b.crashed && b.steps == 1 {
+			m := ofBuyer(schedule.NoUnlock, b, "takes a path of its code that forgets the unlock", func(_ context.Context, b *buyer) error {
+				b.forgetful.Store(true)
+				e.knows.memories[b.id-1].hear("forgets the unlock")
+				return nil
+			})
+			m.Global = e.x.spec.Shared // another buyer of its process may wait for the lock
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// forgets reports whether the buyer's code forgets the unlock. The end of the schedule makes up for
+// it, so that no watchdog reaches the next schedule.
+func (r *run) forgets(buyer int, unlock func()) bool {
+	b, err := r.buyers.find(buyer)
+	if err != nil || !b.forgetful.Load() || r.inbox.Free() {
+		return false
+	}
+	b.unlock = unlock
+	return true
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -122,7 +123,7 @@ func (s *seller) buyAll(ctx context.Context, orders []kata.Order) ([]kata.Receip
 // meaning maps an error of the learner's code to an outcome, by the state of the database and the
 // context. Any other error is a failure.
 func (s *seller) meaning(ctx context.Context, err error) error {
-	if err == nil || purchase.OutcomeOf(err) != purchase.Failed {
+	if err == nil || purchase.OutcomeOf(err) != purchase.Failed || errors.Is(err, explore.ErrRaised) {
 		return err
 	}
 	var known *wrong

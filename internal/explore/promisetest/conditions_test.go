@@ -23,6 +23,8 @@ type condition struct {
 	config func(c *explore.Config)
 }
 
+const raiseInOne = "raise in one process"
+
 // conditions returns the variations besides the order of the commands.
 func conditions() []condition {
 	return []condition{
@@ -31,7 +33,7 @@ func conditions() []condition {
 		{"disconnect", true, func(c *explore.Config) { c.Events, c.Bound = []explore.Event{explore.Disconnect}, 1 }},
 		{"disconnect in one process", false, func(c *explore.Config) { c.Events, c.Shared, c.Bound = []explore.Event{explore.Disconnect}, true, 0 }},
 		{"raise", true, func(c *explore.Config) { c.Events, c.Bound = []explore.Event{explore.Raise}, 1 }},
-		{"raise in one process", false, func(c *explore.Config) { c.Events, c.Shared, c.Bound = []explore.Event{explore.Raise}, true, 0 }},
+		{raiseInOne, false, func(c *explore.Config) { c.Events, c.Shared, c.Bound = []explore.Event{explore.Raise}, true, 0 }},
 		{"one key", false, func(c *explore.Config) { c.Stock, c.Units, c.OneKey, c.Bound = 4, explore.Units{1, 2}, true, 1 }},
 		{"one key in one process", false, func(c *explore.Config) {
 			c.Stock, c.Units, c.OneKey, c.Shared, c.Bound = 4, explore.Units{1, 2}, true, true, 0
@@ -93,6 +95,9 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	}
 	if len(config.Events) == 1 && !config.Shared && explored(entry, config.Events[0], e.DB.Name()) {
 		tier.Soak(t, "TestStrategies has a row with this event and the same bound")
+	}
+	if c.name == raiseInOne && len(entry.Needs) > 0 {
+		tier.Soak(t, "the lock is on a server, and the row of two processes has it")
 	}
 	if config.Shared && entry.WritesLater {
 		t.Skip("one worker writes the orders of all buyers of a process, so its commands belong to no buyer")

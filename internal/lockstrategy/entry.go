@@ -139,7 +139,7 @@ type Traits struct {
 type Witness struct {
 	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
 	Flags  string // of shop explore, after the strategy's name
-	Holds  string // what the schedule shows, if it ends without a violation: its page gives it, and no search finds it
+	Holds  string // for a schedule without a violation, which no search finds: its page says what it shows
 	Long   string // why only `make soak` runs the search, and other tests replay its result; "" if the search is quick
 }
 

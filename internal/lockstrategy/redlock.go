@@ -58,9 +58,11 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	switch {
 	case err == nil && r.now().Sub(asked) < r.ttl:
 		return redlockLease{mutex}, nil
-	case err == nil && ctx.Err() == nil: // redsync checks the time of the machine; this is the time of Deps
-		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // the votes expire by themselves
-		return r.Try(ctx, product)
+	case err == nil: // redsync checks the time of the machine; this is the time of Deps
+		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // what it cannot release expires
+		if ctx.Err() == nil {
+			return r.Try(ctx, product)
+		}
 	}
 	if down, silent := quorum.Down(err); down-silent > len(r.nodes)/2 {
 		return nil, deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))

@@ -59,7 +59,7 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	case err == nil && r.now().Sub(asked) < r.ttl:
 		return redlockLease{mutex}, nil
 	case err == nil: // redsync checks the time of the machine; this is the time of Deps
-		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // what it cannot release expires
+		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // an unreleased vote expires
 		if ctx.Err() == nil {
 			return r.Try(ctx, product)
 		}

@@ -34,7 +34,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWire reads the same keys as a Java service.
+// TestWire: the keys and their contents are those of Redisson. TestRedisson runs the real one.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -83,8 +83,8 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestJavaHolder: a lock of a Java thread keeps our clients out, and its message lets them in.
-func TestJavaHolder(t *testing.T) {
+// TestMessageWakes: a lock of another client's holder keeps ours out, and the message lets them in.
+func TestMessageWakes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
 		ctx := within(t)
@@ -103,8 +103,8 @@ func TestJavaHolder(t *testing.T) {
 	})
 }
 
-// TestJavaWaiter: hand-overs inside a process end for a Java waiter, and the message is sent.
-func TestJavaWaiter(t *testing.T) {
+// TestHandOversPublish: hand-overs inside a process end, and the message reaches the other processes.
+func TestHandOversPublish(t *testing.T) {
 	t.Parallel()
 	b := onServer(t)
 	ctx := within(t)

@@ -2,7 +2,7 @@
 # Installs the missing servers and tools of the tests. Without root it prints the commands.
 #
 #   tools/install-servers.sh          # make test: MariaDB, PostgreSQL, Redis, Node and Python with clients, a C compiler
-#   tools/install-servers.sh soak     # and Galera, PgBouncer, ZooKeeper with Java, etcd, HAProxy, Chromium
+#   tools/install-servers.sh soak     # and Galera, PgBouncer, ZooKeeper, Java with Maven, etcd, HAProxy, Chromium
 #   tools/install-servers.sh [mysql] [postgres] [redis]   # only these servers
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
@@ -33,7 +33,8 @@ need_more() {
 		have rsync || packages="$packages rsync"
 	}
 	have pgbouncer || packages="$packages pgbouncer"
-	have java || packages="$packages default-jre-headless"
+	have javac || packages="$packages default-jdk-headless"
+	have mvn || packages="$packages maven" # gets Redisson for rlock/redisson
 	[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
 		packages="$packages zookeeper"
 	have etcd || packages="$packages etcd-server"

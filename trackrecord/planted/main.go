@@ -41,6 +41,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // folder contains the patches. It is relative to the top of the repository.
@@ -147,11 +149,12 @@ func (p patch) apply(ctx context.Context, tree string, flags ...string) error {
 	return nil
 }
 
-// in returns a command that runs in a folder. git must not find a repository above it.
+// in returns a command that runs in a folder. git must not find a repository above it. A test that
+// catches a bug may be one of make soak.
 func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(os.TempDir()))
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(os.TempDir()), tier.Variable+"=1")
 	return cmd
 }
 

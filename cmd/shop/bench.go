@@ -36,7 +36,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure the throughput of strategies for several numbers of clients",
 		Long: `Measure sales per second and waiting times for several numbers of clients. All clients buy one
 product without end. The medians of interleaved rounds are shown. Default strategies: the first of each
-family that holds under two conditions, rush and crash. Compare strategies of one run, not of two runs.`,
+family that holds under two conditions, rush and crash. Compare strategies of one run, not of two runs.
+A strategy whose lock expires also has its critical section, and the lease that follows.`,
 		Example: `  shop bench --strategy for-update,redis-lua --clients 1,16
   shop bench --engine local --local-db postgres --report bench.html`,
 		Args: noArguments,

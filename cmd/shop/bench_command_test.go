@@ -12,12 +12,13 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestBench: each strategy has sold and has a point for each number of clients.
+// TestBench: each strategy has sold and has a point for each number of clients. A strategy that
+// leases has its section, and the lease that follows.
 func TestBench(t *testing.T) {
 	tier.Test(t, "it measures two strategies")
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
-	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
+	code, stdout, stderr := exitCode(t, "bench", "--strategy", "conditional,redis,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
 	var r sweep.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)
@@ -25,11 +26,19 @@ func TestBench(t *testing.T) {
 	if len(r.Points) != 4 || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "unit-rows: ") {
 		t.Fatalf("%+v", r)
 	}
+	if len(r.Sections) != 1 {
+		t.Fatalf("sections %+v, want that of redis, which alone leases", r.Sections)
+	}
+	s := r.Sections[0]
+	if s.Strategy != "redis" || s.P50MS <= 0 || s.P99MS < s.P50MS || s.P999MS < s.P99MS || s.P50MS > r.Points[3].P99MS ||
+		float64(s.LeaseFromMS) < 3*s.P999MS || float64(s.LeaseToMS) < 5*s.P999MS || float64(s.LeaseToMS) > 5*s.P999MS+1 {
+		t.Errorf("%+v, and a buyer waited %+v", s, r.Points[3])
+	}
 	if html, err := os.ReadFile(page); err != nil || strings.Count(string(html), "<polyline") != 4 { // two strategies with two measures each
 		t.Errorf("%v: %s", err, html)
 	}
 	for i, p := range r.Points {
-		if p.Strategy != []string{"mutex", "conditional"}[i/2] || p.Clients != []int{1, 4}[i%2] || len(p.Rounds) != 2 || p.PerSecond <= 0 || p.P99MS < p.P50MS || p.P50MS <= 0 || p.Refused > 0 {
+		if p.Strategy != []string{"conditional", "redis"}[i/2] || p.Clients != []int{1, 4}[i%2] || len(p.Rounds) != 2 || p.PerSecond <= 0 || p.P99MS < p.P50MS || p.P50MS <= 0 || p.Refused > 0 {
 			t.Errorf("%+v", p)
 		}
 	}

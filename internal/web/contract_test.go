@@ -258,7 +258,7 @@ func testOperation(t *testing.T, base string) {
 	for _, want := range []string{
 		`shop_buys_total{outcome="sold",strategy="redlock"}`, `shop_buys_total{outcome="sold_out",strategy="none"}`,
 		`shop_buys_total{outcome="replayed",strategy="redis"} 1`,
-		`shop_buy_seconds_bucket{strategy="mutex",le="0.001"}`, `shop_lock_wait_seconds_count{strategy="redis"}`, "shop_buys_in_flight 0",
+		`shop_buy_seconds_bucket{strategy="mutex",le="0.001"}`, `shop_lock_wait_seconds_count{strategy="redis"}`, `shop_section_seconds{strategy="redis",quantile="0.99"}`, "shop_buys_in_flight 0",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("/metrics lacks %s", want)

@@ -76,6 +76,16 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 				rounds[at] = append(rounds[at], seen)
 				r.Others += seen.Others / float64(c.Rounds*len(rounds))
 			}
+			if round < c.Rounds-1 {
+				continue
+			}
+			if entry, _ := lockstrategy.ByName(name); entry.Leased {
+				section, err := sectionOf(ctx, shops.URLs, name)
+				if err != nil {
+					return nil, err
+				}
+				r.Sections = append(r.Sections, section)
+			}
 		}
 	}
 	for i, all := range rounds {

@@ -26,7 +26,8 @@ type Result struct {
 	Round     time.Duration `json:"round_ns"`  // length of a round with its warm-up
 	Clients   []int         `json:"clients"`   // rising
 	Points    []Point       `json:"points"`    // grouped by strategy, clients rising
-	Others    float64       `json:"others"`    // average number of processors that other programs used
+	Sections  []Section     `json:"sections,omitempty"`
+	Others    float64       `json:"others"` // average number of processors that other programs used
 	LeftOut   []string      `json:"left_out,omitempty"`
 	Unsafe    []string      `json:"unsafe,omitempty"` // strategies that a rush or a fault breaks; tables mark them
 
@@ -143,6 +144,9 @@ func (r Result) Notes() (notes []string) {
 	if slices.ContainsFunc(r.strategies(), func(name string) bool { return slices.Contains(r.Unsafe, name) }) {
 		notes = append(notes, "A strategy with * is not safe; see docs/guides/choose-a-strategy.md.")
 	}
+	if len(r.Sections) > 0 {
+		notes = append(notes, "A lease must outlast the section. After a crash it blocks the product for as long as it lasts.")
+	}
 	for _, why := range r.LeftOut {
 		notes = append(notes, "left out: "+why)
 	}
@@ -156,6 +160,11 @@ func (r Result) Print(w io.Writer, _ bool) error {
 	}
 	for _, m := range r.shown() {
 		if _, err := fmt.Fprintf(w, "\n%s\n", r.table(m).Terminal(report.Look{})); err != nil {
+			return err
+		}
+	}
+	if len(r.Sections) > 0 {
+		if _, err := fmt.Fprintf(w, "\n%s\n", r.sectionTable().Terminal(report.Look{})); err != nil {
 			return err
 		}
 	}
@@ -189,6 +198,9 @@ func (r Result) Document() report.Document {
 			Suite: "bench", Name: m.unit, Title: m.title, Seen: r.best(m), Details: []report.Detail{{Picture: r.picture(m)}},
 		})
 	}
+	if len(r.Sections) > 0 {
+		d.Tables = append(d.Tables, r.sectionTable())
+	}
 	return d
 }
 
@@ -199,17 +211,21 @@ func (r Result) table(m figure) report.Table {
 		t.Columns = append(t.Columns, report.Column{Name: clients(n), Numbers: true})
 	}
 	for _, name := range r.strategies() {
-		label := name
-		if slices.Contains(r.Unsafe, name) {
-			label += " *"
-		}
-		row := []report.Cell{{Text: label, Code: true}}
+		row := []report.Cell{{Text: r.label(name), Code: true}}
 		for _, p := range r.of(name) {
 			row = append(row, report.Cell{Text: m.show(m.value(p))})
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// label marks a strategy that is not safe.
+func (r Result) label(strategy string) string {
+	if slices.Contains(r.Unsafe, strategy) {
+		return strategy + " *"
+	}
+	return strategy
 }
 
 // best describes the highest point of a figure.

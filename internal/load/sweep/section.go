@@ -1,0 +1,82 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/oversell/oversell/internal/judge/report"
+)
+
+// A Section is the critical section of a strategy whose lock expires by itself, over all numbers of clients
+// in the last 10 minutes. If there are several processes, each figure is that of the slowest one.
+//
+// Source of the lease: the third article, "set the lock's timeout correctly", advises three to five times the
+// measured section, and takes the mean. A section that outlasts its lease can oversell, so this takes p99.9.
+type Section struct {
+	Strategy    string  `json:"strategy"`
+	P50MS       float64 `json:"p50_ms"`
+	P99MS       float64 `json:"p99_ms"`
+	P999MS      float64 `json:"p99_9_ms"`
+	LeaseFromMS int     `json:"lease_from_ms"` // three times P999MS
+	LeaseToMS   int     `json:"lease_to_ms"`   // five times P999MS
+}
+
+var sectionSeconds = regexp.MustCompile(`(?m)^shop_section_seconds\{strategy="([^"]+)",quantile="([\d.]+)"\} (\S+)$`)
+
+// sectionOf reads the section of a strategy from the metrics of each process.
+func sectionOf(ctx context.Context, urls []string, strategy string) (Section, error) {
+	s := Section{Strategy: strategy}
+	figures := map[string]*float64{"0.5": &s.P50MS, "0.99": &s.P99MS, "0.999": &s.P999MS}
+	for _, url := range urls {
+		page, err := get(ctx, url+"/metrics")
+		if err != nil {
+			return s, err
+		}
+		for _, line := range sectionSeconds.FindAllStringSubmatch(page, -1) {
+			seconds, err := strconv.ParseFloat(line[3], 64)
+			if figure := figures[line[2]]; line[1] == strategy && figure != nil && err == nil && !math.IsNaN(seconds) {
+				*figure = max(*figure, math.Round(seconds*1e6)/1e3)
+			}
+		}
+	}
+	if s.P999MS == 0 {
+		return s, fmt.Errorf("%s: the shop's metrics have no shop_section_seconds: no buyer held the lock", strategy)
+	}
+	s.LeaseFromMS, s.LeaseToMS = int(math.Ceil(3*s.P999MS)), int(math.Ceil(5*s.P999MS))
+	return s, nil
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// sectionTable has a row for each strategy that leases.
+func (r Result) sectionTable() report.Table {
+	t := report.Table{Columns: []report.Column{{Name: "Critical section, ms"}}}
+	for _, name := range []string{"p50", "p99", "p99.9", "lease, 3 to 5 × p99.9"} {
+		t.Columns = append(t.Columns, report.Column{Name: name, Numbers: true})
+	}
+	for _, s := range r.Sections {
+		row := []report.Cell{{Text: r.label(s.Strategy), Code: true}}
+		for _, ms := range []float64{s.P50MS, s.P99MS, s.P999MS} {
+			row = append(row, report.Cell{Text: strconv.FormatFloat(ms, 'f', 2, 64)})
+		}
+		t.Rows = append(t.Rows, append(row, report.Cell{Text: fmt.Sprintf("%d to %d", s.LeaseFromMS, s.LeaseToMS)}))
+	}
+	return t
+}

@@ -62,7 +62,7 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 // notForPrograms lists the flags of explore and verify that do not apply to --app.
 var notForPrograms = []string{
 	"stock", "units", "parts", "product", "instances", "one-key", "before", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
-	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "sold-out-check", "admission",
+	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "lease", "redlock-nodes", "sold-out-check", "admission",
 }
 
 // command returns the command that explores the program.

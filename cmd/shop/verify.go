@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,6 +22,9 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+// maxLease is the maximum of --lease: a buyer, who waits a minute at most, must see its end.
+const maxLease = 50 * time.Second
 
 // maxRepeat is the maximum of --repeat.
 const maxRepeat = 1000
@@ -47,6 +51,8 @@ type verifyOptions struct {
 	app        verifyAppFlags
 	output     verifyOutput
 	launch     fault.Launch      // starts the shops under test; tests replace it
+	lease      time.Duration     // of the shops under a fault
+	redlock    int               // number of Redlock nodes
 	times      fault.Times       // of the shops under a fault; tests set shorter ones
 	extra      []verify.Strategy // rows that tests add to the catalogue's
 }
@@ -76,6 +82,8 @@ judged, 3 a result is inconclusive.`,
 	flags.IntVar(&o.lanes, "lanes", 2, "cells in parallel, each on its own servers")
 	flags.IntVar(&o.repeat, "repeat", 1, "runs per cell, or bursts with --app")
 	showDefault(flags, "repeat", "1; with --app: 5")
+	flags.DurationVar(&o.lease, "lease", fault.DefaultTimes().Lease, "lifetime of a lock without a renewal, under a fault")
+	flags.IntVar(&o.redlock, "redlock-nodes", engine.RedlockNodes, "number of Redlock nodes, from 3 to 15")
 	flags.StringVar(&o.explain, "explain", "", "`cell` of an earlier run to explain, for example redis/pause")
 	flags.StringVar(&o.from, "from", "", "JSON report `file` for --explain (default: newest in "+matrixResults+")")
 	addFlags(c, underServers, func(flags *pflag.FlagSet) { registerEngine(flags, &o.engine, &o.localDB, &o.localRedis) })
@@ -197,11 +205,12 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if err := cmp.Or(
 		checkEngine(o.engine), checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait(),
 		checkRange("lanes", o.lanes, 1, 16), checkRange("repeat", o.repeat, 1, maxRepeat),
+		checkRange("lease", o.lease, time.Second, maxLease), checkRange("redlock-nodes", o.redlock, 3, 15),
 	); err != nil {
 		return nil, nil, err
 	}
 	if o.engine != engine.Local {
-		if err := rejectFlags(c, "requires --engine local", "repeat", "history", "lanes"); err != nil {
+		if err := rejectFlags(c, "requires --engine local", "repeat", "history", "lanes", "lease", "redlock-nodes"); err != nil {
 			return nil, nil, err
 		}
 	}

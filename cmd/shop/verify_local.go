@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +22,15 @@ func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Rep
 	if err != nil {
 		return verify.Report{}, err
 	}
+	if c.Flags().Changed("lease") { // a buyer must be able to wait for its end
+		o.times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
+	}
+	var redlock int
+	if c.Flags().Changed("redlock-nodes") {
+		redlock = o.redlock
+	}
 	report, err := cells.Local(c.Context(), verify.Config{
-		Launch: o.launch, Times: o.times, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
+		Launch: o.launch, Times: o.times, Redlock: redlock, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
 	})
 	switch {
 	case len(report.Cells) > 0:

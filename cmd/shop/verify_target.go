@@ -14,7 +14,7 @@ import (
 
 // checkTarget checks the flags of a test of a running service.
 func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Condition, err error) {
-	if err := rejectFlags(c, notWithTarget, "engine", "local-db", "quick", "history", "lanes", "repeat"); err != nil {
+	if err := rejectFlags(c, notWithTarget, "engine", "local-db", "quick", "history", "lanes", "lease", "redlock-nodes", "repeat"); err != nil {
 		return nil, err
 	}
 	if o.target, err = targetURL(o.target); err != nil {

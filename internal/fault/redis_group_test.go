@@ -25,7 +25,7 @@ func startGroup(t *testing.T, kind string) *Servers {
 		t.Fatal(err)
 	}
 	s := &Servers{redisServers: redisServers{group: localservertest.Group(t)}}
-	if err := s.startLockServers(server, lockstrategy.NeedsRedis); err != nil {
+	if err := s.startLockServers(server, 0, lockstrategy.NeedsRedis); err != nil {
 		t.Fatal(err)
 	}
 	return s

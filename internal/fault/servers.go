@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,8 +52,9 @@ type redisServers struct {
 }
 
 // StartServers starts the database server that localDB names and the lock servers for needs, with
-// Redis in the topology localRedis. Call Close afterwards, even after an error.
-func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
+// Redis in the topology localRedis and, if they are needed, that many Redlock nodes (0:
+// engine.RedlockNodes). Call Close afterwards, even after an error.
+func StartServers(ctx context.Context, localDB, localRedis string, redlockNodes int, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{sqlServer: sqlServer{wait: wait}}
 	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
@@ -67,7 +69,7 @@ func StartServers(ctx context.Context, localDB, localRedis string, wait time.Dur
 	}
 	var starts errgroup.Group
 	starts.Go(func() (err error) { s.db, err = database.Start(s.group); return err })
-	starts.Go(func() error { return s.startLockServers(redis, needs...) })
+	starts.Go(func() error { return s.startLockServers(redis, cmp.Or(redlockNodes, engine.RedlockNodes), needs...) })
 	if err := starts.Wait(); err != nil {
 		return s, err
 	}
@@ -88,7 +90,7 @@ func (s *sqlServer) reopen(ctx context.Context) error {
 }
 
 // startLockServers starts the servers for the needs. Each Redis has a clock that can be moved.
-func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...lockstrategy.Need) (err error) {
+func (s *Servers) startLockServers(redis localserver.RedisServer, redlockNodes int, needs ...lockstrategy.Need) (err error) {
 	var names []string
 	for _, need := range needs {
 		names = append(names, string(need))
@@ -98,7 +100,7 @@ func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...locks
 			return err
 		}
 	}
-	if s.locks, err = localserver.StartLockServers(s.group, names, redis, engine.RedlockNodes, s.clocks.environ); err != nil {
+	if s.locks, err = localserver.StartLockServers(s.group, names, redis, redlockNodes, s.clocks.environ); err != nil {
 		return err
 	}
 	for i, node := range s.locks.Redlock {

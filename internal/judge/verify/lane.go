@@ -27,7 +27,7 @@ func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)
 	for _, s := range c.Strategies {
 		needs = append(needs, s.Needs...)
 	}
-	servers, err := fault.StartServers(ctx, c.LocalDB, c.LocalRedis, c.Times.Wait, needs)
+	servers, err := fault.StartServers(ctx, c.LocalDB, c.LocalRedis, c.Redlock, c.Times.Wait, needs)
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return err
@@ -61,6 +61,12 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	if l.RedisWait > 0 {
 		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
+	}
+	if l.Redlock > 0 {
+		cell.Replay += fmt.Sprintf(" --redlock-nodes %d", l.Redlock)
+	}
+	if l.Times != fault.DefaultTimes() && j.fault.Inject != nil {
+		cell.Replay += " --lease " + l.Times.Lease.String()
 	}
 	if j.plays > 0 {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)

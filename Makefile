@@ -76,7 +76,7 @@ generate: all-servers ## write everything that follows from the code
 
 bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md
 	loadtest/overload.sh
-	go test -run '^$$' -bench . -benchtime 1x ./rlock
+	go test -run '^$$' -bench . -benchtime 1x ./rlock ./internal/lockstrategy
 	cd locktest/bench && go run . -markdown
 
 workshop: ## prepare this machine for docs/guides/run-a-workshop.md, and name the parts that are ready

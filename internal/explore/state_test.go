@@ -61,6 +61,7 @@ func TestState(t *testing.T) {
 		{"an answer with a colon", nil, byAnswer},
 		{"an answer of several words", nil, byWords},
 		{"keys that a command names besides the first", []explore.Event{explore.Crash}, byOtherKeys},
+		{"whether a watched key has changed and is the same again", []explore.Event{explore.Crash}, byWatch},
 		{"a watchdog that is due since nobody could move", []explore.Event{explore.Expire}, byTimePassed},
 	} {
 		t.Run(c.decidesBy, func(t *testing.T) {
@@ -322,6 +323,26 @@ func byOtherKeys(ctx context.Context, s *planted, o purchase.Order) (purchase.Re
 		return purchase.Receipt{}, err
 	}
 	return s.sell(ctx, o, values[1] == "good")
+}
+
+// byWatch asks EXEC whether the second buyer has changed the key.
+func byWatch(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	const key = "planted:watched-key"
+	if second(o) {
+		return gone(errors.Join(s.deps.Redis.Set(ctx, key, "1", 0).Err(), s.deps.Redis.Del(ctx, key).Err()))
+	}
+	err := s.deps.Redis.Get(ctx, "planted:other").Err()
+	if !errors.Is(err, redis.Nil) {
+		return purchase.Receipt{}, err
+	}
+	err = s.deps.Redis.Watch(ctx, func(tx *redis.Tx) error {
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Set(ctx, key, "2", 0).Err() })
+		return err
+	}, key)
+	if err != nil && !errors.Is(err, redis.TxFailedErr) {
+		return purchase.Receipt{}, err
+	}
+	return s.sell(ctx, o, err == nil)
 }
 
 // byTimePassed takes a lock with a watchdog and the database's write lock, each buyer in another

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -72,6 +73,9 @@ func (h redisHook) DialHook(next redis.DialHook) redis.DialHook {
 func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c := parse(cmd.Args())
+		if c.name == "UNWATCH" { // no other client notices it; after a crash too, since the next schedule uses this connection
+			return next(context.WithoutCancel(ctx), cmd)
+		}
 		if h.gates.scripts.unsent(h.server, c) {
 			err := noScript{}
 			cmd.SetErr(err)
@@ -111,7 +115,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		}
 		buyer := BuyerOf(ctx, h.owner)
 		if s.Dead(buyer) {
-			return nil
+			return errCrashed // not nil, or go-redis keeps its watch
 		}
 		all := &Op{Buyer: buyer, Server: h.server, Background: isBackground(ctx), ctx: ctx}
 		for i, cmd := range cmds {
@@ -137,7 +141,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 			for _, cmd := range cmds {
 				replies, answers = append(replies, reply(cmd, cmd.Err())), append(answers, whole(cmd, cmd.Err()))
 			}
-			all.Result, all.Answer, all.Changed = strings.Join(replies, "; "), strings.Join(answers, "; "), true
+			all.Result, all.Answer, all.Changed = strings.Join(replies, "; "), strings.Join(answers, "; "), !errors.Is(err, redis.TxFailedErr)
 			return err
 		})
 		if !sent { // go-redis sets the errors only of a pipeline that it has sent

@@ -1,6 +1,8 @@
 package own
 
 import (
+	"strings"
+
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
@@ -69,6 +71,12 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	}
 	if o.Commits {
 		r.knows.commits++
+	}
+	switch {
+	case strings.HasPrefix(o.Name, "WATCH "):
+		b.watches[o.Server] = append(b.watches[o.Server], b.changes[o.Server])
+	case strings.HasSuffix(o.Name, "; EXEC"):
+		delete(b.watches, o.Server)
 	}
 	for _, other := range r.buyers {
 		if other == b {

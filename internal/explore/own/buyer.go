@@ -50,7 +50,8 @@ type buyer struct {
 	steps   int    // number of its steps so far
 	ends    int    // number of other buyers' transactions that have ended
 
-	views map[*gate.Conn]view // the database as its open transactions see it
+	views   map[*gate.Conn]view // the database as its open transactions see it
+	watches map[string][]int    // by server: changes at each WATCH since its last EXEC
 }
 
 // runnable reports whether a command at the gate may be released.

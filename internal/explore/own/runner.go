@@ -220,7 +220,7 @@ func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe boo
 		b := &buyer{
 			id: i + 1, name: o.Purchaser, order: o,
 			seat: x.seatOf(i + 1), strategy: strategies[i], counter: counters[i], cancel: cancel,
-			changes: map[string]int{}, asks: map[string]int{},
+			changes: map[string]int{}, asks: map[string]int{}, watches: map[string][]int{},
 			views: map[*gate.Conn]view{},
 		}
 		r.buyers = append(r.buyers, b)

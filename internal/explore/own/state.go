@@ -194,6 +194,11 @@ func (k *knowledge) stateOf(b *buyer) string {
 	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
 		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
 	}
+	for _, server := range slices.Sorted(maps.Keys(b.watches)) { // EXEC returns nil after a change, even if the value is the same again
+		for _, changes := range b.watches[server] {
+			fmt.Fprintf(&s, " watches %s %t", server, b.changes[server] != changes)
+		}
+	}
 	for _, o := range slices.SortedFunc(slices.Values(b.gate), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
 		fmt.Fprintf(&s, " %s %s %t %t %t", token(o), o.Name, o.Blocked, o.Blocked && o.SeenEnds == b.ends, o.GivenUp())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
@@ -52,7 +53,7 @@ The flags start a private server; ` + "`--local-db` needs `--engine local`" + ` 
 	b.WriteString(`
 **Stale writes.** SQLite, and PostgreSQL above READ COMMITTED, refuse to write a row that has changed since the transaction read it.
 ` + "`transaction`" + ` starts again after this error, so it is safe there, although
-the same code oversells on MariaDB. ` + "`queue`, `for-update`, `conditional`, `check-after` and `redis-decr`" + ` do not start again: they
+the same code oversells on MariaDB. ` + "`queue`, `for-update`, `conditional`, `check-after`, `redis-watch` and `redis-decr`" + ` do not start again: they
 answer some buyers "busy" while units are left. The number of such buyers is chance, hence "no promise".
 
 On SQLite, no interleaving of two buyers breaks ` + "`transaction`" + `. The [same interleavings](witnesses/by-database/transaction.md) break it on MariaDB.
@@ -183,8 +184,8 @@ only after a replica has it.
 			links := map[string][]string{}
 			var changes []string
 			for _, e := range lockstrategy.All() {
-				if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) || waits && !e.Confirms {
-					continue
+				if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) || waits && !e.Confirms || e.Promise[promise.Rush] != verdict.Holds {
+					continue // one that every rush breaks is also broken here
 				}
 				on := e
 				if waits {

@@ -138,10 +138,10 @@ func TestHelpAll(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
-		"explore redi":                          {"redis", "redis-decr", "redis-lua", "redisson"},
+		"explore redi":                          {"redis", "redis-get-set", "redis-watch", "redis-decr", "redis-lua", "redisson"},
 		"play named":                            {"named-lock"},
 		"rush --strategy conditional,optim":     {"conditional,optimistic"},
-		"rush --strategy redis,redis":           {"redis,redisson", "redis,redis-decr", "redis,redis-lua"},
+		"rush --strategy redis,redis":           {"redis,redisson", "redis,redis-get-set", "redis,redis-watch", "redis,redis-decr", "redis,redis-lua"},
 		"rush --strike redis-":                  {"redis-restart", "redis-failover"},
 		"verify --fault two-proc":               {"two-processes"},
 		"verify --engine ":                      {"embedded", "local"},

@@ -34,6 +34,8 @@ func entries() []Entry {
 		multilockEntry(),
 		redlockEntry(),
 		fencedEntry(),
+		redisGetSetEntry(),
+		redisWatchEntry(),
 		redisDecrEntry(),
 		redisLuaEntry(),
 		zookeeperEntry(),

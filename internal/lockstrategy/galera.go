@@ -45,7 +45,7 @@ func onGalera(e Entry) Entry {
 	if elsewhere && e.Leased && !e.Lock.Renewed {
 		e = e.withPromiseOn(dialect.Galera, promised(e, verdict.Holds, killedNode()), verdict.Oversold)
 	}
-	if e.AdmitsFirst {
+	if e.AdmitsFirst && e.Promise[promise.Rush] == verdict.Holds {
 		e = e.withPromiseOn(dialect.Galera, nodeFaults(), "")
 	}
 	return e

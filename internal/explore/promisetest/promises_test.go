@@ -149,6 +149,9 @@ func promises() []exploretest.Expectation {
 		row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 0), "sqlite"),
 		long("8,389 schedules; the row before has those without preemption", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "sqlite")),
 		long("8,389 schedules on SQLite; MariaDB has the rows before", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "mysql")),
+		row("redis-watch", []explore.Event{explore.Crash}, verdict.Leaked, nil, ""),
+		row("redis-watch", []explore.Event{explore.Forget}, verdict.Oversold, whole(1), ""),
+		row("redis-watch", nil, verdict.Holds, bound(3), "sqlite"),
 		row("redis-decr", []explore.Event{explore.Crash}, verdict.Leaked, nil, ""),
 		row("redis-decr", []explore.Event{explore.Forget}, verdict.Oversold, whole(1), ""), // the first violation is a leak
 		row("redis-decr", nil, verdict.Holds, bound(3), "sqlite"),

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"regexp"
@@ -20,8 +21,8 @@ func TestArticles(t *testing.T) {
 	page := readPage(t, "docs/reference/articles.md")
 	row := regexp.MustCompile("(?m)^- [^\n]*?: `((?:shop|go|loadtest/)[^`\n]* [^`\n]*)`(?:: `([^`\n]+)`)?$")
 	rows := row.FindAllStringSubmatch(page, -1)
-	if all, without := strings.Count(page, "\n- "), 2; len(rows) != all-without {
-		t.Errorf("%d of %d rows have a command, and %d need none", len(rows), all, without)
+	if all, without := strings.Count(page, "\n- "), 3; all != 65 || len(rows) != all-without {
+		t.Errorf("%d of %d rows have a command; want all of 65 but %d", len(rows), all, without)
 	}
 	path, err := plain()
 	if err != nil {
@@ -38,7 +39,7 @@ func TestArticles(t *testing.T) {
 			case "shop":
 				words[0] = path
 			case "go":
-				words, want = append(words, "-v", "-count=1"), "--- PASS"
+				words, want = append(words, "-v", "-count=1"), cmp.Or(want, "--- PASS")
 			}
 			c := exec.CommandContext(t.Context(), words[0], words[1:]...)
 			c.Dir, c.Env = "../..", os.Environ()

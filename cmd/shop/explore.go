@@ -117,7 +117,7 @@ was incomplete or proved nothing, 130 interrupted.`,
 // registerSearch adds the flags of every search.
 func (o *exploreOptions) registerSearch(flags *pflag.FlagSet) {
 	flags.IntVar(&o.buyers, "buyers", 2, "number of buyers, 2 to 8")
-	flags.StringSliceVar(&o.events, "events", nil, "`events`, once each: "+explore.EventNames()+", or all")
+	flags.StringSliceVar(&o.events, "events", nil, "`events`, once: "+explore.EventNames()+", or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "maximum events per schedule; 0: all")
 	flags.IntVar(&o.bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
 	showDefault(flags, "bound", "-1; with 3 or more buyers: 2")

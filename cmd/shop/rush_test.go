@@ -112,8 +112,8 @@ func checkResult(t *testing.T, r rush.Result) {
 	if r.Promise == verdict.Holds && (r.Leftover != 0 || r.Records != 100 || r.Drift != 0) {
 		t.Errorf("%s: %+v, want 0 left, 100 recorded, drift 0", r.Strategy, r)
 	}
-	if r.Promise == verdict.Oversold && r.Drift <= 0 {
-		t.Errorf("%s: %+v, want drift > 0", r.Strategy, r)
+	if r.Promise == verdict.Oversold && r.Drift <= 0 && r.Oversold <= 0 {
+		t.Errorf("%s: %+v, want lost updates or more sold than stocked", r.Strategy, r)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestRushTable(t *testing.T) {
 	}
 	wants := []string{
 		"20 on sale, 40 buyers at once, embedded engine (SQLite ", "), 1 process", "leftover", "records", "oversold", "drift", "sold out",
-		"busy", "errors", "p50", "p99", "purchases/s", "verdict", "conditional", "holds\n", "holds *\n", "; * breaks under pause, slow-section, redis-restart and 3 more\n",
+		"busy", "errors", "p50", "p99", "purchases/s", "verdict", "conditional", "holds\n", "holds *\n", "; * breaks under pause, slow-section, short-lease and 4 more\n",
 	}
 	if strings.Count(stdout, "holds") < 3 {
 		wants = append(wants, "none: ")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
@@ -48,7 +47,7 @@ const (
 )
 
 // ErrRaised is the error that a buyer's code meets in the event Raise.
-var ErrRaised = gate.ErrRaised
+var ErrRaised = own.ErrRaised
 
 // ErrHarness reports that the exploration itself failed, so its result means nothing.
 var ErrHarness = schedule.ErrHarness

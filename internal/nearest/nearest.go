@@ -8,7 +8,7 @@ import (
 )
 
 // maxChoices is the length up to which an error shows the list itself.
-const maxChoices = 8
+const maxChoices = 10
 
 // Unknown returns the error for a name that is not among the known ones, for example
 //

@@ -8,6 +8,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
+// ErrRaised is the error that a buyer's code meets in this event.
+var ErrRaised = gate.ErrRaised
+
 // raise returns the moves in which a buyer's code raises an error instead of sending its next SQL
 // statement. Its process goes on and cleans up. Steps that clean up do not raise: they are what the
 // event tests.

@@ -34,6 +34,9 @@ func TestArticles(t *testing.T) {
 			if words[0] != "shop" || slices.Contains(words, "local") {
 				tier.Soak(t, "the rows that need servers or the Go tool")
 			}
+			if want == ", 0 violations" {
+				tier.Soak(t, "internal/explore/promisetest has these searches")
+			}
 			t.Parallel()
 			switch words[0] {
 			case "shop":

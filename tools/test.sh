@@ -64,7 +64,7 @@ if [ -z "${GOTMPDIR:-}" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail 
 	[ "$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)" -gt 8000000 ]; then
 	memory=$(mktemp -d -p /dev/shm oversell-test-XXXXXX)
 	trap 'rm -rf "$work" "$memory"' EXIT
-	if cp "$(command -v true)" "$memory" && "$memory/true"; then export GOTMPDIR=$memory; fi # not with noexec
+	if cp "$(type -P true)" "$memory" && "$memory/true"; then export GOTMPDIR=$memory; fi # not with noexec
 fi
 
 export GOGC=400 # memory is cheaper here than time: the explorer's tests take a fifth less of it

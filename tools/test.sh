@@ -62,7 +62,7 @@ table() {
 # Linking the test programs writes 3 GB. In memory, make test needs a tenth less of processor time.
 if [ -z "${GOTMPDIR:-}" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null &&
 	[ "$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)" -gt 8000000 ]; then
-	memory=$(mktemp -d -p /dev/shm oversell-test-XXXXXX)
+	memory=$(mktemp -d -p /dev/shm tXXX) # short: a path of a socket has 107 bytes
 	trap 'rm -rf "$work" "$memory"' EXIT
 	if cp "$(type -P true)" "$memory" && "$memory/true"; then export GOTMPDIR=$memory; fi # not with noexec
 fi

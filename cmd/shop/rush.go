@@ -187,7 +187,7 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		return err
 	}
 	var err error
-	o.Target, err = targetURL(o.Target)
+	o.Target, err = trial.ServiceURL("target", o.Target)
 	return err
 }
 

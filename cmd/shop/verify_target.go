@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/product"
 )
 
@@ -17,7 +17,7 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 	if err := rejectFlags(c, notWithTarget, "engine", "local-db", "quick", "history", "lanes", "lease", "redlock-nodes", "repeat"); err != nil {
 		return nil, err
 	}
-	if o.target, err = targetURL(o.target); err != nil {
+	if o.target, err = trial.ServiceURL("target", o.target); err != nil {
 		return nil, err
 	}
 	if err := product.CheckName(o.product); err != nil {
@@ -39,13 +39,4 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 		return nil, fmt.Errorf("--fault %s cannot be combined with --no-idempotency-keys: it sends requests twice with an Idempotency-Key", promise.Duplicates)
 	}
 	return slices.DeleteFunc(faults, func(f promise.Condition) bool { return f == promise.Duplicates }), nil
-}
-
-// targetURL returns an address without a slash at its end.
-func targetURL(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("--target must be a URL such as http://host:port (got %q)", text)
-	}
-	return strings.TrimSuffix(text, "/"), nil
 }

@@ -154,10 +154,10 @@ func TestVerifyTargetBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--target", closed.URL, "--strategy", "mine"}, "--target: no answer"},
+		{[]string{"--target", closed.URL, "--strategy", "mine"}, "no answer from " + closed.URL},
 		{[]string{"--target", other.URL, "--strategy", "mine"}, "PUT /product/apple"},
 		{[]string{"--target", page.URL, "--strategy", "mine"}, "GET /audit"},
-		{[]string{"--target", silent.URL, "--strategy", "mine"}, "--target: no answer"},
+		{[]string{"--target", silent.URL, "--strategy", "mine"}, "no answer from " + silent.URL},
 		{[]string{"--target", other.URL}, "--strategy"},
 		{[]string{"--target", other.URL, "--strategy", "mine,yours,mine"}, "mine twice"},
 		{[]string{"--target", other.URL, "--repeat", "2"}, "--repeat"},

@@ -5,8 +5,8 @@
 //
 //	restock -> vegeta or k6 -> answers, audit, records -> verdict
 //
-// Package rush restocks and judges, so a verdict and an exit code mean the same as in
-// `shop rush --target URL --expect`.
+// Package trial chooses the strategies, restocks and judges, so a verdict and an exit code mean the
+// same as in `shop rush --target URL --expect`.
 package main
 
 import (
@@ -16,17 +16,19 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
-	"github.com/oversell/oversell/internal/nearest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // Exit codes, as of the command shop.
@@ -68,14 +70,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // loadTest reads the flags, sends one burst for each strategy, and prints the table.
 func loadTest(ctx context.Context, args []string, stdout, stderr io.Writer) (results []rush.Result, err error) {
+	crowd := trial.Crowd{Processes: 1, Units: []int64{1}, Restocks: 1, Expect: true, Shops: web.Config{Settings: lockstrategy.DefaultSettings()}}
 	flags := flag.NewFlagSet("loadtest/run", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	toolName := flags.String("tool", "vegeta", "load `generator`: vegeta or k6")
-	base := flags.String("url", "http://127.0.0.1:8080", "`URL` of the shop [admin token: SHOP_ADMIN_TOKEN]")
+	flags.StringVar(&crowd.Target, "url", "http://127.0.0.1:8080", "`URL` of the shop [admin token: SHOP_ADMIN_TOKEN]")
 	strategies := flags.String("strategy", "all", "strategy `names`, comma-separated, or all that the shop offers")
-	product := flags.String("product", "apple", "`name` of the product; each burst deletes its records")
-	stock := flags.Int64("stock", 100, "units on sale before each strategy")
-	buyers := flags.Int("buyers", 200, "number of buyers, all at once")
+	flags.StringVar(&crowd.Product, "product", purchase.DefaultProduct, "`name` of the product; each burst deletes its records")
+	flags.Int64Var(&crowd.Stock, "stock", 100, "units on sale before each strategy")
+	flags.IntVar(&crowd.Buyers, "buyers", 200, "number of buyers, all at once")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stdout)
@@ -84,19 +87,18 @@ func loadTest(ctx context.Context, args []string, stdout, stderr io.Writer) (res
 		}
 		return nil, fmt.Errorf("%w; list the flags with: -h", cmp.Or(err, fmt.Errorf("unknown argument %q", flags.Arg(0))))
 	}
-	*base = strings.TrimSuffix(*base, "/")
-	if u, err := url.Parse(*base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("--url must be a URL such as http://host:port (got %q)", *base)
+	crowd.Strategies = strings.Split(*strategies, ",")
+	if crowd.Target, err = trial.ServiceURL("url", crowd.Target); err != nil {
+		return nil, err
 	}
-	if *stock < 1 || *buyers < 1 || *buyers > maxBuyers {
-		return nil, fmt.Errorf("--stock must be at least 1, and --buyers between 1 and %d (got %d and %d)", maxBuyers, *stock, *buyers)
+	if err := crowd.Check(); err != nil {
+		return nil, err
 	}
-	target := rush.Target{BaseURL: *base, Token: os.Getenv("SHOP_ADMIN_TOKEN")}
-	served, err := target.Strategies(ctx)
+	front, err := trial.Open(ctx, &crowd, engine.Config{}, os.Getenv("SHOP_ADMIN_TOKEN"), nil)
 	if err != nil {
-		return nil, fmt.Errorf("no shop at %s: %w; start it with: shop serve", *base, err)
+		return nil, fmt.Errorf("%w; start a shop with: shop serve", err)
 	}
-	chosen, missing, err := choose(served, *strategies, *base)
+	names, err := crowd.Names(front)
 	if err != nil {
 		return nil, err
 	}
@@ -104,79 +106,27 @@ func loadTest(ctx context.Context, args []string, stdout, stderr io.Writer) (res
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range chosen {
-		config := rush.Config{
-			BaseURLs: []string{*base}, Shelf: target, Auditor: target, Strategy: s.Name, Product: *product, Stock: *stock, Buyers: *buyers,
-			Timeout: time.Minute, Send: generator.send,
-		}
+	crowd.Send = generator.send
+	for _, name := range names {
 		var r rush.Result
-		promised := promiseOf(s)
-		for n := 0; n == 0 || err == nil && n < verdict.Crowds && promised.Misses(r.Verdict); n++ {
-			r, err = rush.Run(ctx, config)
-		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", s.Name, err)
+		if r, err = front.Send(ctx, &crowd, name, trial.Watching{}); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
 			break
 		}
-		r.Promise = promised
 		results = append(results, r)
 	}
 	if len(results) > 0 {
-		fmt.Fprintf(stdout, "%s, %d buyers at once for %d units, %s\n\n%s\n\n", *toolName, *buyers, *stock, *base, table(results))
+		fmt.Fprintf(stdout, "%s, %d buyers at once for %d units, %s\n\n%s\n\n", *toolName, crowd.Buyers, crowd.Stock, crowd.Target, table(results))
 	}
 	for _, r := range results {
 		if r.Verdict != verdict.Holds {
 			fmt.Fprintf(stdout, "%s: %s\n", r.Strategy, r.Reason)
 		}
 	}
-	for _, s := range missing {
-		fmt.Fprintf(stdout, "left out: %s: %s\n", s.Name, s.Reason)
+	for _, left := range crowd.Report(front).LeftOut {
+		fmt.Fprintln(stdout, "left out: "+left)
 	}
 	return results, err
-}
-
-// choose returns the named strategies. For all, it returns those that the shop can run, and the
-// others as missing.
-func choose(served []rush.TargetStrategy, names, base string) (chosen, missing []rush.TargetStrategy, _ error) {
-	known := map[string]rush.TargetStrategy{}
-	var all []string
-	for _, s := range served {
-		known[s.Name] = s
-		all = append(all, s.Name)
-		if s.CanRun() {
-			chosen = append(chosen, s)
-		} else {
-			missing = append(missing, s)
-		}
-	}
-	switch {
-	case names == "all" && chosen == nil:
-		return nil, nil, fmt.Errorf("%s/strategies lists no strategy that can run; name them with --strategy", base)
-	case names == "all":
-		return chosen, missing, nil
-	}
-	chosen = nil
-	for name := range strings.SplitSeq(names, ",") {
-		s, ok := known[name]
-		switch {
-		case served == nil:
-			s.Name = name // another kind of service, which needs no list
-		case !ok:
-			return nil, nil, nearest.Unknown("strategy", name, all, "curl "+base+"/strategies")
-		case !s.CanRun():
-			return nil, nil, fmt.Errorf("the shop cannot run strategy %s: %s", name, s.Reason)
-		}
-		chosen = append(chosen, s)
-	}
-	return chosen, nil, nil
-}
-
-// promiseOf returns the shop's promise for a burst. Without any promise, a strategy is expected to hold.
-func promiseOf(s rush.TargetStrategy) verdict.Verdict {
-	if len(s.Promise) == 0 {
-		return verdict.Holds
-	}
-	return s.Promise["rush"]
 }
 
 // table returns the results as text. A tool's rate counts each request, and not only the sales.

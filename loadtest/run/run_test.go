@@ -140,11 +140,11 @@ func TestErrors(t *testing.T) {
 	for says, args := range map[string][]string{
 		"set SHOP_ADMIN_TOKEN":                              {"--url", shop, "--strategy", "none"},
 		`unknown strategy "rediss" (did you mean "redis"?)`: {"--url", shop, "--strategy", "rediss"},
-		"the shop cannot run strategy etcd":                 {"--url", shop, "--strategy", "etcd"},
-		"start it with: shop serve":                         {"--url", "http://127.0.0.1:1"},
+		"strategy etcd is unavailable at the target":        {"--url", shop, "--strategy", "etcd"},
+		"start a shop with: shop serve":                     {"--url", "http://127.0.0.1:1"},
 		"--url must be a URL":                               {"--url", "localhost:8080"},
-		"choose from: vegeta, k6":                           {"--url", shop, "--tool", "jmeter"},
-		"--stock must be at least 1":                        {"--url", shop, "--stock", "0"},
+		"choose from: k6, vegeta":                           {"--url", shop, "--tool", "jmeter"},
+		"--stock must be between 1 and":                     {"--url", shop, "--stock", "0"},
 		"list the flags with: -h":                           {"--burst"},
 		`unknown argument "none"`:                           {"none"},
 	} {

@@ -7,19 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/nearest"
 )
-
-// maxBuyers is the maximum of --buyers. One machine has loopback ports and open files for that many.
-const maxBuyers = 10_000
 
 // A tool is a load generator.
 type tool struct {
@@ -54,7 +53,7 @@ func k6(targets string, requests int, timeout time.Duration) [][]string {
 // build builds the tool from its pinned module, if the build cache does not have it.
 func build(ctx context.Context, name string, stderr io.Writer) (t tool, _ error) {
 	if tools[name] == nil {
-		return t, nearest.Unknown("--tool", name, []string{"vegeta", "k6"}, "")
+		return t, nearest.Unknown("--tool", name, slices.Sorted(maps.Keys(tools)), "")
 	}
 	module, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type Crowd struct {
 	For        time.Duration     // of a long rush, which repeats the crowds; see Waves
 	Every      time.Duration     // of a long rush: the interval of the fault; 0: each crowd has it
 	Shops      web.Config
+	Send       rush.Generator // nil: this process sends the requests
 }
 
 // Report returns an empty report for the results.
@@ -70,6 +72,15 @@ func (e *FieldError) Error() string { return "--" + e.Name + " " + e.Says }
 
 func wrong(name, format string, args ...any) error {
 	return &FieldError{name, fmt.Sprintf(format, args...)}
+}
+
+// ServiceURL returns the address of a service without a slash at its end. Its error names the flag.
+func ServiceURL(flag, text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", wrong(flag, "must be a URL such as http://host:port (got %q)", text)
+	}
+	return strings.TrimSuffix(text, "/"), nil
 }
 
 // CheckNames returns an error for strategies outside the catalogue.

@@ -24,7 +24,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		BaseURLs: bed.URLs, Shelf: bed.Target, Auditor: bed.Auditor,
 		Strategy: name, Product: o.Product, Stock: o.Stock, Buyers: o.Buyers, Sizes: o.Units, Duration: o.Duration,
 		Timeout: o.Shops.Settings.Wait + rush.Silence,
-		Mended:  watch.mended,
+		Mended:  watch.mended, Send: o.Send,
 		Progress: func(answered int) {
 			if watch.Answered != nil {
 				watch.Answered(answered)

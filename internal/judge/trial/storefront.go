@@ -73,7 +73,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 		s.Auditor = s.Target
 		served, err := s.Target.Strategies(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("--target: no answer: %w", err)
+			return nil, fmt.Errorf("no answer from %s: %w", o.Target, err)
 		}
 		s.Served = served
 		return s, nil

@@ -23,6 +23,10 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
+// A Generator sends one request for each buyer, all at once, and returns the answers in the order of
+// the buyers. Its error ends the rush.
+type Generator func(context.Context, buyers.Sender, []buyers.Buyer) ([]buyers.Answer, error)
+
 // Config configures one rush.
 type Config struct {
 	BaseURLs []string // one for each process, without a trailing slash; buyers use them in turn
@@ -40,9 +44,7 @@ type Config struct {
 	Lease    time.Duration // lease of the service's locks; 0: unknown
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
-	// Send sends the burst with another load generator, and returns the answers in the order of the
-	// buyers. Its error ends the rush. Nil: buyers.Sender.AtOnce. It excludes Duration.
-	Send func(context.Context, buyers.Sender, []buyers.Buyer) ([]buyers.Answer, error)
+	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
 	// Counts says what the receipts' member left counts. Unspecified: rush does not check the order
 	// of the buys.
 	Counts linear.Counts

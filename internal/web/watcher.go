@@ -57,7 +57,6 @@ func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
 		defer w.failpoints.Admitted(ctx)
 	}
-	w.metrics.lockEvent(e)
 	w.publish(history.Event{
 		Kind: history.Kind(e.Kind), At: time.Now(), Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/load/measure"
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
@@ -58,10 +59,10 @@ func (g *Growth) Sample(ctx context.Context, urls []string) {
 }
 
 func useOf(ctx context.Context, url string) use {
-	text := metrics(ctx, url)
+	text := measure.Metrics(ctx, url)
 	return use{
-		goroutines: metric(text, "go_goroutines"), descriptors: metric(text, "process_open_fds"),
-		bytes: metric(text, "process_resident_memory_bytes"), started: metric(text, "process_start_time_seconds"),
+		goroutines: int(measure.Metric(text, "go_goroutines")), descriptors: int(measure.Metric(text, "process_open_fds")),
+		bytes: int(measure.Metric(text, "process_resident_memory_bytes")), started: int(measure.Metric(text, "process_start_time_seconds")),
 	}
 }
 

@@ -3,14 +3,12 @@ package rush
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/measure"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -69,7 +67,7 @@ func isSilent(answers []buyers.Answer) bool {
 func (l leftover) stillInside(ctx context.Context) (n int) {
 	for _, url := range l.urls {
 		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			inside := metric(metrics(ctx, url), "shop_buys_in_flight")
+			inside := int(measure.Metric(measure.Metrics(ctx, url), "shop_buys_in_flight"))
 			if inside == 0 {
 				break
 			}
@@ -80,26 +78,4 @@ func (l leftover) stillInside(ctx context.Context) (n int) {
 		}
 	}
 	return n
-}
-
-// metrics returns the metrics of a shop as text, or "" if it does not show them.
-func metrics(ctx context.Context, url string) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
-	if err != nil {
-		return ""
-	}
-	client := buyers.NewClient(nil)
-	defer client.Close()
-	return string(client.Send(ctx, request).Body)
-}
-
-// metric returns one of the metrics as a whole number, or 0 if it is missing.
-func metric(text, name string) int {
-	_, text, _ = strings.Cut(text, "\n"+name+" ")
-	text, _, _ = strings.Cut(text, "\n")
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0
-	}
-	return int(value)
 }

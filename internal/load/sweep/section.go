@@ -3,17 +3,15 @@ package sweep
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"regexp"
 	"strconv"
 
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/load/measure"
 )
 
-// A Section is the critical section of a strategy whose lock expires by itself, over all numbers of clients
-// in the last 10 minutes. If there are several processes, each figure is that of the slowest one.
+// A Section is the critical section of a strategy whose lock expires by itself, with the release of the
+// lock, over all numbers of clients in the last 10 minutes. If there are several processes, each figure is that of the slowest one.
 //
 // Source of the lease: the third article, "set the lock's timeout correctly", advises three to five times the
 // measured section, and takes the mean. A section that outlasts its lease can oversell, so this takes p99.9.
@@ -26,43 +24,23 @@ type Section struct {
 	LeaseToMS   int     `json:"lease_to_ms"`   // five times P999MS
 }
 
-var sectionSeconds = regexp.MustCompile(`(?m)^shop_section_seconds\{strategy="([^"]+)",quantile="([\d.]+)"\} (\S+)$`)
-
 // sectionOf reads the section of a strategy from the metrics of each process.
 func sectionOf(ctx context.Context, urls []string, strategy string) (Section, error) {
 	s := Section{Strategy: strategy}
-	figures := map[string]*float64{"0.5": &s.P50MS, "0.99": &s.P99MS, "0.999": &s.P999MS}
 	for _, url := range urls {
-		page, err := get(ctx, url+"/metrics")
-		if err != nil {
-			return s, err
-		}
-		for _, line := range sectionSeconds.FindAllStringSubmatch(page, -1) {
-			seconds, err := strconv.ParseFloat(line[3], 64)
-			if figure := figures[line[2]]; line[1] == strategy && figure != nil && err == nil && !math.IsNaN(seconds) {
-				*figure = max(*figure, math.Round(seconds*1e6)/1e3)
+		text := measure.Metrics(ctx, url)
+		for quantile, figure := range map[string]*float64{"0.5": &s.P50MS, "0.99": &s.P99MS, "0.999": &s.P999MS} {
+			seconds := measure.Metric(text, fmt.Sprintf("shop_section_seconds{strategy=%q,quantile=%q}", strategy, quantile))
+			if ms := math.Round(seconds*1e6) / 1e3; ms > *figure { // NaN: no sale in the last 10 minutes
+				*figure = ms
 			}
 		}
 	}
 	if s.P999MS == 0 {
-		return s, fmt.Errorf("%s: the shop's metrics have no shop_section_seconds: no buyer held the lock", strategy)
+		return s, fmt.Errorf("%s: the shop's metrics have no shop_section_seconds: no buyer was sold a unit", strategy)
 	}
 	s.LeaseFromMS, s.LeaseToMS = int(math.Ceil(3*s.P999MS)), int(math.Ceil(5*s.P999MS))
 	return s, nil
-}
-
-func get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
 }
 
 // sectionTable has a row for each strategy that leases.

@@ -48,16 +48,9 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	e.Redis, e.Topology = client, topology.Sentinel
 	e.onClose(client.Close)
 	e.onClose(pinger.Close)
-	e.pingRedis = func(ctx context.Context) error {
-		role, err := pinger.Do(ctx, "ROLE").Slice()
-		if err != nil {
-			return err
-		}
-		if len(role) == 0 || role[0] != "master" {
-			return errors.New("the server that the sentinels name is a replica")
-		}
-		return nil
-	}
+	// A replica refuses to write, and the library then closes the connection and asks the sentinels for
+	// the primary. Without that, a client that missed a failover would stay at the old primary.
+	e.pingRedis = func(ctx context.Context) error { return pinger.Del(ctx, "shop:ready").Err() }
 	return nil
 }
 

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -218,6 +219,46 @@ func TestHungSentinel(t *testing.T) {
 	set()
 	if err := first.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStalePrimary: just after a failover a sentinel may still name the old primary, so a new connection
+// reaches a replica. The shop does not stay there when the sentinels have agreed.
+func TestStalePrimary(t *testing.T) {
+	t.Parallel()
+	s := service(t, topology.Sentinel)
+	primary, replica := s.Nodes()[0].Addr, s.Nodes()[1].Addr
+	var named atomic.Value
+	named.Store(primary)
+	way := localservertest.Serve(t, func(conn net.Conn) {
+		server, err := net.Dial("tcp", named.Load().(string))
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() { _, _ = io.Copy(server, conn) }()
+		_, _ = io.Copy(conn, server)
+	})
+	e, err := engine.Open(t.Context(), engine.Config{
+		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: s.URL(), Wait: 8 * time.Second, Conns: 4,
+		Detours: engine.Detours{primary: way},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	named.Store(replica)
+	c := redis.NewClient(&redis.Options{Addr: primary})
+	defer c.Close()
+	if err := c.ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil { // as a sentinel does
+		t.Fatal(err)
+	}
+	for down := error(nil); down == nil || !strings.Contains(down.Error(), "replica"); {
+		down = e.Check(t.Context())["redis"]
+	}
+	named.Store(primary)
+	if down := e.Check(t.Context())["redis"]; down != nil {
+		t.Errorf("at the primary: %v", down)
 	}
 }
 

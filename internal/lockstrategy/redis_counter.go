@@ -20,6 +20,9 @@ import (
 // by chance.
 const byChance = "after a COMMIT with an unknown outcome the unit is not returned to the counter; whether such a COMMIT was in progress is chance"
 
+// twoCounters says why the catalogue promises nothing when a replica becomes primary beside the old one.
+const twoCounters = "each side of the partition has a counter; whether the elected replica had counted the last sales of the old primary is chance"
+
 // A redisCounter is a copy of each product's stock in Redis. A strategy admits a buyer there, and the
 // counter then writes the sale to the database, which does not check it. It is safe for concurrent use.
 type redisCounter struct {
@@ -117,15 +120,18 @@ func (c redisCounter) KeepsStock() {}
 
 // admitsRightly adds the promise of a counter that admits no more buyers than it had units.
 func (e Entry) admitsRightly() Entry {
-	e.NoPromise = map[promise.Condition]string{promise.DBFailover: byChance, promise.PoolerRestart: byChance}
+	e.NoPromise = map[promise.Condition]string{
+		promise.DBFailover: byChance, promise.PoolerRestart: byChance, promise.PrimaryPartition: twoCounters,
+	}
 	e.AdmitsFirst = true
 	e.CaughtBy = map[string]string{"StockCrash": "1 left that no buyer can buy", "StockForgotten": "sold twice"}
 	return e.holdsExcept(promise.Promise{
-		promise.Crash:         verdict.Leaked,
-		promise.RedisRestart:  verdict.Oversold,
-		promise.RedisFailover: verdict.Oversold,
-		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
-		promise.DBFailover:    "",
-		promise.PoolerRestart: "",
+		promise.Crash:            verdict.Leaked,
+		promise.RedisRestart:     verdict.Oversold,
+		promise.RedisFailover:    verdict.Oversold,
+		promise.DBKill:           verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
+		promise.DBFailover:       "",
+		promise.PoolerRestart:    "",
+		promise.PrimaryPartition: "",
 	}).withPromiseAboveReadCommitted(promise.Crowds(), "") // a refused buyer returns its units after other buyers were told "sold out"
 }

@@ -23,12 +23,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// leastLease and maxLease are the range of --lease. Below it, a fault takes as long to inject. A buyer,
-// who waits a minute at most, must see its end.
-const (
-	leastLease = 300 * time.Millisecond
-	maxLease   = 50 * time.Second
-)
+// maxLease is the maximum of --lease. A buyer waits a minute at most, and the lease must end first. The
+// minimum is the default: etcd grants no shorter lease.
+const maxLease = 50 * time.Second
 
 // maxRepeat is the maximum of --repeat.
 const maxRepeat = 1000
@@ -209,7 +206,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if err := cmp.Or(
 		checkEngine(o.engine), checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait(),
 		checkRange("lanes", o.lanes, 1, 16), checkRange("repeat", o.repeat, 1, maxRepeat),
-		checkRange("lease", o.lease, leastLease, maxLease), checkRange("redlock-nodes", o.redlock, 3, 15),
+		checkRange("lease", o.lease, fault.DefaultTimes().Lease, maxLease), checkRange("redlock-nodes", o.redlock, 3, 15),
 	); err != nil {
 		return nil, nil, err
 	}

@@ -25,12 +25,8 @@ func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Rep
 	if c.Flags().Changed("lease") { // a buyer must be able to wait for its end
 		o.times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}
-	var redlock int
-	if c.Flags().Changed("redlock-nodes") {
-		redlock = o.redlock
-	}
 	report, err := cells.Local(c.Context(), verify.Config{
-		Launch: o.launch, Times: o.times, Redlock: redlock, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
+		Launch: o.launch, Times: o.times, Redlock: o.redlock, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
 	})
 	switch {
 	case len(report.Cells) > 0:

@@ -94,7 +94,7 @@ func TestVerifyBadInput(t *testing.T) {
 		{[]string{"--engine", "local", "--repeat", "0"}, "--repeat"},
 		{[]string{"--repeat", "2"}, "--engine local"},
 		{[]string{"--lease", "3s"}, "--engine local"},
-		{[]string{"--engine", "local", "--lease", "1h"}, "--lease must be between 300ms and 50s (got 1h)"},
+		{[]string{"--engine", "local", "--lease", "1h"}, "--lease must be between 2s and 50s (got 1h)"},
 		{[]string{"--engine", "local", "--redlock-nodes", "2"}, "--redlock-nodes must be between 3 and 15 (got 2)"},
 		{[]string{"--engine", "local", "--strategy", "none,queue", "--fault", "redis-restart,latency"}, "redis-restart, latency"},
 		{[]string{"--quick", "--history", t.TempDir()}, "--history"},

@@ -76,12 +76,12 @@ type sqliteConnector struct{ dsn string }
 // Connect tries again while another process turns the file to WAL or closes its last connection: SQLite
 // then answers SQLITE_BUSY at once, without its busy handler (pragma journal_mode, wal.html section 8).
 func (c sqliteConnector) Connect(ctx context.Context) (conn driver.Conn, err error) {
-	conn, err = c.Driver().Open(c.dsn)
-	if sqlerror.KindOf(err) == sqlerror.Contended {
-		err = sqliteAgain(ctx, func() error {
-			conn, err = c.Driver().Open(c.dsn)
-			return err
-		})
+	open := func() error {
+		conn, err = c.Driver().Open(c.dsn)
+		return err
+	}
+	if sqlerror.KindOf(open()) == sqlerror.Contended {
+		err = sqliteAgain(ctx, open)
 	}
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,8 +51,8 @@ type redisServers struct {
 }
 
 // StartServers starts the database server that localDB names and the lock servers for needs, with
-// Redis in the topology localRedis and, if they are needed, that many Redlock nodes (0:
-// engine.RedlockNodes). Call Close afterwards, even after an error.
+// Redis in the topology localRedis and, if they are needed, that many Redlock nodes. Call Close
+// afterwards, even after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, redlockNodes int, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{sqlServer: sqlServer{wait: wait}}
 	database, err := localserver.DatabaseNamed(localDB)
@@ -69,7 +68,7 @@ func StartServers(ctx context.Context, localDB, localRedis string, redlockNodes 
 	}
 	var starts errgroup.Group
 	starts.Go(func() (err error) { s.db, err = database.Start(s.group); return err })
-	starts.Go(func() error { return s.startLockServers(redis, cmp.Or(redlockNodes, engine.RedlockNodes), needs...) })
+	starts.Go(func() error { return s.startLockServers(redis, redlockNodes, needs...) })
 	if err := starts.Wait(); err != nil {
 		return s, err
 	}

@@ -62,7 +62,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if l.RedisWait > 0 {
 		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
 	}
-	if l.Redlock > 0 {
+	if l.Redlock != engine.RedlockNodes {
 		cell.Replay += fmt.Sprintf(" --redlock-nodes %d", l.Redlock)
 	}
 	if l.Times != fault.DefaultTimes() && j.fault.Inject != nil {

@@ -64,7 +64,7 @@ type Config struct {
 	History    string                                       // folder of the cells' histories; "" for none
 	LocalDB    string                                       // database server, of localserver.DatabaseServers; "" is the default
 	LocalRedis string                                       // Redis topology, of localserver.RedisServers; "" is single
-	Redlock    int                                          // number of Redlock nodes; 0 means engine.RedlockNodes
+	Redlock    int                                          // number of Redlock nodes
 	ShopFlags  []string                                     // flags that Launch adds to each shop, for the replay command
 	RedisWait  int                                          // number of replicas that the shops' locks wait for, as set in Launch
 	Lanes      int                                          // concurrent lanes, each with servers of its own

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -33,7 +34,7 @@ func (j judged) underFaults(ctx context.Context, r Result, told func(string)) (R
 			Subject:  fault.Subject{Name: kata.Name, Needs: needs},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		}},
-		Faults: faults, Times: fault.DefaultTimes(), Lanes: 1,
+		Faults: faults, Times: fault.DefaultTimes(), Redlock: engine.RedlockNodes, Lanes: 1,
 		Progress: func(done, all int, _ verify.Cell, _ verify.Report) {
 			told(fmt.Sprintf("faults on private servers, %d of %d", done, all))
 		},

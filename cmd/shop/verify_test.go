@@ -177,16 +177,22 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 			t.Parallel()
 			verify := plainCommand(t, "verify", "--engine", "local", "--strategy", "watchdog", "--fault", "pause", "--history", kept)
 			verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
+			var stderr bytes.Buffer
+			verify.Stderr = &stderr
 			if err := verify.Start(); err != nil {
 				t.Fatal(err)
 			}
+			ended := make(chan error, 1)
+			go func() { ended <- verify.Wait() }()
 			struck := func() bool {
 				text, _ := os.ReadFile(filepath.Join(kept, "watchdog", "pause.ndjson"))
 				return bytes.Contains(text, []byte(`"struck"`))
 			}
-			for deadline := time.Now().Add(patience); !struck(); time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("nothing was struck")
+			for !struck() {
+				select {
+				case err := <-ended:
+					t.Fatalf("it ended before the fault: %v: %s", err, &stderr)
+				case <-time.After(time.Millisecond):
 				}
 			}
 			if !slices.ContainsFunc(commandsIn(t, tmp), func(s string) bool { return strings.Contains(s, "--failpoints") }) {
@@ -195,7 +201,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 			if err := verify.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
-			_ = verify.Wait()
+			<-ended
 			if got := verify.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}

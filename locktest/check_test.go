@@ -115,6 +115,7 @@ func TestForgottenWaiter(t *testing.T) {
 // TestUnclaimed: what a lock does not claim is tried all the same and does not fail
 // it.
 func TestUnclaimed(t *testing.T) {
+	tier.Test(t, "waits for leases")
 	t.Parallel()
 	humble := newMemory(long, lastFirst).subject()
 	humble.Fair = false

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/locktest"
 )
 
@@ -75,6 +76,7 @@ func measured(t *testing.T, s locktest.Subject, load locktest.Load) locktest.Fig
 
 // TestMeasureHere: the figures of a lock in memory, in this process.
 func TestMeasureHere(t *testing.T) {
+	tier.Test(t, "measures for a second")
 	s := newMemory(time.Minute, none).subject()
 	f := measured(t, s, locktest.Load{Contenders: 8, Processes: 1, For: time.Second})
 	if f.Handovers < 8 || f.HandoversPerSecond <= 0 || len(f.ByProcess) != 1 || f.ByProcess[0] != f.Grants || f.Handovers >= f.Grants || f.Overlaps != 0 {

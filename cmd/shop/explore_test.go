@@ -154,6 +154,7 @@ const updateCommand = "go test ./cmd/shop -run TestWitnesses -update-witnesses"
 //
 //	go test ./cmd/shop -run TestWitnesses -update-witnesses
 func TestWitnesses(t *testing.T) {
+	tier.Test(t, "searches for many witnesses")
 	shown := map[string]bool{}
 	for _, e := range lockstrategy.All() {
 		searches := e.WitnessSearches()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/oversell/oversell/internal/tier"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -136,6 +138,7 @@ func TestHelpAll(t *testing.T) {
 
 // TestCompletion: the shell completes names, also in a list.
 func TestCompletion(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	t.Parallel()
 	for args, want := range map[string][]string{
 		"explore redi":                          {"redis", "redis-get-set", "redis-watch", "redis-decr", "redis-lua", "redisson"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // resultCommands are the commands with a result, in their fastest form.
@@ -31,6 +32,7 @@ func wrote(code int) bool { return code == 0 || code == exitBroken || code == ex
 // TestReports: every command with a result prints it as JSON and writes it in every format, also in
 // several at once.
 func TestReports(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	for name, args := range resultCommands(t) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir() // one after the other: the explorer uses one processor and inspects every goroutine
@@ -82,6 +84,7 @@ func TestBadReport(t *testing.T) {
 // TestVerifyJSON: --json is a switch, and still accepts a file in every form that it accepted
 // before.
 func TestVerifyJSON(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	for name, c := range map[string]struct {
 		args  string // FILE stands for a file in a folder of its own
 		print bool   // prints JSON and writes no file
@@ -139,6 +142,7 @@ func TestStrayArguments(t *testing.T) {
 
 // TestOldOutputFlags: they are hidden in the help, and still work.
 func TestOldOutputFlags(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	for command, flags := range map[string][]string{"verify": {"junit", "markdown", "html"}} {
 		var help, stderr bytes.Buffer
 		if code := run(t.Context(), []string{command, "--help"}, &help, &stderr); code != 0 || !strings.Contains(help.String(), "--report file") {

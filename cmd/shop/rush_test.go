@@ -145,6 +145,7 @@ func TestRushTable(t *testing.T) {
 
 // TestRushExits covers each exit code. Wrong flags cause one line that says what to do.
 func TestRushExits(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -217,6 +218,7 @@ func TestRushExits(t *testing.T) {
 // TestRushForeign: --target needs three routes of a service in any language. A correct service is
 // distinguished from incorrect ones, even if these answer that all is well.
 func TestRushForeign(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	t.Parallel()
 	for _, c := range []struct {
 		name string

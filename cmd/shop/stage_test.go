@@ -245,6 +245,7 @@ func TestStageToken(t *testing.T) {
 // TestStageEnds: a rush under way ends with the shop, which exits with 0 and leaves nothing behind;
 // startServe checks that.
 func TestStageEnds(t *testing.T) {
+	tier.Test(t, "plays a rush to its end")
 	t.Parallel()
 	base := serveStage(t)
 	r := webtest.Call(t, http.MethodPost, base+"/live/runs", `{"strategies":["all"],"processes":2}`, asJSON)

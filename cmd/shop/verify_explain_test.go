@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestVerifyExplain: the evidence of each cell of a run can be read from its JSON report.
 func TestVerifyExplain(t *testing.T) {
+	tier.Test(t, "starts the command for each case")
 	t.Parallel()
 	folder := t.TempDir()
 	explain := func(args ...string) (code int, stdout, stderr string) {

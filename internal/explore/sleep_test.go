@@ -13,6 +13,7 @@ import (
 // search finds the same results as the full one, for hundreds of programs, and for thousands in
 // make soak. If the commands are described wrongly, the results differ.
 func TestReduce(t *testing.T) {
+	tier.Test(t, "long searches")
 	enough := 400
 	if tier.Soaking() {
 		enough = 2500

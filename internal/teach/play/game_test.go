@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 func TestMain(m *testing.M) { exploretest.Main(m) }
@@ -184,6 +185,7 @@ func TestBadMoves(t *testing.T) {
 // TestPlayed: for strategies with every trait, the shortest violation of the search can be played.
 // It ends as predicted, and so does its replay string.
 func TestPlayed(t *testing.T) {
+	tier.Test(t, "plays every level")
 	for _, c := range []struct {
 		Config
 		goal verdict.Verdict
@@ -246,6 +248,7 @@ func TestProve(t *testing.T) {
 // TestEveryStrategy: each strategy on the embedded engine can be played to an end by always taking
 // the first choice.
 func TestEveryStrategy(t *testing.T) {
+	tier.Test(t, "plays a game with every strategy")
 	for _, name := range lockstrategy.Names() {
 		t.Run(name, func(t *testing.T) {
 			g, err := Open(t.Context(), Config{Strategy: name})

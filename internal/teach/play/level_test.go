@@ -164,6 +164,7 @@ func follow(t *testing.T, l level.Level, g *play.Game) (back int) {
 
 // TestNext: the third hint leads to a win, from the start and from any other position.
 func TestNext(t *testing.T) {
+	tier.Test(t, "plays every level")
 	soak := tier.Soaking()
 	random := rand.New(rand.NewPCG(18, 11))
 	for _, l := range level.All() {

@@ -201,7 +201,7 @@ func playPlanted(t *testing.T, times fault.Times, strategies []string, faults ..
 	var stderr syncBuffer // of two shops
 	o := verifyOptions{
 		strategies: strategies, engine: engine.Local, lanes: min(2, len(strategies)), repeat: 1, history: t.TempDir(), times: times,
-		lease: times.Lease, redlock: engine.RedlockNodes,
+		lease: fault.DefaultTimes().Lease, redlock: engine.RedlockNodes, // times is shorter than a user may ask for
 		launch: func(times fault.Times) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{fmt.Sprintf("%s=%s,%s,%d", plantedShop, times.Wait, times.Lease, times.Conns)}

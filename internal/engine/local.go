@@ -73,13 +73,13 @@ func At(l *localserver.LockServers) (c Config, servers []LockServer) {
 		c.Redlock = append(c.Redlock, node.URL())
 		servers = append(servers, LockServer{"redlock", node})
 	}
-	if l.Zookeeper != nil {
-		c.Zookeeper = []string{l.Zookeeper.Addr}
-		servers = append(servers, LockServer{"zookeeper", l.Zookeeper})
+	for _, member := range l.Zookeeper {
+		c.Zookeeper = append(c.Zookeeper, member.Addr)
+		servers = append(servers, LockServer{"zookeeper", member})
 	}
-	if l.Etcd != nil {
-		c.Etcd = []string{l.Etcd.Addr}
-		servers = append(servers, LockServer{"etcd", l.Etcd})
+	for _, member := range l.Etcd {
+		c.Etcd = append(c.Etcd, member.Addr)
+		servers = append(servers, LockServer{"etcd", member})
 	}
 	return c, servers
 }

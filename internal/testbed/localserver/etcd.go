@@ -1,46 +1,75 @@
 package localserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Etcd is a running etcd cluster of one member. Its Addr is a value for --etcd. After a kill and a
-// restart it still has its data, and its leases start again with their full time.
+// Etcd is a running member of an etcd cluster. Its Addr is a value for --etcd. After a kill and a
+// restart it still has its data. The leases of a cluster start again with their full time when it has
+// a new leader.
 type Etcd struct{ Server }
 
 // URL returns the other form that --etcd accepts.
 func (e *Etcd) URL() string { return "http://" + e.Addr }
 
-// StartEtcd starts one member that syncs its writes to the disk, which is etcd's default. It returns
-// ErrMissing if etcd is not installed.
+// StartEtcd starts a cluster of one member that syncs its writes to the disk, which is etcd's default.
+// It returns ErrMissing if etcd is not installed.
 func StartEtcd(g *Group) (*Etcd, error) {
+	all, err := startEtcds(g, 1)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// StartEtcdCluster starts a cluster of Members, and returns when each of them has a leader. A follower
+// becomes a candidate after a second without its leader, which is etcd's default. It returns ErrMissing
+// as StartEtcd does.
+//
+// Source: etcd documentation, v3.4, "Clustering Guide", Static, and "Tuning".
+func StartEtcdCluster(g *Group) ([]*Etcd, error) { return startEtcds(g, Members) }
+
+func startEtcds(g *Group, members int) ([]*Etcd, error) {
 	path, err := findProgram("apt-get install etcd-server, or brew install etcd", "etcd")
 	if err != nil {
 		return nil, err
 	}
-	in, err := g.newFolder("etcd", nil)
-	if err != nil {
-		return nil, err
-	}
-	return onFreePort(g, func(port int) (*Etcd, error) {
-		peerPort, err := g.port()
-		if err != nil {
+	return onFreePorts(g, 2*members, func(ports []int) ([]*Etcd, error) {
+		var cluster []string
+		for i := range members {
+			cluster = append(cluster, fmt.Sprintf("shop-%d=http://%s", i+1, loopback(ports[2*i+1])))
+		}
+		all := make([]*Etcd, members)
+		var starts errgroup.Group
+		for i := range all {
+			starts.Go(func() error {
+				in, err := g.newFolder("etcd", nil)
+				if err != nil {
+					return err
+				}
+				e := &Etcd{newServer(g, "etcd", in, ports[2*i])}
+				e.probe = e.ping
+				name, peer, _ := strings.Cut(cluster[i], "=")
+				e.command = []string{
+					path, "--name", name, "--data-dir", in.file("data"), "--log-level", "error",
+					"--logger", "zap", "--log-outputs", "stderr",
+					"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
+					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", strings.Join(cluster, ","),
+				}
+				all[i] = e
+				return e.Start()
+			})
+		}
+		if err := starts.Wait(); err != nil {
 			return nil, err
 		}
-		e := &Etcd{newServer(g, "etcd", in, port)}
-		e.probe = e.ping
-		// A member that failed to start may already have written its peer address.
-		data, peer := in.file("data-"+strconv.Itoa(port)), "http://"+loopback(peerPort)
-		e.command = []string{
-			path, "--name", "shop", "--data-dir", data, "--log-level", "error",
-			"--logger", "zap", "--log-outputs", "stderr",
-			"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "shop=" + peer,
-		}
-		return e, e.Start()
+		return all, nil
 	})
 }
 
@@ -56,4 +85,25 @@ func (e *Etcd) ping() error {
 		return fmt.Errorf("/health was answered with %s", answer.Status)
 	}
 	return nil
+}
+
+// Leads reports whether the member says that it leads its cluster. It is false if the member does not
+// answer within a second.
+//
+// Source: etcd documentation, v3.4, "gRPC gateway", and the method Status of the service Maintenance.
+func (e *Etcd) Leads() bool {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Post(e.URL()+"/v3/maintenance/status", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	var status struct {
+		Header struct {
+			Member string `json:"member_id"`
+		}
+		Leader string
+	}
+	err = json.NewDecoder(answer.Body).Decode(&status)
+	return err == nil && status.Leader != "" && status.Leader == status.Header.Member
 }

@@ -17,13 +17,16 @@ const (
 	needsEtcd      = "etcd"
 )
 
+// Members is the size of the smallest ensemble that can lose a member and continue.
+const Members = 3
+
 // LockServers has the lock servers that strategies need. Servers that were not requested or are not
 // installed are nil.
 type LockServers struct {
 	Redis      RedisService
 	Redlock    []*Redis
-	Zookeeper  *Zookeeper
-	Etcd       *Etcd
+	Zookeeper  []*Zookeeper      // one, or the members of an ensemble
+	Etcd       []*Etcd           // likewise
 	WhyMissing map[string]string // by need: how to install a missing server
 }
 
@@ -78,8 +81,8 @@ func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, 
 		}
 		return err
 	})
-	start(needsZookeeper, func() (err error) { l.Zookeeper, err = StartZookeeper(g); return err })
-	start(needsEtcd, func() (err error) { l.Etcd, err = StartEtcd(g); return err })
+	start(needsZookeeper, func() (err error) { l.Zookeeper, err = startZookeepers(g, 1); return err })
+	start(needsEtcd, func() (err error) { l.Etcd, err = startEtcds(g, 1); return err })
 	return l, starts.Wait()
 }
 

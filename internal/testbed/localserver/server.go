@@ -114,13 +114,21 @@ var errPortTaken = errors.New("the port that was free is taken")
 // onFreePort starts a server on a free port, which then belongs to the group. If another process takes
 // the port first, onFreePort tries another one.
 func onFreePort[Server any](g *Group, start func(port int) (Server, error)) (Server, error) {
+	return onFreePorts(g, 1, func(ports []int) (Server, error) { return start(ports[0]) })
+}
+
+// onFreePorts is onFreePort with n ports.
+func onFreePorts[Server any](g *Group, n int, start func(ports []int) (Server, error)) (Server, error) {
 	for tries := 1; ; tries++ {
-		port, err := g.port()
-		if err != nil {
-			var none Server
-			return none, err
+		ports := make([]int, n)
+		for i := range ports {
+			var err error
+			if ports[i], err = g.port(); err != nil {
+				var none Server
+				return none, err
+			}
 		}
-		server, err := start(port)
+		server, err := start(ports)
 		if tries == 3 || !errors.Is(err, errPortTaken) {
 			return server, err
 		}

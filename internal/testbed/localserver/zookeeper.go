@@ -1,15 +1,20 @@
 package localserver
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Zookeeper is a running standalone ZooKeeper server. Its Addr is a value for --zookeeper. After a kill
-// and a restart it still has its data and its sessions.
+// Zookeeper is a running ZooKeeper server: a standalone one, or a member of an ensemble. Its Addr is a
+// value for --zookeeper. After a kill and a restart it still has its data and its sessions.
 type Zookeeper struct{ Server }
 
 const installZookeeper = "apt-get install zookeeper default-jre-headless, or brew install zookeeper"
@@ -23,7 +28,8 @@ var zookeeperJars = []struct{ file, classPath string }{
 }
 
 // zookeeperConfig has a short tick, since a session time-out is at least two ticks. The maximum time-out is
-// high, so that the server shortens no lease. Writes are synced to the disk, which is the default.
+// high, so that the server shortens no lease. Writes are synced to the disk, which is the default. In an
+// ensemble, a follower has 50 ticks to connect to its leader, and may fall 10 ticks behind.
 const zookeeperConfig = `dataDir=%s
 clientPort=%d
 clientPortAddress=127.0.0.1
@@ -32,10 +38,27 @@ maxSessionTimeout=3600000
 maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=ruok,srvr
+initLimit=50
+syncLimit=10
 `
 
 // StartZookeeper starts a standalone server. It returns ErrMissing if Java or ZooKeeper is not installed.
 func StartZookeeper(g *Group) (*Zookeeper, error) {
+	all, err := startZookeepers(g, 1)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// StartZookeeperEnsemble starts Members servers that replicate each write to a majority, and returns when
+// each of them serves. A session belongs to the ensemble, so its client may connect to any member. It
+// returns ErrMissing as StartZookeeper does.
+//
+// Source: ZooKeeper Administrator's Guide, "Clustered (Multi-Server) Setup".
+func StartZookeeperEnsemble(g *Group) ([]*Zookeeper, error) { return startZookeepers(g, Members) }
+
+func startZookeepers(g *Group, members int) ([]*Zookeeper, error) {
 	java, err := findProgram(installZookeeper, "java")
 	if err != nil {
 		return nil, err
@@ -44,24 +67,43 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := g.newFolder("zookeeper", nil)
-	if err != nil {
-		return nil, err
-	}
-	return onFreePort(g, func(port int) (*Zookeeper, error) {
-		if err := in.write("zoo.cfg", fmt.Sprintf(zookeeperConfig, in.file("data"), port)); err != nil {
+	return onFreePorts(g, 3*members, func(ports []int) ([]*Zookeeper, error) {
+		ensemble := ""
+		for i := range members { // a port for the leader's followers, and one for elections
+			ensemble += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, ports[3*i+1], ports[3*i+2])
+		}
+		if members == 1 {
+			ensemble = "" // standalone
+		}
+		all := make([]*Zookeeper, members)
+		var starts errgroup.Group
+		for i := range all {
+			starts.Go(func() error {
+				in, err := g.newFolder("zookeeper", nil)
+				if err != nil {
+					return err
+				}
+				settings := fmt.Sprintf(zookeeperConfig, in.file("data"), ports[3*i]) + ensemble
+				if err := errors.Join(in.mkdir("data"), in.write("data/myid", strconv.Itoa(i+1)), in.write("zoo.cfg", settings)); err != nil {
+					return err
+				}
+				z := &Zookeeper{newServer(g, "zookeeper", in, ports[3*i])}
+				z.probe = z.ping
+				// The script of the package would start a daemon. A small heap and one compiler halve the
+				// start time.
+				z.command = []string{
+					java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
+					"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
+					"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
+				}
+				all[i] = z
+				return z.Start()
+			})
+		}
+		if err := starts.Wait(); err != nil {
 			return nil, err
 		}
-		z := &Zookeeper{newServer(g, "zookeeper", in, port)}
-		z.probe = z.ping
-		// The script of the package would start a daemon. A small heap and one compiler halve the
-		// start time.
-		z.command = []string{
-			java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
-			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
-			"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
-		}
-		return z, z.Start()
+		return all, nil
 	})
 }
 
@@ -74,24 +116,37 @@ func zookeeperClassPath() (string, error) {
 	return "", fmt.Errorf("zookeeper: %w; get it with: %s", ErrMissing, installZookeeper)
 }
 
-// ping sends "srvr". The server answers it with a version once it serves clients; it answers "ruok"
-// earlier.
+// ping returns nil if the server serves clients. It answers "ruok" earlier, and without a leader.
 func (z *Zookeeper) ping() error {
+	answer, err := z.srvr()
+	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {
+		err = fmt.Errorf("srvr was answered with %q", answer)
+	}
+	return err
+}
+
+// Leads reports whether the server says that it leads an ensemble. It is false if the server does not
+// answer within a second.
+//
+// Source: ZooKeeper Administrator's Guide, "The Four Letter Words", srvr.
+func (z *Zookeeper) Leads() bool {
+	answer, err := z.srvr()
+	return err == nil && strings.Contains(answer, "\nMode: leader\n")
+}
+
+// srvr returns the server's answer to "srvr".
+func (z *Zookeeper) srvr() (string, error) {
 	conn, err := net.DialTimeout("tcp", z.Addr, time.Second)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
+		return "", err
 	}
 	if _, err := conn.Write([]byte("srvr")); err != nil {
-		return err
+		return "", err
 	}
-	const want = "Zookeeper version"
-	answer := make([]byte, len(want))
-	if n, err := io.ReadFull(conn, answer); err != nil || string(answer) != want {
-		return fmt.Errorf("srvr was answered with %q: %w", answer[:n], err)
-	}
-	return nil
+	answer, err := io.ReadAll(conn) // the server closes the connection
+	return string(answer), err
 }

@@ -1,0 +1,73 @@
+package localserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// A member is one server of an ensemble.
+type member interface {
+	Kill() error
+	Start() error
+	Leads() bool
+}
+
+// TestEnsembles: one of three members leads. After its death another one does, and the killed member
+// returns as a follower. A server without others leads only if it is etcd.
+func TestEnsembles(t *testing.T) {
+	tier.Soak(t, "needs ZooKeeper and etcd")
+	t.Run("zookeeper", func(t *testing.T) {
+		t.Parallel()
+		g := newGroup(t)
+		ensemble(t, g, StartZookeeperEnsemble)
+		if alone, err := StartZookeeper(g); err != nil || alone.Leads() {
+			t.Errorf("%v; a standalone server leads: %t", err, err == nil)
+		}
+	})
+	t.Run("etcd", func(t *testing.T) {
+		t.Parallel()
+		g := newGroup(t)
+		ensemble(t, g, StartEtcdCluster)
+		if alone, err := StartEtcd(g); err != nil || !alone.Leads() {
+			t.Errorf("%v; a cluster of one leads: %t", err, err != nil)
+		}
+	})
+}
+
+func ensemble[M member](t *testing.T, g *Group, start func(*Group) ([]M, error)) {
+	members, err := start(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := onlyLeader(t, members)
+	if err := members[first].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	second := onlyLeader(t, members)
+	if err := members[first].Start(); err != nil {
+		t.Fatal(err)
+	}
+	if last := onlyLeader(t, members); second == first || last != second {
+		t.Errorf("member %d led, then %d after its death, then %d after its return", first, second, last)
+	}
+}
+
+// onlyLeader waits until exactly one member leads, and returns its index.
+func onlyLeader[M member](t *testing.T, members []M) int {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var leaders []int
+		for i, m := range members {
+			if m.Leads() {
+				leaders = append(leaders, i)
+			}
+		}
+		if len(leaders) == 1 {
+			return leaders[0]
+		}
+	}
+	t.Fatal("after a minute, not exactly one member leads")
+	return -1
+}

@@ -50,9 +50,11 @@ type Fault struct {
 	On string
 	// OnRedis limits the fault to this Redis topology, one of package topology. Empty: no limit.
 	OnRedis string
-	// Lease is the shops' lease if Redis consists of several servers, which the fault occupies for
-	// seconds; see longLease. 0 means the default lease.
+	// Lease is the shops' lease if the lock server consists of several servers, which the fault
+	// occupies for seconds; see longLease and electionLease. 0 means the default lease.
 	Lease time.Duration
+	// Ensembles: ZooKeeper and etcd have three members each. Other cells have one, which starts sooner.
+	Ensembles bool
 	// Conns is the number of database connections of each shop. 0 means the shop's default.
 	Conns int
 	// Stock is the stock of a cell. It is enough for the buyers of the fault and for a burst
@@ -92,6 +94,7 @@ func All() []Fault {
 		clientClock(),
 		latency(),
 		partition(),
+		leaderKill(),
 		leaseRevoked(),
 		commitAnswerLost(),
 		dbKill(),

@@ -45,7 +45,7 @@ func leaseRevoked() Fault {
 // coordinators returns the addresses of ZooKeeper and etcd, if they run.
 func (t *Testbed) coordinators() map[lockstrategy.Need]string {
 	there := map[lockstrategy.Need]string{}
-	_, servers := t.Servers.lockServers(t.Subject.Needs)
+	_, servers := t.Servers.lockServers(t.Subject.Needs, t.Times.Ensembles)
 	for _, server := range servers {
 		there[lockstrategy.Need(server.Need)] = server.Address()
 	}

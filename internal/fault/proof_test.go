@@ -227,6 +227,28 @@ func TestLeaseTooShort(t *testing.T) {
 	}
 }
 
+// TestAnotherLed: the same leader as before is no proof, and neither is a new one without the holder's
+// lock.
+func TestAnotherLed(t *testing.T) {
+	t.Parallel()
+	came := time.Now()
+	told := leaderless([]buyers.Answer{
+		{Answer: audit.Answer{Outcome: purchase.Sold, Purchaser: "leaderless-0", Start: came, End: came.Add(time.Second)}},
+		{Answer: audit.Answer{Outcome: purchase.Failed, Purchaser: "leaderless-1", Start: came, End: came.Add(7 * time.Second)}},
+		{Answer: audit.Answer{Outcome: purchase.Sold, Purchaser: "late-0", Start: came, End: came.Add(9 * time.Second)}},
+	})
+	for _, c := range []struct {
+		before, after int
+		knows, struck bool
+	}{{1, 3, true, true}, {1, 1, true, false}, {1, 3, false, false}} {
+		proof, err := anotherLed(c.before, c.after, c.knows, time.Second, 2*time.Second, told)
+		proven(t, fmt.Sprint(c), proof, err, c.struck)
+		if want := "1 of the 2 buyers that came in between bought, the last was answered after 7s"; c.struck && !strings.Contains(proof, want) {
+			t.Errorf("%s: it does not say %q", proof, want)
+		}
+	}
+}
+
 // TestUnanswered: only a stopped process leaves a question unanswered until it runs on. A killed
 // process never answers.
 func TestUnanswered(t *testing.T) {

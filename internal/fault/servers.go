@@ -23,7 +23,8 @@ import (
 type Servers struct {
 	sqlServer
 	redisServers
-	nodes []*redisNode // for Redlock
+	nodes     []*redisNode            // for Redlock
+	ensembles localserver.LockServers // ZooKeeper and etcd, of three members each; empty before the first Pair that needs them
 }
 
 // A sqlServer is the database. It knows which server is the current one, and which proxies are in
@@ -164,12 +165,34 @@ func (s *Servers) Close() error {
 // A Pair is two shops on the same servers. It serves one play after another.
 type Pair struct{ A, B *Shop }
 
+// startEnsembles starts the ensembles for the needs, unless they run or are not installed.
+func (s *Servers) startEnsembles(needs []lockstrategy.Need) (err error) {
+	for _, need := range needs {
+		switch {
+		case s.locks.WhyMissing[string(need)] != "":
+		case need == lockstrategy.NeedsZookeeper && s.ensembles.Zookeeper == nil:
+			s.ensembles.Zookeeper, err = localserver.StartZookeeperEnsemble(s.group)
+		case need == lockstrategy.NeedsEtcd && s.ensembles.Etcd == nil:
+			s.ensembles.Etcd, err = localserver.StartEtcdCluster(s.group)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StartPair starts two shops with the lock servers for the needs.
 func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (Pair, error) {
 	var (
 		p      Pair
 		starts errgroup.Group
 	)
+	if times.Ensembles {
+		if err := s.startEnsembles(needs); err != nil {
+			return Pair{}, err
+		}
+	}
 	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, 0, launch, times, needs); return err })
 	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, 1, launch, times, needs); return err })
 	if err := starts.Wait(); err != nil {

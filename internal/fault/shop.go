@@ -31,7 +31,7 @@ type Shop struct {
 // startShop starts a shop on the servers and waits until it serves.
 func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
 	shop := &Shop{number: number}
-	config, servers := s.lockServers(needs)
+	config, servers := s.lockServers(needs, times.Ensembles)
 	config.Process = number
 	links, err := testbed.NewLinks(servers)
 	if err != nil {
@@ -55,11 +55,14 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 }
 
 // lockServers returns the servers of a shop. They are only those that the strategy needs, so that a
-// slow disk under the other servers cannot delay the shop.
-func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engine.LockServer) {
+// slow disk under the other servers cannot delay the shop. ensembles selects those of several members.
+func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine.Config, []engine.LockServer) {
 	var names []string
 	for _, need := range needs {
 		names = append(names, string(need))
+	}
+	if ensembles {
+		return engine.At(s.ensembles.Only(names...))
 	}
 	return engine.At(s.locks.Only(names...))
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Times are the durations of the shops under test, and their connections: a pool that is too small
-// is a wait.
+// Times are the durations of the shops under test, and what decides on them: a pool that is too small
+// is a wait, and so is a majority.
 type Times struct {
-	Wait  time.Duration // of a buyer
-	Lease time.Duration
-	Conns int // database connections of a shop; 0 means its default
+	Wait      time.Duration // of a buyer
+	Lease     time.Duration
+	Conns     int  // database connections of a shop; 0 means its default
+	Ensembles bool // ZooKeeper and etcd have three members each
 }
 
 // DefaultTimes are the times of shops under a fault. The lease is the shortest that etcd grants.
@@ -26,8 +27,8 @@ const longLease = 20 * time.Second
 
 // TimesOf returns the times of shops under the fault: t, or longer times.
 func (t Times) TimesOf(f Fault, localRedis string) Times {
-	t.Conns = f.Conns
-	if f.Lease > 0 && localRedis != "" && localRedis != topology.Single {
+	t.Conns, t.Ensembles = f.Conns, f.Ensembles
+	if f.Lease > 0 && (f.Ensembles || localRedis != "" && localRedis != topology.Single) {
 		t.Wait, t.Lease = f.Lease+15*time.Second, f.Lease
 	}
 	return t

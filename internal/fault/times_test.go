@@ -4,8 +4,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
+
+// TestTimesOf: a fault that occupies several lock servers for seconds gets a longer lease, and only where
+// the strategy's server is several.
+func TestTimesOf(t *testing.T) {
+	times := Times{Wait: 7 * time.Second, Lease: 2 * time.Second}
+	for _, c := range []struct {
+		fault Fault
+		redis string
+		want  Times
+	}{
+		{crash(), topology.Single, times},
+		{leaderKill(), topology.Single, Times{Wait: electionLease + 15*time.Second, Lease: electionLease, Ensembles: true}},
+		{redisFailover(), topology.Single, times},
+		{redisFailover(), topology.Sentinel, Times{Wait: longLease + 15*time.Second, Lease: longLease}},
+	} {
+		if got := times.TimesOf(c.fault, c.redis); got != c.want {
+			t.Errorf("%s on %s: %+v, want %+v", c.fault.Name, c.redis, got, c.want)
+		}
+	}
+}
 
 // TestAllowed: if the holder lives, no buyer waits for a lease to expire, so the allowed time is
 // shorter than a lease.

@@ -21,6 +21,7 @@ const (
 	ClientClock      Condition = "client-clock"       // the clock of the second process is ahead of the holder's by more than a lease
 	Latency          Condition = "latency"            // every answer of the lock servers is delayed by about 30 ms
 	Partition        Condition = "partition"          // the holder's shop loses its connections to the lock servers
+	LeaderKill       Condition = "leader-kill"        // the leader of three ZooKeeper or etcd members is killed; another is elected, and the killed one returns
 	LeaseRevoked     Condition = "lease-revoked"      // ZooKeeper or etcd revokes the lease of a lock holder while its process runs on
 	CommitAnswerLost Condition = "commit-answer-lost" // a COMMIT succeeds, but its answer is dropped and the connection closes
 	DBKill           Condition = "db-kill"            // the database is killed under load and restarts with its data
@@ -55,6 +56,7 @@ func Faults() []Condition {
 		ClientClock,
 		Latency,
 		Partition,
+		LeaderKill,
 		LeaseRevoked,
 		CommitAnswerLost,
 		DBKill,
@@ -98,6 +100,8 @@ func Struck(c Condition) []string {
 		return []string{"redis", "redlock", "zookeeper", "etcd"}
 	case Partition:
 		return []string{"redis", "redlock", "zookeeper", "etcd"}
+	case LeaderKill:
+		return []string{"zookeeper", "etcd"}
 	case LeaseRevoked:
 		return []string{"zookeeper", "etcd"}
 	}

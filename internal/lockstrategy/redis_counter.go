@@ -41,7 +41,7 @@ func (c redisCounter) key(product string) string {
 
 // sell sells to the buyer if admit takes its units from the counter. If the sale then fails, it returns
 // the units. left is the counter's value after admit.
-func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(context.Context, purchase.Order) (left int64, _ error)) (purchase.Receipt, error) {
+func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(context.Context, purchase.Order) (left int64, _ error)) (_ purchase.Receipt, err error) {
 	if err := o.Check(); err != nil { // the counter would accept an invalid amount
 		return purchase.Receipt{}, err
 	}
@@ -51,6 +51,12 @@ func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(con
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
+	kept := false
+	defer func() { // also after a panic
+		if !kept {
+			err = errors.Join(err, c.putBack(ctx, o))
+		}
+	}()
 	receipt := purchase.NewReceipt(o, c.name, left, c.deps.Now().Sub(start))
 	err = c.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, _ time.Time) error {
 		return purchase.InTx(ctx, c.deps.DB, func(tx *gorm.DB) error {
@@ -60,10 +66,8 @@ func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(con
 			return purchase.DatabaseError(ctx, "take the units", product.Take(tx, o.Product, o.Amount))
 		})
 	})
+	kept = err == nil || errors.Is(err, purchase.ErrUnknownOutcome)
 	if err != nil {
-		if !errors.Is(err, purchase.ErrUnknownOutcome) {
-			err = errors.Join(err, c.putBack(ctx, o))
-		}
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil

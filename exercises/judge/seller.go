@@ -60,7 +60,10 @@ func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, e
 	ctx, _, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if raised, ok := p.(error); ok && errors.Is(raised, explore.ErrRaised) {
+			receipt, err = kata.Receipt{}, raised
+		} else if p != nil {
 			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v%s", o.Purchaser, p, s.of.panicked(string(debug.Stack())))
 		}
 	}()

@@ -51,6 +51,7 @@ type Scheduler interface {
 // long as the connections.
 type Gates struct {
 	PubSub *PubSub
+	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: nothing panics
 
 	scripts   *scripts
 	scheduler atomic.Pointer[Scheduler]
@@ -91,7 +92,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 	if s.Dead(o.Buyer) {
 		return errCrashed
 	}
-	o.decision = make(chan Decision, 1)
+	o.decision, o.inBuy = make(chan Decision, 1), g.InBuy != nil && o.Raises() && g.InBuy()
 	s.Hear(Report{Kind: Arrived, Op: o})
 	var waits serverstate.WouldBlock // the database's refusal
 	for {
@@ -110,6 +111,8 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 			err = o.done(waits.Unwrap(), "")
 		case decision == Raise:
 			err = o.raise()
+		case decision == Panic:
+			err = o.done(errPanics, "")
 		default:
 			err = exec()
 		}

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
+
+	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
@@ -48,6 +51,7 @@ type Op struct {
 	ctx      context.Context // the end of this context ends the command
 	conn     *Conn           // for an SQL command
 	undo     func() error    // for a COMMIT of database/sql: the ROLLBACK that follows an error before it
+	inBuy    bool            // see Gates.InBuy
 	decision chan Decision
 	timedOut atomic.Bool
 }
@@ -62,6 +66,7 @@ const (
 	ProceedAloud          // proceed, and report when it is on its way
 	TimeOut               // its wait at the gate times out
 	Raise                 // its buyer's code raises ErrRaised instead of sending it
+	Panic                 // the same, with a panic
 )
 
 // Decide releases or ends a command at the gate.
@@ -88,6 +93,29 @@ func (o *Op) raise() error {
 		}
 	}
 	return o.done(ErrRaised, "")
+}
+
+// errPanics is the error of Panic, see PanicIn.
+var errPanics = fmt.Errorf("%w, as a panic", ErrRaised)
+
+// Panics reports whether the buyer's own code could panic instead of sending the command: it sends it
+// through gorm, in the goroutine of its Buy. A panic in another goroutine ends the process.
+func (o *Op) Panics() bool { return o.Raises() && o.inBuy && !o.Asks && !o.Controls }
+
+// PanicIn makes the code that sends a statement through db panic after the decision Panic. A panic in
+// the driver itself would keep the connection: database/sql expects none there.
+func PanicIn(db *gorm.DB) error {
+	panics := func(db *gorm.DB) {
+		if errors.Is(db.Error, errPanics) {
+			panic(db.Error)
+		}
+	}
+	c, name := db.Callback(), "explore:panic"
+	return errors.Join(
+		c.Create().After("*").Register(name, panics), c.Query().After("*").Register(name, panics),
+		c.Update().After("*").Register(name, panics), c.Delete().After("*").Register(name, panics),
+		c.Raw().After("*").Register(name, panics),
+	)
 }
 
 // EndWait records that the schedule has ended its wait.

@@ -1,19 +1,22 @@
 package own
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"runtime/debug"
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// ErrRaised is the error that a buyer's code meets in this event.
+// ErrRaised is the error that a buyer's code meets in this event, or the value of its panic.
 var ErrRaised = gate.ErrRaised
 
-// raise returns the moves in which a buyer's code raises an error instead of sending its next SQL
-// statement. Its process goes on and cleans up. Steps that clean up do not raise: they are what the
-// event tests.
+// raise returns the moves in which a buyer's code raises an error, or panics, instead of sending its
+// next SQL statement. Its process goes on and cleans up. Steps that clean up do not raise: they are
+// what the event tests.
 func (e events) raise(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		i := slices.IndexFunc(b.gate, func(o *gate.Op) bool { return b.runnable(o) && o.Raises() })
@@ -21,14 +24,37 @@ func (e events) raise(context.Context) (all []move, _ error) {
 			continue
 		}
 		o := b.gate[i]
-		m := ofBuyer(schedule.Raise, b, "its code raises an error before "+o.Name, func(context.Context, *buyer) error {
-			return e.release(o, gate.Raise)
-		})
-		m.Global = e.x.spec.Shared // the error may wake another buyer of its process
-		if o.Name == "COMMIT" {    // its transaction is rolled back
+		how := func(text string, d gate.Decision) move {
+			m := ofBuyer(schedule.Raise, b, "its code "+text+" before "+o.Name, func(context.Context, *buyer) error {
+				return e.release(o, d)
+			})
+			m.Global = e.x.spec.Shared // the error may wake another buyer of its process
+			return m
+		}
+		m := how("raises an error", gate.Raise)
+		if o.Name == "COMMIT" { // its transaction is rolled back
 			m.Effect, m.Touches = schedule.Writes, gate.SQL
 		}
 		all = append(all, m)
+		if o.Panics() {
+			m := how("panics", gate.Panic)
+			m.Token += "-panic"
+			all = append(all, m)
+		}
 	}
 	return all, nil
+}
+
+// inBuy reports whether its caller runs in the goroutine of a buyer's Buy.
+func inBuy() bool { return bytes.Contains(debug.Stack(), []byte(".(*run).buy(")) }
+
+// recovered ends the panic of the event as the shop's server does, which then answers with an error.
+// Other panics go on.
+func recovered(answer *error) {
+	p := recover()
+	if err, ok := p.(error); ok && errors.Is(err, ErrRaised) {
+		*answer = err
+	} else if p != nil {
+		panic(p)
+	}
 }

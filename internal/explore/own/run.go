@@ -54,7 +54,10 @@ func (r *run) buy(ctx context.Context, b *buyer) {
 		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
 	}
 	if b.err == nil {
-		b.receipt, b.err = b.counter.Buy(ctx, b.order)
+		func() {
+			defer recovered(&b.err)
+			b.receipt, b.err = b.counter.Buy(ctx, b.order)
+		}()
 	}
 	r.inbox.reports <- report{kind: returned, buyer: b.id}
 }

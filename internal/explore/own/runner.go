@@ -46,6 +46,9 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{
 		spec: s, nap: newNap(), gates: gate.New(s.Strategy.Scripts),
 	}
+	if slices.Contains(s.Events, schedule.Raise) {
+		x.gates.InBuy = inBuy
+	}
 	beside, err := s.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector { return inner }, 2)
 	if err != nil {
 		return nil, err

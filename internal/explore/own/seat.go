@@ -33,6 +33,9 @@ func (x *Runner) open(owner int) (*seat, error) {
 		s.connector.Connector = inner
 		return s.connector
 	}, 2*x.spec.Buyers)
+	if err == nil {
+		err = gate.PanicIn(s.db)
+	}
 	if err != nil {
 		return nil, err
 	}

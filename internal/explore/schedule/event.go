@@ -13,7 +13,7 @@ const (
 	Timeout Event = "timeout" // a buyer's wait in a server times out
 
 	Disconnect Event = "disconnect" // a buyer hangs up; its process continues and cleans up
-	Raise      Event = "raise"      // a buyer's code raises an error between two statements, and cleans up
+	Raise      Event = "raise"      // a buyer's code raises an error or panics between two statements, and cleans up
 	NoUnlock   Event = "no-unlock"  // a buyer's code forgets its unlock; its process continues
 )
 
@@ -34,7 +34,7 @@ func Kinds() []Kind {
 		{Event: Renew, tokens: "renew[1-9]", OwnOnly: true},
 		{Event: Timeout, tokens: "timeout[1-9]"},
 		{Event: Disconnect, tokens: "disconnect[1-9]", OwnOnly: true},
-		{Event: Raise, tokens: "raise[1-9]", OwnOnly: true},
+		{Event: Raise, tokens: "raise[1-9](?:-panic)?", OwnOnly: true},
 		{Event: NoUnlock, tokens: "no-unlock[1-9]", OwnOnly: true},
 	}
 }

@@ -44,6 +44,9 @@ func (s *seller) Around() purchase.Strategy { return s.inner }
 // may have several goroutines, so that the explorer waits for all of them.
 func (s *seller) Work(ctx context.Context) { <-ctx.Done() }
 
+// Unlocks marks a strategy that calls deps.Deps.Unlock: a kata.Kit does.
+func (s *seller) Unlocks() {}
+
 // Close closes the learner's strategy if it has a Close method.
 func (s *seller) Close() error {
 	if c, ok := s.inner.(io.Closer); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,11 +31,12 @@ type Kit struct {
 	TTL    time.Duration         // lifetime of a lease without renewal
 
 	deps deps.Deps
+	dogs *sync.Map // watchdogs by token, see Renew
 }
 
 // NewKit makes a kit. The judge calls it.
 func NewKit(d deps.Deps) Kit {
-	k := Kit{DB: d.DB, Redis: d.Redis, TTL: d.Settings.LeaseTTL, deps: d}
+	k := Kit{DB: d.DB, Redis: d.Redis, TTL: d.Settings.LeaseTTL, deps: d, dogs: &sync.Map{}}
 	if d.Redis != nil {
 		k.Stores = append([]Store{d.Redis}, d.Redlock...)
 	}
@@ -112,7 +114,22 @@ func (k Kit) DeleteIfMine(ctx Context, key, token string) (bool, error) {
 }
 
 // DeleteIfMineIn is DeleteIfMine for one of Stores.
-func (k Kit) DeleteIfMineIn(ctx Context, store Store, key, token string) (bool, error) {
+func (k Kit) DeleteIfMineIn(ctx Context, store Store, key, token string) (deleted bool, err error) {
+	release := func() {
+		if dog, renews := k.dogs.LoadAndDelete(token); renews {
+			dog.(interface{ Stop() bool }).Stop()
+		}
+		deleted, err = k.deleteIfMine(ctx, store, key, token)
+	}
+	if k.deps.Unlock == nil {
+		release()
+	} else {
+		k.deps.Unlock(ctx, release)
+	}
+	return deleted, err
+}
+
+func (k Kit) deleteIfMine(ctx Context, store Store, key, token string) (bool, error) {
 	n, err := redis.NewScript(deleteIfMine).Run(ctx, store, []string{key}, token).Int()
 	if err != nil {
 		return false, fmt.Errorf("release: %w", deps.Failed(deps.Redis, err))
@@ -120,7 +137,23 @@ func (k Kit) DeleteIfMineIn(ctx Context, store Store, key, token string) (bool, 
 	return n == 1, nil
 }
 
+// renewIfMine is a renewal that compares and extends in one step.
+const renewIfMine = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0`
+
+// Renew starts a watchdog: it renews a lease after each third of TTL until DeleteIfMine ends the lease.
+func (k Kit) Renew(ctx Context, key, token string) {
+	k.dogs.Store(token, k.deps.RenewAfter(ctx, k.TTL/3, func(ctx context.Context) {
+		if dog, renews := k.dogs.Load(token); renews {
+			redis.NewScript(renewIfMine).Run(ctx, k.Redis, []string{key}, token, k.TTL.Milliseconds())
+			dog.(interface{ Reset(d time.Duration) bool }).Reset(k.TTL / 3)
+		}
+	}))
+}
+
 // Scripts returns the scripts that a Kit sends.
 func Scripts() []Script {
-	return []Script{{SHA: redisscript.SHA(deleteIfMine), Name: "delete if mine", Role: Release, Lock: 1, Refused: []string{"0"}}}
+	return []Script{
+		{SHA: redisscript.SHA(deleteIfMine), Name: "delete if mine", Role: Release, Lock: 1, Refused: []string{"0"}},
+		{SHA: redisscript.SHA(renewIfMine), Name: "renew if mine", Role: Renew, Lock: 1, Refused: []string{"0"}},
+	}
 }

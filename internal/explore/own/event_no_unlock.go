@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // noUnlock returns the moves in which a buyer's code takes a path without an unlock. Its process lives
@@ -12,7 +11,7 @@ import (
 // later ones would end in the same way.
 func (e events) noUnlock(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
-		if _, locks := b.strategy.(*lockstrategy.Locked); locks && !b.over && !b.crashed && b.steps == 1 {
+		if _, unlocks := b.strategy.(interface{ Unlocks() }); unlocks && !b.over && !b.crashed && b.steps == 1 {
 			m := ofBuyer(schedule.NoUnlock, b, "takes a path of its code that forgets the unlock", func(_ context.Context, b *buyer) error {
 				b.forgetful.Store(true)
 				e.knows.memories[b.id-1].hear("forgets the unlock")

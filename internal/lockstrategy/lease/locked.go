@@ -115,6 +115,9 @@ func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	})
 }
 
+// Unlocks marks a strategy that calls deps.Deps.Unlock.
+func (s *Locked) Unlocks() {}
+
 // Reset is purchase.Resetter.Reset: it frees the product's lock, for any holder.
 func (s *Locked) Reset(ctx context.Context, product string) error {
 	if r, ok := s.locker.(purchase.Resetter); ok {

@@ -189,7 +189,7 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 	case !r.Complete:
 		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", o.strategy)}
 	case r.Empty():
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", o.strategy, strings.Join(o.events, ", "))}
+		return &exitError{exitInconclusive, r.WhyEmpty()}
 	}
 	return nil
 }

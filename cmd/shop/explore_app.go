@@ -195,7 +195,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	if err := o.save(c.OutOrStdout(), x, r.Witness); err != nil {
 		return err
 	}
-	return exitApp(r, o.events)
+	return exitApp(r)
 }
 
 // save writes the witness to the file of --save, if there are both.
@@ -211,11 +211,11 @@ func (o *exploreOptions) save(out io.Writer, x *explore.Explorer, w *explore.Wit
 }
 
 // exitApp returns the exit code: first for a violation, then for a search that proved nothing.
-func exitApp(r explore.Report, events []string) error {
+func exitApp(r explore.Report) error {
 	if r.Violations > 0 {
 		return &exitError{exitBroken, ""}
 	}
-	if why := findings.Unproven(r, events); why != "" {
+	if why := findings.Unproven(r); why != "" {
 		return &exitError{exitInconclusive, why}
 	}
 	return nil

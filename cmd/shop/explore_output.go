@@ -66,7 +66,7 @@ func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
 }
 
 func (o *exploreOptions) origin() findings.Origin {
-	return findings.Origin{Subject: o.subject(), Again: o.again, Events: o.events}
+	return findings.Origin{Subject: o.subject(), Again: o.again}
 }
 
 // subject returns the name of the strategy or the program.

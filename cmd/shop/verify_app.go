@@ -67,7 +67,7 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil || c.Context().Err() != nil {
 		r.Unfinished = unfinished(c.Context(), err)
 	}
-	r.Finish(search.events)
+	r.Finish()
 	d, docErr := r.Document(search.origin(), c.CommandPath(), search.app.given())
 	if docErr == nil {
 		docErr = o.output.output.write(c, d, r.Text)
@@ -78,7 +78,7 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	if r.Broken() {
 		return &exitError{exitBroken, ""}
 	}
-	if why := r.Unproven(search.events); why != "" {
+	if why := r.Unproven(); why != "" {
 		return &exitError{exitInconclusive, why}
 	}
 	return nil

@@ -1,12 +1,14 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
@@ -277,6 +279,17 @@ func (r Report) limits(bound *int) string {
 // Empty reports whether the search proves nothing about the wanted events, since none of them could
 // happen.
 func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
+
+// WhyEmpty says why the search proves nothing, if Empty.
+func (r Report) WhyEmpty() string {
+	text := r.Strategy + ": the result proves nothing: "
+	for _, k := range schedule.Kinds() {
+		if slices.Contains(r.Never, k.Event) {
+			text += fmt.Sprintf("%s could not happen at any step, since %s; ", k.Event, cmp.Or(k.Without, "no buyer reached one"))
+		}
+	}
+	return text + "without --events every schedule is explored"
+}
 
 // gaps describes what is missing, and how far the search got.
 func (r Report) gaps() (text string) {

@@ -17,7 +17,6 @@ import (
 type Origin struct {
 	Subject string
 	Again   func(*explore.Witness) string // the command that replays a schedule
-	Events  []string
 }
 
 // Document returns a search for the formats of --report.
@@ -36,7 +35,7 @@ func (o Origin) Document(r explore.Report) (report.Document, error) {
 		if search, err = o.witnessed(search, r.Witness, r.Buyers); err != nil {
 			return d, err
 		}
-	case !r.Complete || ofProgram(r) && (r.Violations > 0 || Unproven(r, o.Events) != ""):
+	case !r.Complete || ofProgram(r) && (r.Violations > 0 || Unproven(r) != ""):
 		d.Groups[0].Heading = "What was seen"
 		search.Word, search.Status = "inconclusive", report.Void
 	default:
@@ -124,8 +123,8 @@ func filled(texts ...string) (some []string) {
 }
 
 // Unproven says why the search of a program proves nothing although it found no violation;
-// "" if it proves something. events are the names that the user gave.
-func Unproven(r explore.Report, events []string) string {
+// "" if it proves something.
+func Unproven(r explore.Report) string {
 	switch {
 	case r.Dropped+r.Unconfirmed > 0:
 		return fmt.Sprintf("%s: not confirmed: %s seen, and no replay broke again; see docs/design/programs.md#discarded-runs", r.Strategy, explore.Count(r.Dropped+r.Unconfirmed, "violation"))
@@ -150,7 +149,7 @@ func Unproven(r explore.Report, events []string) string {
 		}
 		return fmt.Sprintf("%s: nothing was found, but a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", r.Strategy, overlap, r.Divided[0])
 	case r.Empty():
-		return fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", r.Strategy, strings.Join(events, ", "))
+		return r.WhyEmpty()
 	case r.Explored < 2:
 		return fmt.Sprintf("%s: the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates", r.Strategy)
 	}

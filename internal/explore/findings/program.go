@@ -69,9 +69,9 @@ func (r *Program) Broken() bool {
 func (r *Rush) broken() bool { return r.Verdict == verdict.Broken || r.Verdict == verdict.Failed }
 
 // Unproven says which parts prove nothing; "" if each proves something.
-func (r *Program) Unproven(events []string) string {
+func (r *Program) Unproven() string {
 	var whys []string
-	if why := Unproven(r.Explore, events); why != "" {
+	if why := Unproven(r.Explore); why != "" {
 		whys = append(whys, why)
 	}
 	if r.Rush != nil && r.Rush.Verdict == verdict.Inconclusive {
@@ -81,8 +81,8 @@ func (r *Program) Unproven(events []string) string {
 }
 
 // Finish sets the fields that follow from the parts.
-func (r *Program) Finish(events []string) {
-	r.OK = r.Unfinished == "" && !r.Broken() && r.Unproven(events) == ""
+func (r *Program) Finish() {
+	r.OK = r.Unfinished == "" && !r.Broken() && r.Unproven() == ""
 }
 
 // Text writes the report for a person.

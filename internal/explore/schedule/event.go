@@ -22,20 +22,21 @@ type Kind struct {
 	Event     Event
 	tokens    string // a regular expression, without groups, for its tokens in a replay string
 	NotShared string // why it cannot happen when all buyers share one process; "" if it can
+	Without   string // why it cannot happen at any step, if it cannot
 	OwnOnly   bool   // only the strategies of this project have it; programs under test do not
 }
 
 // Kinds returns all events in display order.
 func Kinds() []Kind {
 	return []Kind{
-		{Event: Expire, tokens: "expire"},
+		{Event: Expire, tokens: "expire", Without: "no lock expires"},
 		{Event: Crash, tokens: "crash[1-9]", NotShared: "the one process would take all buyers with it"},
-		{Event: Forget, tokens: "forget(?:-[a-z])?"},
-		{Event: Renew, tokens: "renew[1-9]", OwnOnly: true},
-		{Event: Timeout, tokens: "timeout[1-9]"},
+		{Event: Forget, tokens: "forget(?:-[a-z])?", Without: "Redis held no key"},
+		{Event: Renew, tokens: "renew[1-9]", Without: "no lock has a watchdog", OwnOnly: true},
+		{Event: Timeout, tokens: "timeout[1-9]", Without: "no buyer waited in a server"},
 		{Event: Disconnect, tokens: "disconnect[1-9]", OwnOnly: true},
 		{Event: Raise, tokens: "raise[1-9](?:-panic)?", OwnOnly: true},
-		{Event: NoUnlock, tokens: "no-unlock[1-9]", OwnOnly: true},
+		{Event: NoUnlock, tokens: "no-unlock[1-9]", Without: "the strategy has no lock outside of the database", OwnOnly: true},
 	}
 }
 

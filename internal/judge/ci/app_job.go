@@ -82,13 +82,13 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 		return c, err
 	}
 	c.Complete, c.Schedules, c.Violations = r.Complete, r.Explored, r.Violations
-	origin := findings.Origin{Subject: j.name(), Again: func(*explore.Witness) string { return j.replay() }, Events: events(config)}
+	origin := findings.Origin{Subject: j.name(), Again: func(*explore.Witness) string { return j.replay() }}
 	d, err := origin.Document(r)
 	if err != nil {
 		return c, err
 	}
 	c.Case = d.Cases[0]
-	switch why := findings.Unproven(r, events(config)); {
+	switch why := findings.Unproven(r); {
 	case r.Violations > 0 && r.Witness == nil: // every violation was counted, and the shortest could not be shown
 		c.Status, c.Verdict, c.Line = result.Broken, verdict.Broken, j.app.App.Line("")
 		c.Why = explore.Count(r.Violations, "violation") + ", without a witness"
@@ -105,14 +105,6 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	}
 	j.Baseline.Compare(&c, replay)
 	return c, nil
-}
-
-// events returns the names of the events of a search.
-func events(c explore.Config) (names []string) {
-	for _, e := range c.Events {
-		names = append(names, string(e))
-	}
-	return names
 }
 
 // broken completes the check of a program with a schedule that breaks. It runs the schedule once more, for

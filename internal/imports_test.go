@@ -78,14 +78,14 @@ var allowed = map[string][]string{
 	"internal/explore/witness":     {"internal/judge/verdict"},
 	"internal/explore/target":      {"internal/engine/dialect", "internal/explore/app", "internal/explore/conduct", "internal/explore/effect", "internal/explore/fold", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict", "internal/load/buyers"},
 	"internal/explore/wire":        {"internal/explore/wire", "internal/explore/effect", "internal/explore/schedule"},
-	"internal/judge/ci":            {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/matrix", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify"},
+	"internal/judge/ci":            {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/matrix", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify"},
 	"internal/judge/ci/format":     {"internal/judge/ci/result", "internal/judge/report"},
 	"internal/judge/ci/result":     {"internal/explore/schedule", "internal/explore/witness", "internal/judge/promise", "internal/judge/report", "internal/judge/verdict"},
 	"internal/judge/ci/system":     {"internal/judge/ci/format", "internal/judge/ci/result"},
 	"internal/judge/linear":        {"internal/judge/audit", "internal/purchase"},
-	"internal/judge/matrix":        {"internal/engine", "internal/explore.", "internal/fault", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/testbed", "internal/web"},
+	"internal/judge/matrix":        {"internal/engine", "internal/explore.", "internal/explore/witness", "internal/fault", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/testbed", "internal/web"},
 	"internal/judge/trial":         {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web", "internal/nearest"},
-	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/nearest"},
+	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/explore/witness", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/nearest"},
 
 	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/load/pulse", "internal/teach", "internal/testbed/localserver"},
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
@@ -275,15 +275,15 @@ func choose[K ~string](flag string, asked []string, known []K, command string) (
 // for an inconclusive cell.
 func exitOf(r verify.Report) error {
 	sorted := r.Sort()
-	switch failed := explore.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {
+	switch failed := witness.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {
 	case len(sorted.Failed) > 0 && len(sorted.Failed) == len(r.Cells):
 		return &exitError{exitHarness, failed}
 	case len(sorted.Broken) > 0:
-		return &exitError{exitBroken, explore.Count(len(sorted.Broken), "cell") + " not as promised"}
+		return &exitError{exitBroken, witness.Count(len(sorted.Broken), "cell") + " not as promised"}
 	case len(sorted.Failed) > 0:
 		return &exitError{exitBroken, failed}
 	case len(sorted.Void) > 0:
-		return &exitError{exitInconclusive, explore.Count(len(sorted.Void), "cell") + " inconclusive"}
+		return &exitError{exitInconclusive, witness.Count(len(sorted.Void), "cell") + " inconclusive"}
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func command(strategy, flags string) string { return "shop explore " + strategy 
 
 // Extent describes how much was explored, and claims no more. "N of N" means that nothing was left out.
 func (r Report) Extent() string {
-	text := Count(r.Explored, "schedule")
+	text := witness.Count(r.Explored, "schedule")
 	var notes []string
 	if r.Alike {
 		notes = append(notes, "buyers alike")
@@ -173,7 +173,7 @@ func (r Report) Extent() string {
 		notes = append(notes, "nodes alike")
 	}
 	if r.Merged && r.Runs < r.Explored {
-		notes = append(notes, Count(r.Runs, "run"), "equal states merged")
+		notes = append(notes, witness.Count(r.Runs, "run"), "equal states merged")
 	}
 	if r.Reduced {
 		notes = append(notes, "commuting commands in one order")
@@ -235,7 +235,7 @@ func (r Report) Notes() (all []string) {
 		all = append(all, "ignored although it matters: "+named(r.Ignored))
 	}
 	if r.Early > 0 {
-		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", Count(r.Early, "schedule")))
+		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", witness.Count(r.Early, "schedule")))
 	}
 	if r.Engine == AppEngine && r.Witness != nil && r.Witness.Again != "" {
 		all = append(all, r.Witness.Again)
@@ -258,9 +258,6 @@ func named(commands []string) string {
 	return text
 }
 
-// Count returns a number of things in words: "1 schedule", "2 schedules".
-func Count(n int, thing string) string { return witness.Count(n, thing) }
-
 // limits describes what was left out on purpose.
 func (r Report) limits(bound *int) string {
 	var limits []string
@@ -268,7 +265,7 @@ func (r Report) limits(bound *int) string {
 		limits = append(limits, fmt.Sprintf("%d of the events", *r.MaxEvents))
 	}
 	if bound != nil {
-		limits = append(limits, Count(*bound, "preemption"))
+		limits = append(limits, witness.Count(*bound, "preemption"))
 	}
 	if limits == nil {
 		return ""
@@ -304,7 +301,7 @@ func (r Report) gaps() (text string) {
 		text += fmt.Sprintf(", among them all%s (%d)", r.limits(r.Within), r.exploredWithin)
 	}
 	if r.Missed > 0 {
-		text += fmt.Sprintf("; %s of a concurrent pair did not occur again", Count(r.Missed, "course"))
+		text += fmt.Sprintf("; %s of a concurrent pair did not occur again", witness.Count(r.Missed, "course"))
 	}
 	text += r.voidRuns()
 	if r.Late {
@@ -327,19 +324,19 @@ func (r Report) gaps() (text string) {
 // voidRuns describes the runs that do not count.
 func (r Report) voidRuns() (text string) {
 	if r.Void > 0 {
-		text = fmt.Sprintf("; %s discarded (%s), not counted", Count(r.Void, "run"), reasons(r.Voids))
+		text = fmt.Sprintf("; %s discarded (%s), not counted", witness.Count(r.Void, "run"), reasons(r.Voids))
 	}
 	if r.Lost > 0 {
-		text += fmt.Sprintf("; %s given up, each discarded %d times", Count(r.Lost, "schedule"), voidTries)
+		text += fmt.Sprintf("; %s given up, each discarded %d times", witness.Count(r.Lost, "schedule"), voidTries)
 	}
 	if r.Dropped > 0 {
-		text += fmt.Sprintf("; %s did not run again, and is not counted", Count(r.Dropped, "violation"))
+		text += fmt.Sprintf("; %s did not run again, and is not counted", witness.Count(r.Dropped, "violation"))
 		if r.Dropped > 1 {
 			text = strings.TrimSuffix(text, "is not counted") + "are not counted"
 		}
 	}
 	if r.Unconfirmed > 0 {
-		text += fmt.Sprintf("; %s more not replayed and not counted", Count(r.Unconfirmed, "violation"))
+		text += fmt.Sprintf("; %s more not replayed and not counted", witness.Count(r.Unconfirmed, "violation"))
 	}
 	return text
 }

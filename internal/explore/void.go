@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A run of a program under test is discarded, or void, if the explorer lost control of it, for example
@@ -142,7 +143,7 @@ func commonest(all []Voided) []Voided {
 
 // String returns the line of a report.
 func (v Voided) String() string {
-	text := Count(v.Runs, "run") + " discarded: " + v.Why
+	text := witness.Count(v.Runs, "run") + " discarded: " + v.Why
 	if v.Details != "" {
 		text += ": " + v.Details
 	}

@@ -23,7 +23,7 @@ type Origin struct {
 func (o Origin) Document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every schedule of %d buyers of %s", r.Buyers, r.Strategy),
-		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
+		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), witness.Count(r.Violations, "violation")),
 		Took:   time.Duration(r.Seconds * float64(time.Second)),
 		Groups: []report.Group{{Heading: "What breaks"}},
 		Value:  r,
@@ -127,9 +127,9 @@ func filled(texts ...string) (some []string) {
 func Unproven(r explore.Report) string {
 	switch {
 	case r.Dropped+r.Unconfirmed > 0:
-		return fmt.Sprintf("%s: not confirmed: %s seen, and no replay broke again; see docs/design/programs.md#discarded-runs", r.Strategy, explore.Count(r.Dropped+r.Unconfirmed, "violation"))
+		return fmt.Sprintf("%s: not confirmed: %s seen, and no replay broke again; see docs/design/programs.md#discarded-runs", r.Strategy, witness.Count(r.Dropped+r.Unconfirmed, "violation"))
 	case r.Void > 0:
-		return fmt.Sprintf("%s: nothing was found, but %s discarded, so this is no proof; see docs/design/programs.md#discarded-runs", r.Strategy, explore.Count(r.Void, "run"))
+		return fmt.Sprintf("%s: nothing was found, but %s discarded, so this is no proof; see docs/design/programs.md#discarded-runs", r.Strategy, witness.Count(r.Void, "run"))
 	case len(r.Ignored) > 0:
 		return fmt.Sprintf("%s: nothing was found, but `ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; %s", r.Strategy, r.Ignored[0])
 	case r.Late:

@@ -108,7 +108,7 @@ func (r *Rush) text(w io.Writer, name string) error {
 		}
 		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(c.Verdict)}))
 	}
-	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, explore.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{})); err != nil {
+	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, witness.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{})); err != nil {
 		return err
 	}
 	if r.Why == "" {
@@ -155,7 +155,7 @@ func (r *Program) Document(o Origin, command, given string) (report.Document, er
 	c := report.Case{
 		Group: len(d.Groups), Suite: r.Explore.Strategy, Name: "rush", Title: r.Explore.Strategy, Word: string(r.Rush.Verdict),
 		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Failed: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
-		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", explore.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
+		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", witness.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
 		Took:    time.Duration(r.Rush.Seconds * float64(time.Second)),
 		Command: fmt.Sprintf("shop verify%s --rush-buyers %d --repeat %d", given, r.Rush.Buyers, r.Rush.Asked),
 	}

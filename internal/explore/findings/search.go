@@ -16,11 +16,11 @@ import (
 func Of(r explore.Report) witness.Document {
 	d := witness.Document{
 		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
-			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
+			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, witness.Count(r.Violations, "violation")),
 		Title:   fmt.Sprintf("shop explore %s%s", titled(r), withEvents(r.Events)),
 		Notes:   r.Notes(),
 		Extent:  r.Extent(),
-		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
+		Summary: fmt.Sprintf("%s, %s.", r.Extent(), witness.Count(r.Violations, "violation")),
 		Buyers:  r.Buyers,
 		Data:    r,
 	}
@@ -81,7 +81,7 @@ func inParts(parts int64) string {
 	if parts == 0 {
 		return ""
 	}
-	return " in " + explore.Count(int(parts), "part")
+	return " in " + witness.Count(int(parts), "part")
 }
 
 // withOrders describes the orders and the part of the shop in front of the strategy. It returns "" if

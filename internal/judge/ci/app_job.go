@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/program"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/trial"
@@ -91,7 +92,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	switch why := findings.Unproven(r); {
 	case r.Violations > 0 && r.Witness == nil: // every violation was counted, and the shortest could not be shown
 		c.Status, c.Verdict, c.Line = result.Broken, verdict.Broken, j.app.App.Line("")
-		c.Why = explore.Count(r.Violations, "violation") + ", without a witness"
+		c.Why = witness.Count(r.Violations, "violation") + ", without a witness"
 	case r.Violations > 0:
 		j.broken(ctx, &c, opened, x, r.Witness)
 	case why != "":

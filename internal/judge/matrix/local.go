@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
@@ -31,7 +32,7 @@ func (c Config) Local(ctx context.Context, run verify.Config) (verify.Report, er
 	run.Launch, run.ShopFlags = with(waiting(run.Launch, run.RedisWait), c.shopFlags()), c.shopFlags()
 	run.Progress = func(done, all int, last verify.Cell, sofar verify.Report) {
 		c.Ended(last, sofar)
-		c.Progress("%d of %s, %d left", done, explore.Count(all, "cell"), all-done)
+		c.Progress("%d of %s, %d left", done, witness.Count(all, "cell"), all-done)
 	}
 	return verify.Run(ctx, run)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verify"
@@ -58,7 +58,7 @@ func (c Config) At(ctx context.Context, s Service) (verify.Report, error) {
 			}
 			report.Cells = append(report.Cells, cell)
 			c.Ended(cell, report)
-			c.Progress("%d of %s", len(report.Cells), explore.Count(len(names)*len(c.Faults), "cell"))
+			c.Progress("%d of %s", len(report.Cells), witness.Count(len(names)*len(c.Faults), "cell"))
 		}
 	}
 	if slices.Contains(s.Strategies, "all") {

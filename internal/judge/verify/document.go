@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -21,7 +21,7 @@ const (
 
 // lead returns the number of cells, and the servers of the run.
 func (r Report) lead() string {
-	text := explore.Count(len(r.Cells), "cell")
+	text := witness.Count(len(r.Cells), "cell")
 	switch {
 	case r.Target != "":
 		return text + " at " + r.Target

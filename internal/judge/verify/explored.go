@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -184,7 +185,7 @@ func (x *exploration) verdict() (verdict.Verdict, string) {
 
 // extent says how far the search went, and claims no more.
 func (x *exploration) extent() string {
-	of := "of at most " + explore.Count(x.Bound, "preemption")
+	of := "of at most " + witness.Count(x.Bound, "preemption")
 	switch {
 	case x.result.Violations == 0:
 		return explore.NewReport(x.Config, x.result).Extent()

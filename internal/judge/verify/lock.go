@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -79,7 +79,7 @@ func lost(holdings []Holding) *Holding {
 // freedAnothers handles n schedules in which a buyer deleted another buyer's lock. That is a
 // violation, since only luck kept the stock right, unless the lock is known to do it.
 func freedAnothers(c *Cell, n int, known bool) (broke bool) {
-	text := fmt.Sprintf("in %s a buyer deletes the lock of another", explore.Count(n, "schedule"))
+	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
 	if known {
 		c.Reason += "; " + text + ", which is known of it"
 		return false

@@ -156,7 +156,7 @@ func programCheck(r explore.Report, stocked int64) judge.Check {
 			Diagram: table.String(), Mermaid: mermaid.String(),
 		}
 	case r.Void > 0:
-		return judge.Check{Verdict: judge.Unsure, Why: fmt.Sprintf("nothing was found, but %s discarded: %s", explore.Count(r.Void, "run"), r.Extent())}
+		return judge.Check{Verdict: judge.Unsure, Why: fmt.Sprintf("nothing was found, but %s discarded: %s", witness.Count(r.Void, "run"), r.Extent())}
 	case !r.Complete:
 		return judge.Check{Verdict: judge.Unsure, Why: "nothing was found, and not all orders were tried: " + r.Extent()}
 	case r.Empty(), r.Explored < 2:

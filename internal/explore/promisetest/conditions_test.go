@@ -1,6 +1,7 @@
 package promisetest_test
 
 import (
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -62,6 +63,42 @@ func TestEveryStrategy(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSameAgain: the schedule determines everything that a strategy can observe. Each search with the same
+// limit therefore runs the same schedules in the same order, on an idle machine and beside busy loops.
+func TestSameAgain(t *testing.T) {
+	tier.Soak(t, "three searches of each strategy, the last ones beside busy loops")
+	e, digests := enginetest.Embedded(t), map[string]string{}
+	for _, how := range []string{"first", "again", "busy"} {
+		for range 6 {
+			if how != "busy" {
+				break
+			}
+			loop := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+			if err := loop.Start(); err != nil {
+				t.Skip("no shell for a busy loop: ", err)
+			}
+			t.Cleanup(func() { _ = loop.Wait() }) // its context has ended
+		}
+		for _, entry := range lockstrategy.All() {
+			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {
+				continue
+			}
+			t.Run(how+"/"+entry.Name, func(t *testing.T) {
+				c := exploretest.Config(e, entry)
+				c.Events, c.Schedules = explore.Events(false), 60
+				result := exploretest.Search(t, c)
+				if known := digests[entry.Name]; known != "" && known != result.Digest {
+					t.Errorf("%d schedules with the digest %s, and before it was %s", result.Runs, result.Digest, known)
+				}
+				digests[entry.Name] = result.Digest
+			})
+		}
+	}
+	if len(digests) < 20 {
+		t.Errorf("only %d strategies", len(digests))
+	}
 }
 
 // explored reports whether make test has a row of promises that explores the strategy on this database

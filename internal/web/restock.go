@@ -48,7 +48,7 @@ func (s *Shop) downFor(ctx context.Context, strategy string) error {
 // all concurrent callers. It returns nil if this process got too little processor time to find out.
 func (s *Shop) down(ctx context.Context, servers ...string) error {
 	_, err, _ := s.asking.Do(fmt.Sprint(servers), func() (any, error) {
-		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*s.silence)
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*s.silence)
 		defer cancel()
 		ctx, stop := pulse.WithTimeout(bound, s.silence)
 		defer stop()

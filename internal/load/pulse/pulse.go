@@ -85,21 +85,21 @@ func (p *Pulse) Delays() Delays {
 	return slices.Clone(p.delays)
 }
 
-// WithTimeout returns a context that ends after d, or after a multiple of d if this process mostly got
-// no processor until then. A server that has not answered by the end is silent, and not only slow
-// because the machine is busy.
+// WithTimeout returns a context that ends after d, not counting the time in which this process got no
+// processor. A server that has not answered by the end is silent, and not only slow because the machine is
+// busy.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	start, alive := time.Now(), Start()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer alive.Stop()
 		defer cancel()
-		ticker := time.NewTicker(d)
+		ticker := time.NewTicker(max(d/20, Beat))
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				if alive.Delays().Mostly(start, time.Now()) == "" {
+				if now := time.Now(); now.Sub(start)-alive.Delays().Within(start, now) >= d {
 					return
 				}
 			case <-ctx.Done():

@@ -78,6 +78,10 @@ type Traits struct {
 	// Leased: the lock expires by itself. The explorer can then make it expire.
 	Leased bool
 
+	// TimesVotes: the strategy compares the time of Deps.Now before and after it takes the lock with
+	// the lifetime of the lease. In the explorer, that time then passes when leases expire.
+	TimesVotes bool
+
 	// Confirms: with Settings.Replicas, a grant counts only after that many replicas have it.
 	Confirms bool
 

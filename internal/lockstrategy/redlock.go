@@ -109,8 +109,9 @@ func redlockEntry() Entry {
 				{Suffix: "-delay-after-check", Flags: "--events expire --bound 1"},
 				{Suffix: "-delay-before-check", Flags: "--events expire", Holds: "notices a delay before the majority check"},
 			},
-			Leased:   true,
-			WaitsFor: WaitLock,
+			Leased:     true,
+			TimesVotes: true,
+			WaitsFor:   WaitLock,
 			NotExplored: map[promise.Condition]string{
 				promise.ExploreForget: "it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2",
 			},

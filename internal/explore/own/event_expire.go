@@ -2,6 +2,7 @@ package own
 
 import (
 	"context"
+	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
@@ -14,13 +15,18 @@ func (e events) expire(ctx context.Context) ([]move, error) {
 		return nil, err
 	}
 	return []move{{
-		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases), Global: true}, // every later step can see the clock
+		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases), Global: e.x.spec.Strategy.TimesVotes || movesClock(leases)},
 		Text:   "all leases expire, and no holder notices",
 		Make: func(ctx context.Context) error {
 			_, err := e.passing.expire(ctx, false)
 			return err
 		},
 	}}, nil
+}
+
+// movesClock reports whether the event moves the buyers' clock, which every later step can see.
+func movesClock(leases []serverstate.Lease) bool {
+	return slices.ContainsFunc(leases, func(l serverstate.Lease) bool { return l.ByClock })
 }
 
 // oneServer returns the server with all leases, or "" if several servers have some.

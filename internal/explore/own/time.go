@@ -2,7 +2,6 @@ package own
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -120,15 +119,18 @@ func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ erro
 	if err != nil {
 		return nil, err
 	}
-	leases = slices.DeleteFunc(leases, func(l serverstate.Lease) bool { return spare && l.Renewed() })
-	if len(leases) > 0 {
+	if r.x.spec.Strategy.TimesVotes && len(leases) > 0 {
 		r.x.clock.advance(2 * schedule.Forever)
 	}
 	for _, l := range leases {
+		if spare && l.Renewed() {
+			continue
+		}
 		keys = append(keys, l.Key)
 		l.Server.Touch()
 		r.buyers.changed(l.Server.Name)
 		if l.ByClock {
+			r.x.clock.advance(2 * schedule.Forever)
 			continue
 		}
 		if err := l.End(ctx); err != nil {

@@ -50,7 +50,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"setnx --buyers 3 --bound 1", 0, "(bound 1)"},
 		{"redis-lua --budget 50ms", 3, "the search is incomplete"},
 		{"for-update --events expire", 3, "expire could not happen at any step, since no lock expires"},
-		{"for-update --events no-unlock", 3, "no-unlock could not happen at any step, since the strategy has no lock outside of the database"},
+		{"for-update --events no-unlock", 3, "no-unlock could not happen at any step, since no lock of the strategy is released by a command of its own"},
 		{"for-update --events expire,crash", 0, "(could not happen at any step: expire)"},
 		{"conditional --full --max-schedules 10", 3, "explored 10 schedules"},
 		{"conditional --full --max-schedules 36", 0, "explored 36 of 36 schedules"},

@@ -129,7 +129,7 @@ func (w watcher) Called(_ string, o purchase.Order) {
 }
 
 // Returned implements purchase.Watcher.
-func (w watcher) Returned(_ string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, _ time.Time) {
+func (w watcher) Returned(_ string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, _, _ time.Time) {
 	e := history.Event{Kind: history.Return, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome)}
 	if outcome == purchase.Sold {
 		e.Amount, e.Left = r.Amount, &r.Left
@@ -140,5 +140,5 @@ func (w watcher) Returned(_ string, o purchase.Order, r purchase.Receipt, outcom
 // TurnedAway implements purchase.Watcher.
 func (w watcher) TurnedAway(_ string, o purchase.Order) {
 	w.Called("", o)
-	w.Returned("", o, purchase.Receipt{}, purchase.Busy, time.Now())
+	w.Returned("", o, purchase.Receipt{}, purchase.Busy, time.Now(), time.Time{})
 }

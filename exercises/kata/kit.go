@@ -145,7 +145,9 @@ func (k Kit) Renew(ctx Context, key, token string) {
 	k.dogs.Store(token, k.deps.RenewAfter(ctx, k.TTL/3, func(ctx context.Context) {
 		if dog, renews := k.dogs.Load(token); renews {
 			redis.NewScript(renewIfMine).Run(ctx, k.Redis, []string{key}, token, k.TTL.Milliseconds())
-			dog.(interface{ Reset(d time.Duration) bool }).Reset(k.TTL / 3)
+			if _, renews := k.dogs.Load(token); renews { // the lease may have ended meanwhile
+				dog.(interface{ Reset(d time.Duration) bool }).Reset(k.TTL / 3)
+			}
 		}
 	}))
 }

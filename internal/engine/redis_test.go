@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -183,13 +184,7 @@ func TestRedisComesBack(t *testing.T) {
 				})
 			}
 			starts.Wait()
-			deadline := time.Now().Add(time.Minute)
-			for err := set(); err != nil; err = set() {
-				if time.Now().After(deadline) {
-					t.Fatalf("it does not come back: %v", err)
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
+			within(t, "it comes back", set)
 		})
 	}
 }
@@ -253,12 +248,27 @@ func TestStalePrimary(t *testing.T) {
 	if err := c.ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil { // as a sentinel does
 		t.Fatal(err)
 	}
-	for down := error(nil); down == nil || !strings.Contains(down.Error(), "replica"); {
-		down = e.Check(t.Context())["redis"]
-	}
+	within(t, "its new connection reaches the replica", func() error {
+		if down := e.Check(t.Context())["redis"]; down == nil || !strings.Contains(down.Error(), "replica") {
+			return fmt.Errorf("down: %v", down)
+		}
+		return nil
+	})
 	named.Store(primary)
 	if down := e.Check(t.Context())["redis"]; down != nil {
 		t.Errorf("at the primary: %v", down)
+	}
+}
+
+// within calls f until it returns nil, for up to a minute.
+func within(t *testing.T, what string, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for err := f(); err != nil; err = f() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

@@ -282,7 +282,7 @@ func (r Report) WhyEmpty() string {
 	text := r.Strategy + ": the result proves nothing: "
 	for _, k := range schedule.Kinds() {
 		if slices.Contains(r.Never, k.Event) {
-			text += fmt.Sprintf("%s could not happen at any step, since %s; ", k.Event, cmp.Or(k.Without, "no buyer reached one"))
+			text += fmt.Sprintf("%s could not happen at any step, since %s; ", k.Event, cmp.Or(k.Without, "no buyer reached such a step"))
 		}
 	}
 	return text + "without --events every schedule is explored"

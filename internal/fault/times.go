@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Times are the durations of the shops under test, and what decides on them: a pool that is too small
-// is a wait, and so is a majority.
+// Times are the durations of the shops under test, and what a buyer may have to wait for: a connection of
+// a small pool, a majority.
 type Times struct {
 	Wait      time.Duration // of a buyer
 	Lease     time.Duration
@@ -29,7 +29,8 @@ const longLease = 20 * time.Second
 func (t Times) TimesOf(f Fault, localRedis string) Times {
 	t.Conns, t.Ensembles = f.Conns, f.Ensembles
 	if f.Lease > 0 && (f.Ensembles || localRedis != "" && localRedis != topology.Single) {
-		t.Wait, t.Lease = f.Lease+15*time.Second, f.Lease
+		t.Lease = max(t.Lease, f.Lease)
+		t.Wait = max(t.Wait, t.Lease+15*time.Second)
 	}
 	return t
 }

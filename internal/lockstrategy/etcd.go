@@ -34,7 +34,7 @@ import (
 //     expired (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder enters before that.
 //   - Cost: One purchase takes three writes to etcd's log: the lease, the key, and their removal. A buyer that
 //     has just arrived may learn up to 100 ms late that the lock is free. A lease lives for at least two whole
-//     seconds. If the leader of a cluster dies, a buyer that comes before the election is refused after seven
+//     seconds. If the leader of a cluster dies, a buyer that comes before the election may be refused after seven
 //     seconds (ServerConfig.ReqTimeout), or when its wait ends.
 //   - Source: etcd documentation, v3.6, "Lock", and concurrency.Mutex of go.etcd.io/etcd/client/v3/concurrency.
 //     Up to v3.4.14, Mutex did not check the lease again after the wait (issue 11456); it does now

@@ -101,9 +101,9 @@ func (full) Buy(context.Context, Order) (Receipt, error) {
 
 type blind struct{}
 
-func (blind) Called(string, Order)                                {}
-func (blind) Returned(string, Order, Receipt, Outcome, time.Time) {}
-func (blind) TurnedAway(string, Order)                            {}
+func (blind) Called(string, Order)                                           {}
+func (blind) Returned(string, Order, Receipt, Outcome, time.Time, time.Time) {}
+func (blind) TurnedAway(string, Order)                                       {}
 
 // TestHoldUpStrangers: two requests without a name arrive over one connection of a proxy. They may
 // belong to different buyers, so neither is delayed.

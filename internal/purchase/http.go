@@ -84,7 +84,7 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 // began. For a buy that found no seat, only TurnedAway is called.
 type Watcher interface {
 	Called(strategy string, o Order)
-	Returned(strategy string, o Order, r Receipt, outcome Outcome, called time.Time)
+	Returned(strategy string, o Order, r Receipt, outcome Outcome, called, asked time.Time)
 	TurnedAway(strategy string, o Order)
 }
 
@@ -192,14 +192,16 @@ func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, orde
 	k.Watch.Called(name, order)
 	if r, ok := strategy.(refuser); ok { // also before the door: the read began after the buyer came
 		if err := r.refuse(ctx, order); err != nil {
-			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called)
+			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called, time.Time{})
 			return Receipt{}, err
 		}
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, k.Wait-time.Since(called), ErrBusy)
 	defer cancel()
 	var receipt Receipt
+	var asked time.Time
 	err := k.through(waiting, order.Product, 1, func() (err error) {
+		asked = time.Now()
 		receipt, err = strategy.Buy(waiting, order)
 		return err
 	})
@@ -208,7 +210,7 @@ func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, orde
 			err = down
 		}
 	}
-	k.Watch.Returned(name, order, receipt, OutcomeOf(err), called)
+	k.Watch.Returned(name, order, receipt, OutcomeOf(err), called, asked)
 	return receipt, err
 }
 

@@ -35,7 +35,7 @@ func newMetrics() *metrics {
 			Name: "shop_lock_wait_seconds", Help: "Time from the call until the buyer had its turn; of sold buys.", Buckets: buckets,
 		}, []string{"strategy"}),
 		sections: prometheus.NewSummaryVec(prometheus.SummaryOpts{
-			Name: "shop_section_seconds", Help: "Time from the buyer's turn until its answer; of sold buys, in the last 10 minutes.",
+			Name: "shop_section_seconds", Help: "Time from the buyer's turn until its answer; of sold buys, in the last 10 minutes. A section that outlasts its lease may end as lock_lost instead.",
 			Objectives: map[float64]float64{0.5: 0.01, 0.99: 0.001, 0.999: 0.0001},
 		}, []string{"strategy"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -58,7 +58,7 @@ func (m *metrics) turnedAway(strategy string) {
 
 func (m *metrics) called() { m.inFlight.Inc() }
 
-func (m *metrics) returned(strategy string, r purchase.Receipt, outcome purchase.Outcome, took time.Duration) {
+func (m *metrics) returned(strategy string, r purchase.Receipt, outcome purchase.Outcome, took, inside time.Duration) {
 	m.inFlight.Dec()
 	if r.Replayed {
 		m.buys.WithLabelValues(strategy, "replayed").Inc()
@@ -68,6 +68,6 @@ func (m *metrics) returned(strategy string, r purchase.Receipt, outcome purchase
 	m.seconds.WithLabelValues(strategy).Observe(took.Seconds())
 	if outcome == purchase.Sold {
 		m.waited.WithLabelValues(strategy).Observe(r.Waited.Seconds())
-		m.sections.WithLabelValues(strategy).Observe((took - r.Waited).Seconds())
+		m.sections.WithLabelValues(strategy).Observe(max(0, inside-r.Waited).Seconds())
 	}
 }

@@ -35,9 +35,9 @@ func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
 }
 
 // Returned implements purchase.Watcher.
-func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called time.Time) {
+func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called, asked time.Time) {
 	now := time.Now()
-	w.metrics.returned(strategy, r, outcome, now.Sub(called))
+	w.metrics.returned(strategy, r, outcome, now.Sub(called), now.Sub(asked))
 	e := history.Event{
 		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome),
 	}

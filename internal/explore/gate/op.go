@@ -114,7 +114,7 @@ func PanicIn(db *gorm.DB) error {
 	return errors.Join(
 		c.Create().After("*").Register(name, panics), c.Query().After("*").Register(name, panics),
 		c.Update().After("*").Register(name, panics), c.Delete().After("*").Register(name, panics),
-		c.Raw().After("*").Register(name, panics),
+		c.Raw().After("*").Register(name, panics), c.Row().After("*").Register(name, panics),
 	)
 }
 

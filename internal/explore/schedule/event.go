@@ -36,7 +36,7 @@ func Kinds() []Kind {
 		{Event: Timeout, tokens: "timeout[1-9]", Without: "no buyer waited in a server"},
 		{Event: Disconnect, tokens: "disconnect[1-9]", OwnOnly: true},
 		{Event: Raise, tokens: "raise[1-9](?:-panic)?", OwnOnly: true},
-		{Event: NoUnlock, tokens: "no-unlock[1-9]", Without: "the strategy has no lock outside of the database", OwnOnly: true},
+		{Event: NoUnlock, tokens: "no-unlock[1-9]", Without: "no lock of the strategy is released by a command of its own", OwnOnly: true},
 	}
 }
 

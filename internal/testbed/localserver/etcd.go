@@ -62,14 +62,14 @@ func startEtcds(g *Group, members int) ([]*Etcd, error) {
 					"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
 					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", strings.Join(cluster, ","),
 				}
-				all[i] = e
-				return e.Start()
+				err = e.Start()
+				if err == nil {
+					all[i] = e
+				}
+				return err
 			})
 		}
-		if err := starts.Wait(); err != nil {
-			return nil, err
-		}
-		return all, nil
+		return whole(all, starts.Wait())
 	})
 }
 

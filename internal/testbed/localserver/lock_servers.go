@@ -20,6 +20,24 @@ const (
 // Members is the size of the smallest ensemble that can lose a member and continue.
 const Members = 3
 
+// whole returns the members of an ensemble. After an error it ends those that have started; the others are
+// nil.
+func whole[M interface {
+	comparable
+	Kill() error
+}](members []M, err error) ([]M, error) {
+	if err == nil {
+		return members, nil
+	}
+	var none M
+	for _, m := range members {
+		if m != none {
+			err = errors.Join(err, m.Kill())
+		}
+	}
+	return nil, err
+}
+
 // LockServers has the lock servers that strategies need. Servers that were not requested or are not
 // installed are nil.
 type LockServers struct {

@@ -96,14 +96,14 @@ func startZookeepers(g *Group, members int) ([]*Zookeeper, error) {
 					"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
 					"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
 				}
-				all[i] = z
-				return z.Start()
+				err = z.Start()
+				if err == nil {
+					all[i] = z
+				}
+				return err
 			})
 		}
-		if err := starts.Wait(); err != nil {
-			return nil, err
-		}
-		return all, nil
+		return whole(all, starts.Wait())
 	})
 }
 

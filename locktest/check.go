@@ -208,11 +208,37 @@ func (tr *trial) stillHeld(ctx context.Context, third Client, wait time.Duration
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	lease, err := third.Lock(ctx, tr.name)
-	if err != nil {
-		return true, nil
+	if lease := ask(ctx, third, tr.name); lease != nil {
+		return false, lease.Unlock(context.WithoutCancel(ctx))
 	}
-	return false, lease.Unlock(context.WithoutCancel(ctx))
+	return true, nil
+}
+
+// ask asks for the lock until the client has it, or returns nil when ctx ends. A Lock may give up
+// earlier, and is then called again.
+func ask(ctx context.Context, c Client, name string) Lease {
+	for {
+		lease, err := c.Lock(ctx, name)
+		if err == nil {
+			return lease
+		}
+		if sleep(ctx, time.Millisecond) != nil {
+			return nil
+		}
+	}
+}
+
+// ifAble returns r, which says that a client asked in vain for a lock. The lock is free now, and the
+// client must get it. Otherwise it would never have got it, and r proves nothing.
+func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
+	lease, err := c.Lock(ctx, tr.name)
+	if err != nil {
+		return inconclusive("the client that asked in vain did not get the free lock either: %v", err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		return breaks("unlock: %v", err)
+	}
+	return r
 }
 
 // queued waits until n clients wait for the lock. If the server does not report them, it waits for

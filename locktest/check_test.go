@@ -2,6 +2,7 @@ package locktest_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,36 @@ func TestUnclaimed(t *testing.T) {
 	modest.Renews = false
 	if r := examine(t, "Renewal", modest); r.Verdict != locktest.NotClaimed || r.Seen != locktest.Holds {
 		t.Errorf("a lock that renews and does not say so: %s", r)
+	}
+}
+
+// unable is a client whose Lock fails at once.
+type unable struct{ locktest.Client }
+
+func (unable) Lock(context.Context, string) (locktest.Lease, error) {
+	return nil, errors.New("connection refused")
+}
+
+// TestUnableToAsk: a client that cannot lock at all does not show that another one holds the lock.
+func TestUnableToAsk(t *testing.T) {
+	tier.Test(t, "waits for leases")
+	t.Parallel()
+	for check, asker := range map[string]int{"Renewal": 2, "ReleaseSafety": 3, "UnlockTwice": 3} {
+		t.Run(check, func(t *testing.T) {
+			t.Parallel()
+			s := newMemory(ttl, none).subject()
+			connect, clients := s.Connect, 0
+			s.Connect = func(ctx context.Context) (locktest.Client, error) {
+				c, err := connect(ctx)
+				if clients++; clients%asker == 0 { // the last one of each try
+					c = unable{c}
+				}
+				return c, err
+			}
+			if r := examine(t, check, s); r.Verdict != locktest.Inconclusive || !strings.Contains(r.Why, "connection refused") {
+				t.Errorf("%s; want inconclusive: connection refused", r)
+			}
+		})
 	}
 }
 

@@ -28,11 +28,8 @@ func renewal(ctx context.Context, tr *trial) Result {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for asking.Err() == nil { // a Lock that gives up asks again
-			if l, err := clients[1].Lock(asking, tr.name); err == nil {
-				taken <- l
-				return
-			}
+		if l := ask(asking, clients[1], tr.name); l != nil {
+			taken <- l
 		}
 	}()
 	r := watch(ctx, tr, lease, begin, taken)
@@ -47,6 +44,9 @@ func renewal(ctx context.Context, tr *trial) Result {
 	case l := <-taken:
 		_ = l.Unlock(ctx)
 	default:
+	}
+	if r.Verdict == Holds {
+		return tr.ifAble(ctx, clients[1], r)
 	}
 	return r
 }

@@ -71,5 +71,5 @@ func (tr *trial) leftInPlace(ctx context.Context, err error, next Lease, third C
 	if err := next.Unlock(ctx); err != nil {
 		return breaks("%s %s, and then the holder could not unlock: %v", what, said, err)
 	}
-	return holds("%s %s and left the next holder's lock in place", what, said)
+	return tr.ifAble(ctx, third, holds("%s %s and left the next holder's lock in place", what, said))
 }

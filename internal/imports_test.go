@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/explore/witness":     {"internal/judge/verdict"},
 	"internal/explore/target":      {"internal/engine/dialect", "internal/explore/app", "internal/explore/conduct", "internal/explore/effect", "internal/explore/fold", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict", "internal/load/buyers"},
 	"internal/explore/wire":        {"internal/explore/wire", "internal/explore/effect", "internal/explore/schedule"},
-	"internal/judge/ci":            {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/matrix", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify"},
+	"internal/judge/ci":            {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/matrix", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/testbed/localserver"},
 	"internal/judge/ci/format":     {"internal/judge/ci/result", "internal/judge/report"},
 	"internal/judge/ci/result":     {"internal/explore/schedule", "internal/explore/witness", "internal/judge/promise", "internal/judge/report", "internal/judge/verdict"},
 	"internal/judge/ci/system":     {"internal/judge/ci/format", "internal/judge/ci/result"},

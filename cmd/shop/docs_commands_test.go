@@ -47,7 +47,7 @@ var commandNotes = map[string]string{
 - ` + "`--baseline`" + ` is the ` + "`result.json`" + ` of a run on main. If it cannot be read, a warning says so, and every break is new.
 - A fix is ` + "`fixed`" + ` only if the old witness ran again and the search is complete. Otherwise it is ` + "`unproven`" + `, which does not fail the job.
 - ` + "`--shard`" + ` divides the checks, not the schedules of one program. A shard without a check exits with 0.
-- ` + "`--cache`" + ` reuses a complete result while the repository, the flags, this program and the runner's image stay the same, for programs
+- ` + "`--cache`" + ` reuses a complete result while the repository, the flags, this program, servers and interpreters stay the same, for programs
   with ` + "`local: true`" + `. Ignored files do not count, except ` + "`.env`" + `.
 `,
 	"verify": `

@@ -142,6 +142,24 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// TestFingerprintPrograms: a fingerprint changes with the server and with the interpreter.
+func TestFingerprintPrograms(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	j := newJob(t, yaml)
+	last := j.fingerprint(t.Context())
+	for _, name := range []string{"mariadbd", "python3"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("another version"), 0o700); err != nil { // #nosec G306: a program
+			t.Fatal(err)
+		}
+		now := j.fingerprint(t.Context())
+		if now == "" || now == last {
+			t.Errorf("another %s: from %.8s to %.8s", name, last, now)
+		}
+		last = now
+	}
+}
+
 // TestNoFingerprint: a result is never reused if something outside of the files decides it.
 func TestNoFingerprint(t *testing.T) {
 	t.Parallel()

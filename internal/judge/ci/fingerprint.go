@@ -18,10 +18,11 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // fingerprint returns a hash of everything that decides the result of a search: the repository, the file, the
-// flags, this program and the image of the runner. Files that git ignores do not count, except .env. It is
+// flags, this program, its servers and interpreters, and the image of the runner. Files that git ignores do not count, except .env. It is
 // "" if the search uses a program or servers that are already running, whose state no file describes.
 func (j *appJob) fingerprint(ctx context.Context) string {
 	a := j.app.App
@@ -47,7 +48,7 @@ func (j *appJob) fingerprint(ctx context.Context) string {
 	}
 	for _, part := range []string{
 		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // of GitHub's runners
-		j.name(), j.app.Flags, j.app.Search.Budget.String(), string(text), settings, content,
+		j.name(), j.app.Flags, j.app.Search.Budget.String(), string(text), settings, content, j.programs(),
 	} {
 		fmt.Fprintf(h, "%d %s\n", len(part), part)
 	}
@@ -62,6 +63,36 @@ var executable = sync.OnceValues(func() (string, error) {
 	}
 	return hashFile(path)
 })
+
+// programs returns the hashes of the servers that the search starts, and of the programs in PATH that its
+// command lines name, such as an interpreter. A server that is not installed yet has none.
+func (j *appJob) programs() string {
+	a := j.app.App
+	var paths []string
+	for _, kind := range j.servers() {
+		path, err := localserver.Program(kind)
+		if err != nil {
+			path = ""
+		}
+		paths = append(paths, path)
+	}
+	for _, line := range append(slices.Clone(a.Run), a.Shared, a.Migrate) {
+		for word := range strings.FieldsSeq(line) {
+			if path, err := exec.LookPath(strings.Trim(word, `"'`)); err == nil && !strings.Contains(word, "/") {
+				paths = append(paths, path)
+			}
+		}
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		hash, err := hashFile(path)
+		if err != nil {
+			hash = "missing"
+		}
+		fmt.Fprintln(&all, hash)
+	}
+	return all.String()
+}
 
 func hashFile(path string) (string, error) {
 	f, err := os.Open(path)

@@ -15,17 +15,27 @@ func Needs(ctx context.Context, c Config) (kinds []string) {
 		if !isApp || !a.app.App.Local || c.kept(a.fingerprint(ctx), a) != nil {
 			continue
 		}
-		for _, server := range []struct {
-			kind string
-			used *app.Server
-		}{
-			{"mysql", a.app.App.MySQL},
-			{"postgres", a.app.App.Postgres},
-			{"redis", a.app.App.Redis},
-		} {
-			if server.used != nil && !slices.Contains(kinds, server.kind) {
-				kinds = append(kinds, server.kind)
+		for _, kind := range a.servers() {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
 			}
+		}
+	}
+	return kinds
+}
+
+// servers returns the kinds of servers that the program uses.
+func (j *appJob) servers() (kinds []string) {
+	for _, server := range []struct {
+		kind string
+		used *app.Server
+	}{
+		{"mysql", j.app.App.MySQL},
+		{"postgres", j.app.App.Postgres},
+		{"redis", j.app.App.Redis},
+	} {
+		if server.used != nil {
+			kinds = append(kinds, server.kind)
 		}
 	}
 	return kinds

@@ -244,3 +244,16 @@ func findProgram(install string, names ...string) (string, error) {
 	}
 	return "", fmt.Errorf("%s: %w; get it with: %s", strings.Join(names, " or "), ErrMissing, install)
 }
+
+// Program returns the path of the program that StartMySQL, StartPostgres or StartRedis would start: kind is
+// "mysql", "postgres" or "redis". It returns ErrMissing if none is installed.
+func Program(kind string) (string, error) {
+	switch kind {
+	case "mysql":
+		return findProgram(getMySQL, "mariadbd", "mysqld")
+	case "postgres":
+		bin, err := postgresBin()
+		return filepath.Join(bin, "postgres"), err
+	}
+	return findProgram(getRedis, "redis-server", "valkey-server")
+}

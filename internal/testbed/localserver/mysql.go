@@ -33,7 +33,7 @@ func (m *MySQL) URL() string { return "mysql://shop:" + m.password + "@" + m.Add
 // server, writing would be enough, since the kernel keeps the data. The sync protects against a power
 // failure, which no fault here causes.
 func StartMySQL(g *Group) (*MySQL, error) {
-	path, err := findProgram(getMySQL, "mariadbd", "mysqld")
+	path, err := Program("mysql")
 	if err != nil {
 		return nil, err
 	}

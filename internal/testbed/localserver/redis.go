@@ -35,10 +35,13 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	return startRedisOn(g, env, "", func(int) ([]string, error) { return persistence, nil })
 }
 
+// getRedis says how to install missing programs.
+const getRedis = "apt-get install redis-server, or brew install redis"
+
 // startRedisOn starts a redis-server on a free port. settings returns arguments for that port. config is
 // the content of a file that the server may rewrite.
 func startRedisOn(g *Group, env []string, config string, settings func(port int) ([]string, error)) (*Redis, error) {
-	path, err := findProgram("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
+	path, err := Program("redis")
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func startSentinel(g *Group, env [][]string) (RedisService, error) {
 
 // watch starts the sentinels.
 func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
-	path, err := findProgram("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server", "redis-sentinel")
+	path, err := findProgram(getRedis, "redis-server", "valkey-server", "redis-sentinel")
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 	"internal/fault/failpoint":     {"internal/purchase", "internal/engine/sqlconn", "internal/judge/history"},
 	"internal/fault":               {"internal/fault", "internal/purchase", "internal/lockstrategy.", "internal/engine", "internal/testbed", "internal/load/buyers", "internal/load/pulse", "internal/load/rush", "internal/judge/audit", "internal/judge/history", "internal/judge/promise"},
 	"internal/explore":             {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock", "internal/nearest"},
-	"internal/explore/app":         {"internal/explore/effect", "internal/explore/serverstate", "internal/testbed/localserver", "internal/nearest"},
+	"internal/explore/app":         {"internal/explore/effect", "internal/explore/schedule", "internal/explore/serverstate", "internal/testbed/localserver", "internal/nearest"},
 	"internal/explore/conduct":     {"internal/explore/schedule", "internal/explore/witness"},
 	"internal/explore/draft":       {"internal/explore/app", "internal/judge/report"},
 	"internal/explore/effect":      {"internal/explore/schedule"},

@@ -4,6 +4,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // An App is a program under test, as its file describes it.
@@ -163,17 +166,17 @@ func parse(text []byte, dir string) (*App, error) {
 	if err := unfilled(text); err != nil {
 		return nil, err
 	}
-	a := &App{Name: f.Name, Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
+	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
 	if a.Pauses && f.Pauses != "accepted" {
 		return nil, fmt.Errorf(": pauses: %q; the only value is accepted: you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise", f.Pauses)
 	}
 	if a.Atomic && f.Atomic != "accepted" {
 		return nil, fmt.Errorf(": atomic: %q; the only value is accepted: you vouch that no other write comes between a statement's read and its write; omit the key otherwise", f.Atomic)
 	}
-	if a.Name == "" {
-		a.Name = filepath.Base(dir)
+	given := cmp.Or(f.Name, filepath.Base(dir))
+	if a.Name = strings.TrimLeft(strings.Trim(notInNames.ReplaceAllString(given, "-"), "-."), "_-."); !schedule.ProgramName(a.Name) {
+		return nil, fmt.Errorf(": %q gives the program no name; set name: to 1 to 64 ASCII letters, digits, dots, underscores and hyphens", given)
 	}
-	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
 		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries, (*App).random, (*App).background,

@@ -56,6 +56,8 @@ func TestLoadRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, by, says string }{
 		{"a key with a slip", "reset:", "rset:", `oversell.yaml:5: unknown key "rset" (did you mean "reset"?)`},
 		{"no such key", "sold: 200", "colour: red", `unknown key "colour"; list them with: shop explore --app-example`},
+		{"a name without a letter", "sold: 200", "sold: 200\nname: магазин", `"магазин" gives the program no name; set name: to 1 to 64`},
+		{"a long name", "sold: 200", "sold: 200\nname: " + strings.Repeat("x", 65), "set name: to"},
 		{"no YAML", "sold: 200", "sold: [", "oversell.yaml:"},
 		{"no program", "run: node server.mjs", "env: { A: b }", "choose one of run"},
 		{"two programs", "run: node server.mjs", "run: a\nshared: b", "choose one of run"},

@@ -64,8 +64,11 @@ func sentinelPrimary(ctx context.Context, c *redis.Client) ([]string, error) {
 	cmd := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", localserver.PrimaryName)
 	_ = c.Process(ctx, cmd) // the error is in cmd
 	address, err := cmd.Result()
-	if err != nil || len(address) != 2 {
-		return nil, fmt.Errorf("a sentinel answered %q: %w", address, err)
+	if err != nil {
+		return nil, fmt.Errorf("ask a sentinel: %w", err)
+	}
+	if len(address) != 2 {
+		return nil, fmt.Errorf("a sentinel answered %q", address)
 	}
 	return []string{net.JoinHostPort(address[0], address[1])}, nil
 }
@@ -202,8 +205,11 @@ func (g *redisGroup) watched(ctx context.Context) error {
 	}
 	for _, watcher := range g.service.Watchers() {
 		status, err := info(ctx, watcher.Addr, "sentinel")
-		if err != nil || !strings.Contains(status, "status=ok,address="+primary.Addr) {
-			return fmt.Errorf("the sentinel at %s does not watch %s: %w", watcher.Addr, primary.Addr, err)
+		if err != nil {
+			return fmt.Errorf("the sentinel at %s: %w", watcher.Addr, err)
+		}
+		if !strings.Contains(status, "status=ok,address="+primary.Addr) {
+			return fmt.Errorf("the sentinel at %s does not watch %s", watcher.Addr, primary.Addr)
 		}
 	}
 	return nil

@@ -138,7 +138,10 @@ func connectionID(ctx context.Context, conn driver.Conn, query string) (int64, e
 		return 0, err
 	}
 	kept, err := Keep(rows)
-	if err != nil || len(kept.values) != 1 {
+	if err == nil && len(kept.values) != 1 {
+		err = fmt.Errorf("%d rows", len(kept.values))
+	}
+	if err != nil {
 		return 0, fmt.Errorf("ask for the connection's id: %w", err)
 	}
 	var id sql.NullInt64

@@ -223,3 +223,22 @@ func TestClientPassword(t *testing.T) {
 		t.Errorf("%q", all)
 	}
 }
+
+// TestNotZookeeper: the error has the whole answer of another program on the port, and nothing else.
+func TestNotZookeeper(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			_, _ = conn.Write([]byte("HTTP/1.1 400 Bad "))
+			_ = conn.Close()
+		}
+	}()
+	z := &Zookeeper{Server{Addr: l.Addr().String()}}
+	if err := z.ping(); err == nil || err.Error() != `srvr was answered with "HTTP/1.1 400 Bad "` {
+		t.Error(err)
+	}
+}

@@ -65,17 +65,22 @@ func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
 	answers := make([]Answer, len(all))
+	at := make([]string, len(all))
+	wanted := map[string]int{}
+	for n, b := range all {
+		at[n] = s.process(b, int64(n))
+		wanted[at[n]]++
+	}
+	c.connect(ctx, wanted)
 	var gate, sent sync.WaitGroup
 	gate.Add(len(all))
 	for n, b := range all {
 		answers[n].Purchaser, answers[n].Outcome = b.Name, purchase.Unknown
 		sent.Go(func() {
-			url := s.process(b, int64(n))
-			c.connect(ctx, url)
 			gate.Done()
 			gate.Wait()
 			if ctx.Err() == nil {
-				answers[n] = c.ask(ctx, ctx, url, b)
+				answers[n] = c.ask(ctx, ctx, at[n], b)
 			}
 		})
 	}
@@ -135,14 +140,15 @@ func (s Sender) process(b Buyer, request int64) string {
 	return s.URLs[request%int64(len(s.URLs))]
 }
 
-// connect opens a connection to the process and keeps it open. It ignores the answer and errors,
-// since the buy will report them.
-func (c *call) connect(ctx context.Context, base string) {
+// connect opens a connection for each buyer: as many to each process as wanted says.
+func (c *call) connect(ctx context.Context, wanted map[string]int) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	if request, err := http.NewRequest(http.MethodGet, base+"/healthz", nil); err == nil {
-		c.Client.Send(ctx, request)
+	var all sync.WaitGroup
+	for url, n := range wanted {
+		all.Go(func() { c.Client.reserve.fill(ctx, url, n) })
 	}
+	all.Wait()
 }
 
 // visit sends one request and reads its answer.

@@ -18,19 +18,26 @@ import (
 // When a reused connection breaks before the answer begins, net/http repeats a GET, and any
 // request with an Idempotency-Key. A shop that sold to the first request would then sell twice
 // to one buyer, and the verdict would blame the shop.
-type Client struct{ http http.Client }
+type Client struct {
+	http    http.Client
+	reserve *reserve
+}
 
 // NewClient returns a client that opens its connections with dial. If dial is nil, it connects directly.
 func NewClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // over HTTP/2 all buyers would share one connection
-	return &Client{http.Client{Transport: once{&http.Transport{
-		DialContext: dial, Protocols: &protocols, DisableCompression: true, MaxIdleConnsPerHost: math.MaxInt,
+	r := newReserve(dial)
+	return &Client{reserve: r, http: http.Client{Transport: once{&http.Transport{
+		DialContext: r.take, Protocols: &protocols, DisableCompression: true, MaxIdleConnsPerHost: math.MaxInt,
 	}}}}
 }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.reserve.close()
+	c.http.CloseIdleConnections()
+}
 
 // once keeps net/http from sending a request twice.
 type once struct{ *http.Transport }

@@ -13,8 +13,11 @@ type secrets map[string]string
 const uuidOf = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 
 // secret matches random values of strategies: rand.Text, a UUID with a number, redsync's 16 bytes in
-// base64. It also matches times.
-var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
+// base64, the id of an entry in a stream.
+var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+`)
+
+// aTime matches times since 1970, and times in ms until about schedule.Forever.
+var aTime = regexp.MustCompile(`\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
 // ownKey matches an Idempotency-Key that a strategy made for an order without one: a name and rand.Text
 // in lower case.
@@ -46,11 +49,21 @@ func mayHide(text string) bool {
 	return false
 }
 
-// readable replaces the random values in a buyer's text by their names.
+// readable replaces the random values in a buyer's text by their names, and times by TTL or TIME.
 func (n secrets) readable(buyer int, text string) string {
 	if !mayHide(text) {
 		return text
 	}
+	return aTime.ReplaceAllStringFunc(n.named(buyer, text), func(value string) string {
+		if len(value) < 13 {
+			return "TTL"
+		}
+		return "TIME"
+	})
+}
+
+// named replaces the random values in a buyer's text by their names.
+func (n secrets) named(buyer int, text string) string {
 	return secret.ReplaceAllStringFunc(text, func(value string) string {
 		if n[value] == "" {
 			kind := "token"
@@ -59,10 +72,6 @@ func (n secrets) readable(buyer int, text string) string {
 				kind = "key"
 			case len(value) > 13 && value[13] == '-' && value[8] != '-':
 				kind = "entry"
-			case isNumber(value) && len(value) < 13: // about schedule.Forever, in ms
-				return "TTL"
-			case isNumber(value):
-				return "TIME"
 			}
 			name := kind + strconv.Itoa(buyer)
 			for i := 2; n.taken(name); i++ {
@@ -81,9 +90,4 @@ func (n secrets) taken(name string) bool {
 		}
 	}
 	return false
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 64)
-	return err == nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -89,7 +90,7 @@ func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
 	}
-	return fmt.Sprintf("%s %s: %s", m.Token, k.exact(m.Buyer, m.Command.Text), k.exact(m.Buyer, m.Command.Whole()))
+	return fmt.Sprintf("%s %s: %s", m.Token, k.exactOf(m.Command, m.Buyer, m.Command.Text), k.exactOf(m.Command, m.Buyer, m.Command.Whole()))
 }
 
 // remember adds a command's answer to the memory of its sender. The command itself follows from the
@@ -100,7 +101,7 @@ func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	}
 	k.books.known = k.books.known && !o.Ends
 	k.names.readable(b.id, o.Text)
-	k.memories[b.id-1].hear(fmt.Sprintf("%s %s: %s", token(o), o.Name, k.exact(b.id, o.Whole())))
+	k.memories[b.id-1].hear(fmt.Sprintf("%s %s: %s", token(o), o.Name, k.exactOf(o, b.id, o.Whole())))
 	if o.Ends {
 		delete(b.views, o.Conn())
 	}
@@ -220,13 +221,36 @@ func (k *knowledge) ended(b *buyer) bool {
 	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.armed(b)) == 0 && len(b.views) == 0
 }
 
-// number is a time since 1970 in ms or µs, a time until a lease ends, in ms, or the id of a
-// record, see serverstate.FirstID. A UUID with a number also matches: that number is random, so it may have
-// as many digits as a time.
-var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
+// number is a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. A UUID with a
+// number also matches: that number is random, so it may have as many digits as a time.
+var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11})\b(?:-[0-9]+)?`)
+
+// timeLeft is a number that may be the time until a lease ends, in ms. Again the number of a UUID is none.
+var timeLeft = regexp.MustCompile(uuidOf + `:[0-9]+|\b[1-3][0-9]{6}\b`)
+
+// exactOf is exact for the text of a command. Only a lock server tells how long a lease lasts. That
+// depends on how long the run has taken, so it is rounded if it is just below a third of
+// schedule.Forever, or two, or three: an event passes thirds of a lease.
+func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
+	if o.Server != gate.SQL && mayHide(text) {
+		text = timeLeft.ReplaceAllStringFunc(text, func(value string) string {
+			n, err := strconv.ParseInt(value, 10, 64)
+			third := schedule.Forever.Milliseconds() / 3
+			thirds := (n + third - 1) / third
+			if err != nil || thirds*third-n > longestRun.Milliseconds() {
+				return value
+			}
+			return fmt.Sprintf("~%d/3", thirds)
+		})
+	}
+	return k.exact(buyer, text)
+}
+
+// longestRun is longer than a run takes, even on a slow machine.
+const longestRun = 100 * time.Second
 
 // exact rewrites a text so that it is equal in all runs that reach this state. Random values become
-// names, times count from the start of the schedule, TTLs are rounded, and ids count from the first.
+// names, times count from the start of the schedule, and ids count from the first.
 func (k *knowledge) exact(buyer int, text string) string {
 	if !mayHide(text) {
 		return text
@@ -235,18 +259,16 @@ func (k *knowledge) exact(buyer int, text string) string {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
 		case err != nil: // the id of an entry, or a UUID with a number
-			return value
 		case len(value) == 11:
 			if id := n - k.r.x.firstID; k.r.x.firstID > 0 && id >= 0 && id < serverstate.FirstID {
 				return fmt.Sprintf("#%d", id)
 			}
-			return value
 		case len(value) == 13:
 			return fmt.Sprintf("@%d ms", n-k.r.x.clock.start.Load()/1e6)
 		case len(value) == 16:
 			return fmt.Sprintf("@%d us", n-k.r.x.clock.start.Load()/1e3)
 		}
-		return fmt.Sprintf("~%d", (n+50_000)/100_000)
+		return value
 	})
-	return k.names.readable(buyer, text)
+	return k.names.named(buyer, text)
 }

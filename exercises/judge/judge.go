@@ -167,7 +167,7 @@ func (c code) verdict(done Check, err error) Check {
 		}
 	case errors.As(err, &unsure):
 		done.Verdict, done.Why = Unsure, unsure.text
-	case strings.Contains(err.Error(), "did not run the same way again"):
+	case errors.Is(err, schedule.ErrUnrepeated):
 		done.Verdict, done.Why = Unsure, "the same order of commands did not run in the same way twice: the code decides by time or chance, or by memory that two processes would not share"
 	case errors.Is(err, schedule.ErrHarness):
 		done.Verdict, done.Why = Wrong, c.lostControl(err)
@@ -179,23 +179,20 @@ func (c code) verdict(done Check, err error) Check {
 
 // lostControl describes the action of the learner's code that the explorer cannot schedule.
 func (c code) lostControl(err error) string {
-	text := oneLine(err.Error())
+	var moving schedule.Moving
 	switch {
-	case strings.Contains(text, "goroutine of the strategy does not end"):
+	case errors.Is(err, schedule.ErrGoroutine):
 		return "a goroutine that Buy has begun does not end" + c.standing()
-	case strings.Contains(text, "its Buy does not return"), strings.Contains(text, "cannot tell what these buyers do"):
-		who := "a buyer"
-		if _, after, found := strings.Cut(text, "cannot tell what these buyers do: "); found {
-			who, _, _ = strings.Cut(after, ",")
-			who, _, _ = strings.Cut(who, ":")
-		}
-		return who + " does not come back" + c.standing()
-	case strings.Contains(text, "two commands to one server at once"):
+	case errors.As(err, &moving) && len(moving) > 0:
+		return fmt.Sprintf("buyer %d does not come back%s", moving[0].Buyer, c.standing())
+	case errors.Is(err, schedule.ErrNoReturn), errors.As(err, &moving):
+		return "a buyer does not come back" + c.standing()
+	case errors.Is(err, schedule.ErrTwoAtOnce):
 		return "two commands of one buyer are under way at once, from two goroutines; here a buyer sends one after the other"
-	case strings.Contains(text, "is not described"):
+	case errors.Is(err, schedule.ErrUndescribed):
 		return "the code sends an unknown Lua script: kit.DeleteIfMine is known; for your own script add the method Scripts, see kata.Scripted"
 	}
-	text = strings.TrimPrefix(text, schedule.ErrHarness.Error()+": ")
+	text := strings.TrimPrefix(oneLine(err.Error()), schedule.ErrHarness.Error()+": ")
 	return "no other order can be tried, since the code did something else than before or than can be held: " + text
 }
 

@@ -70,7 +70,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 			return x.witness(c.Tokens, c.Ended), nil
 		}
 		if errors.Is(err, schedule.ErrDivergence) {
-			err = fmt.Errorf("%w: a schedule did not run the same way again: %w", ErrHarness, err)
+			err = fmt.Errorf("%w: %w: %w", ErrHarness, schedule.ErrUnrepeated, err)
 		}
 		return w, err
 	}

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -174,7 +175,7 @@ func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 		n = w.at.next[slices.Index(w.at.choices, w.by)]
 	}
 	if n != nil {
-		return n, n.repeats(choices, "the same schedule did not run the same way again", p)
+		return n, n.repeats(choices, schedule.ErrUnrepeated, p)
 	}
 	state, err := p.State()
 	if err != nil {
@@ -182,7 +183,7 @@ func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 	}
 	n, known := w.states[state]
 	if known {
-		err = n.repeats(choices, "two schedules reached one state but have different choices there", p)
+		err = n.repeats(choices, errUnlike, p)
 	} else {
 		n = &node{choices: choices, next: make([]*node, len(choices)), loud: make([]bool, len(choices))}
 		w.states[state] = n
@@ -191,12 +192,14 @@ func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 	return n, err
 }
 
+var errUnlike = errors.New("two schedules reached one state but have different choices there")
+
 // repeats returns the error for choices that have changed.
-func (n *node) repeats(now []*schedule.Choice, what string, p *schedule.Point) error {
+func (n *node) repeats(now []*schedule.Choice, what error, p *schedule.Point) error {
 	if slices.Equal(n.choices, now) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s, and before %s; %s", ErrHarness, what, list(now), list(n.choices), p.Where())
+	return fmt.Errorf("%w: %w: %s, and before %s; %s", ErrHarness, what, list(now), list(n.choices), p.Where())
 }
 
 // link records where the last choice has led.

@@ -42,7 +42,7 @@ func (x *Explorer) isVoid(err error) bool {
 // choices. For a program under test the run is void. For a strategy of the catalogue it is an error
 // of the explorer.
 func (x *Explorer) otherWay(details string) error {
-	const why = "the same schedule did not run the same way again"
+	why := schedule.ErrUnrepeated.Error()
 	if x.config.Program != "" {
 		return schedule.Void{Why: why, Details: details, Diverged: true}
 	}

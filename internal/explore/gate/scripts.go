@@ -39,7 +39,7 @@ func (s *scripts) describe(c *command) error {
 			first, _, _ := strings.Cut(strings.TrimSpace(fmt.Sprint(c.args[1])), "\n")
 			text = fmt.Sprintf("%s (%s)", sha, first)
 		}
-		return fmt.Errorf("%w: script %s is not described: say what it does in the strategy's Entry.Scripts, see internal/lockstrategy/redisscript", schedule.ErrHarness, text)
+		return fmt.Errorf("%w: %w: %s: say what it does in the strategy's Entry.Scripts, see internal/lockstrategy/redisscript", schedule.ErrHarness, schedule.ErrUndescribed, text)
 	}
 	c.script = d
 	return nil

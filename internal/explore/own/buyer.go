@@ -115,7 +115,7 @@ func (b *buyer) moves() (own []move, err error) {
 	slices.SortFunc(own, func(a, b move) int { return strings.Compare(a.Token, b.Token) })
 	for i := 1; i < len(own); i++ {
 		if own[i].Token == own[i-1].Token {
-			return nil, fmt.Errorf("%w: buyer %d sends two commands to one server at once: %s, %s", schedule.ErrHarness, b.id, own[i-1].Name, own[i].Name)
+			return nil, fmt.Errorf("%w: %w: buyer %d, %s and %s", schedule.ErrHarness, schedule.ErrTwoAtOnce, b.id, own[i-1].Name, own[i].Name)
 		}
 	}
 	return own, nil
@@ -250,17 +250,16 @@ func (all buyers) where() string {
 	return strings.Join(texts, "; ")
 }
 
-// moving names the buyers that still move, for an error.
-func (all buyers) moving() string {
-	text := "the explorer cannot tell what these buyers do: "
+// moving returns the buyers that still move.
+func (all buyers) moving() (moving schedule.Moving) {
 	for _, b := range all {
 		if len(b.flying) > 0 && !b.blocked {
-			text += fmt.Sprintf("buyer %d: %s; ", b.id, b.flying[0].Text)
+			moving = append(moving, schedule.Mover{Buyer: b.id, After: b.flying[0].Text})
 		} else if !b.over && len(b.gate) == 0 && !b.blocked && !b.inside {
-			text += fmt.Sprintf("buyer %d, between two commands; ", b.id)
+			moving = append(moving, schedule.Mover{Buyer: b.id})
 		}
 	}
-	return text
+	return moving
 }
 
 func without(ops []*gate.Op, o *gate.Op) []*gate.Op {

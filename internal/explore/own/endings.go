@@ -59,7 +59,7 @@ func (e *endings) await(g *standstill.Goroutines) error {
 			continue
 		}
 		if where := g.Unended(); where != "" {
-			return stuckError{"every Buy has returned, and a goroutine of the strategy does not end", where}
+			return stuckError{schedule.ErrGoroutine, where}
 		}
 	}
 	return nil
@@ -67,12 +67,17 @@ func (e *endings) await(g *standstill.Goroutines) error {
 
 // A stuckError reports code of the strategy that still runs after the schedule, although every command
 // is answered and every context has ended. The strategy is to blame, see isBreak.
-type stuckError struct{ what, where string }
+type stuckError struct {
+	what  error
+	where string
+}
 
-func (e stuckError) Error() string { return e.what + ": " + cmp.Or(e.where, "it is not known where") }
+func (e stuckError) Error() string {
+	return e.what.Error() + ": " + cmp.Or(e.where, "it is not known where")
+}
 
-// Unwrap returns ErrHarness: if the strategy is not to blame, the run proves nothing.
-func (e stuckError) Unwrap() error { return schedule.ErrHarness }
+// Unwrap also returns ErrHarness: if the strategy is not to blame, the run proves nothing.
+func (e stuckError) Unwrap() []error { return []error{schedule.ErrHarness, e.what} }
 
 // errSilent reports a buyer that computes for longer than maxSilence.
 var errSilent = fmt.Errorf("%w: a buyer sends no command and does not wait for another one", schedule.ErrHarness)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -79,7 +80,7 @@ func awaitReturn(r *run) error {
 			}
 		case <-look.C:
 			if p.isOver() {
-				return stuckError{"a buyer's context has ended, and its Buy does not return", r.x.rest.Unended()}
+				return stuckError{schedule.ErrNoReturn, r.x.rest.Unended()}
 			}
 		}
 	}

@@ -75,10 +75,10 @@ func (s *resting) await(ctx context.Context) error {
 		case s.r.buyers.fly():
 			silence = s.r.x.endings.patience(maxSilence)
 		case silence.isOver():
-			return fmt.Errorf("%w: %s", errSilent, s.r.buyers.moving())
+			return fmt.Errorf("%w: %w", errSilent, s.r.buyers.moving())
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: %s", schedule.ErrHarness, s.r.buyers.moving())
+			return fmt.Errorf("%w: %w", schedule.ErrHarness, s.r.buyers.moving())
 		}
 	}
 }

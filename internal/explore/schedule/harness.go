@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"time"
 )
@@ -12,6 +13,37 @@ var ErrHarness = errors.New("the explorer lost control of the run")
 // ErrDivergence reports a replay divergence: the schedule belongs to another strategy or database, or
 // the server took another course.
 var ErrDivergence = errors.New("the schedule does not fit")
+
+// Errors that come with ErrHarness if the strategy's own code is the reason.
+var (
+	ErrUnrepeated  = errors.New("the same schedule did not run the same way again")
+	ErrNoReturn    = errors.New("a buyer's context has ended, and its Buy does not return")
+	ErrGoroutine   = errors.New("every Buy has returned, and a goroutine of the strategy does not end")
+	ErrTwoAtOnce   = errors.New("a buyer sends two commands to one server at once")
+	ErrUndescribed = errors.New("a script is not described")
+)
+
+// Moving is the error of buyers of which nobody can tell what they do. It comes with ErrHarness.
+type Moving []Mover
+
+// A Mover is a buyer that neither sends a command nor waits for one.
+type Mover struct {
+	Buyer int
+	After string // its command that is under way; "": it is between two commands
+}
+
+// Error names the buyers.
+func (m Moving) Error() string {
+	text := "the explorer cannot tell what these buyers do: "
+	for _, b := range m {
+		if b.After != "" {
+			text += fmt.Sprintf("buyer %d: %s; ", b.Buyer, b.After)
+		} else {
+			text += fmt.Sprintf("buyer %d, between two commands; ", b.Buyer)
+		}
+	}
+	return text
+}
 
 // Void is the error of a run that shows nothing, since the runner lost control of it. A repetition may
 // succeed. It occurs only with programs under test.

@@ -218,8 +218,11 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--product %w", err)
 	}
 	config = explore.Config{
-		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
-		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", OneKey: o.oneKey, Before: explore.Front(o.before), Budget: o.budget, Schedules: o.schedules, First: o.first,
+		OfStrategy: explore.OfStrategy{
+			Strategy: entry, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, OneKey: o.oneKey, Before: explore.Front(o.before),
+		},
+		Buyers: o.buyers, Events: events, MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared",
+		Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Symmetry reduction would change "N of N" of a complete search, and a server's own choices are not symmetric.
 	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)

@@ -237,9 +237,11 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 		return config, err
 	}
 	config = explore.Config{
-		Program: p.Name, Split: o.overlap, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
-		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
-		Tries: o.app.tries, Budget: o.budget, Schedules: o.schedules, First: o.first,
+		OfProgram: explore.OfProgram{
+			Program: p.Name, Again: o.app.command(), Split: o.overlap, Reduce: !o.full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
+		},
+		Buyers: len(p.Buyers), Events: events, MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Shared: p.Shared != "" || p.Attach != nil,
+		Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	return config, nil
 }

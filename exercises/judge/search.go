@@ -78,8 +78,8 @@ func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, 
 		return explore.Config{}, fmt.Errorf("%s: %w", s.exercise.Folder, err)
 	}
 	c := explore.Config{
-		Engine: e, Strategy: s.entry(e, q), Buyers: max(q.Buyers, 2), Stock: max(q.Stock, 1), Product: first, Events: events, Bound: -1,
-		Shared: q.Shared, Budget: searchWithin, First: !q.Foreign,
+		OfStrategy: explore.OfStrategy{Engine: e, Strategy: s.entry(e, q), Stock: max(q.Stock, 1), Product: first},
+		Buyers:     max(q.Buyers, 2), Events: events, Bound: -1, Shared: q.Shared, Budget: searchWithin, First: !q.Foreign,
 		Full: q.Scenario == exercises.BothWays, // the search does not know the state of the second product
 	}
 	if q.Bound != nil {

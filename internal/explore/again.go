@@ -50,7 +50,7 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	for {
 		c, err := x.compare(ctx, s)
 		switch {
-		case x.isVoid(err):
+		case isVoid(err):
 			if voids++; voids == shownTries || ctx.Err() != nil {
 				return c, err
 			}
@@ -69,9 +69,9 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 func (c Config) Fits(s *Saved) error {
 	switch {
 	case s.Buyers != c.Buyers || s.Shared != c.Shared || s.Overlap != c.Split:
-		return fmt.Errorf("the saved schedule belongs to %s, not to %s", describe(s.Program, s.Buyers, s.Shared, s.Overlap), describe(c.name(), c.Buyers, c.Shared, c.Split))
+		return fmt.Errorf("the saved schedule belongs to %s, not to %s", describe(s.Program, s.Buyers, s.Shared, s.Overlap), describe(c.mode().name(), c.Buyers, c.Shared, c.Split))
 	case s.Program != c.Program:
-		return fmt.Errorf("the saved schedule belongs to the program %s, not to %s; write `name: %s` in the file of --app", s.Program, c.name(), s.Program)
+		return fmt.Errorf("the saved schedule belongs to the program %s, not to %s; write `name: %s` in the file of --app", s.Program, c.mode().name(), s.Program)
 	}
 	for _, e := range s.Events {
 		if !slices.Contains(c.Events, e) {
@@ -138,7 +138,7 @@ func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matche
 		return nil, 0, err
 	}
 	for range shownTries {
-		if w, matched, err = x.resembling(ctx, s); !x.isVoid(err) || ctx.Err() != nil {
+		if w, matched, err = x.resembling(ctx, s); !isVoid(err) || ctx.Err() != nil {
 			break
 		}
 	}

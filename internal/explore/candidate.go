@@ -63,7 +63,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 	if c == nil {
 		return nil, nil
 	}
-	s := x.config.schedule(c.Tokens)
+	s := x.mode.schedule(c.Tokens)
 	if !s.Concurrent() {
 		w, err := x.follow(ctx, c.Tokens)
 		if err != nil && c.Final { // code that still runs disturbs the replay
@@ -79,7 +79,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 	for range courses {
 		again, err := x.follow(ctx, c.Tokens)
 		switch {
-		case errors.Is(err, schedule.ErrDivergence), x.isVoid(err):
+		case errors.Is(err, schedule.ErrDivergence), isVoid(err):
 		case err != nil:
 			return nil, err
 		case again.Verdict == w.Verdict:

@@ -93,7 +93,7 @@ func TestManyBuyers(t *testing.T) {
 	if result := search(t, many); result.Runs != 25 || result.Verdicts[verdict.Oversold] == 0 {
 		t.Errorf("%d runs of %d buyers, want 25: %v", result.Runs, explore.MaxBuyers, result.Verdicts)
 	}
-	c := explore.Config{Engine: e, Bound: 2}
+	c := explore.Config{OfStrategy: explore.OfStrategy{Engine: e}, Bound: 2}
 	if got := explore.NewReport(c, explore.Result{Explored: 7, Complete: true}).Extent(); !strings.Contains(got, "bound 2") || strings.Contains(got, "7 of 7") {
 		t.Errorf("%q", got)
 	}

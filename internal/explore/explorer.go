@@ -55,6 +55,7 @@ var ErrHarness = schedule.ErrHarness
 // An Explorer searches the schedules of one strategy or program. It serves one goroutine.
 type Explorer struct {
 	config Config
+	mode   mode
 	runner schedule.Runner
 	close  func() error
 }
@@ -68,7 +69,11 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Explorer{c, runner, runner.Close}, nil
+	return newExplorer(c, runner, runner.Close), nil
+}
+
+func newExplorer(c Config, r schedule.Runner, close func() error) *Explorer {
+	return &Explorer{c, c.mode(), r, close}
 }
 
 // NewOn returns an explorer of a program under test, over any runner. Config.Program names the program;
@@ -84,7 +89,7 @@ func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if close == nil {
 		close = func() error { return nil }
 	}
-	return &Explorer{c, r, close}, nil
+	return newExplorer(c, r, close), nil
 }
 
 // Close closes the buyers' Redis clients, whose pools close with the engine. For a program it calls the

@@ -398,7 +398,10 @@ func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 
 // littleConfig configures a search of all schedules.
 func littleConfig(l *little) explore.Config {
-	return explore.Config{Program: "little", Buyers: max(2, len(l.buyers)), Events: l.events, Bound: -1, Servers: "A 1, B 2", Again: "shop explore --app little.yaml"}
+	return explore.Config{
+		OfProgram: explore.OfProgram{Program: "little", Servers: "A 1, B 2", Again: "shop explore --app little.yaml"},
+		Buyers:    max(2, len(l.buyers)), Events: l.events, Bound: -1,
+	}
 }
 
 func openLittle(t testing.TB, c explore.Config, l *little) *explore.Explorer {

@@ -19,7 +19,7 @@ const pauseTries = 30
 // pauses adds the branches of moves in the pause before n. Where the parent was paused, it records
 // the connections that the plain move led to.
 func (w *walk) pauses(n *node, p *schedule.Point) {
-	if !w.x.config.Shared || w.x.config.Program == "" || n.parent == nil {
+	if !w.x.config.Shared || n.parent == nil {
 		return
 	}
 	if before := n.parent; before.paused && before.plain[n.by.Token] == "" {

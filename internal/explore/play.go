@@ -57,7 +57,7 @@ type Way struct {
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {
 	config := x.config
 	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, symmetry would begin at the wrong buyer
-	s := newSearch(&Explorer{config: config, runner: following{x.runner, after}})
+	s := newSearch(newExplorer(config, following{x.runner, after}, nil))
 	if !s.result.Merged {
 		return Way{}, errNotMerged
 	}

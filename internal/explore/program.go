@@ -12,6 +12,60 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
+// OfProgram is the part of Config for a program under test, see NewOn.
+type OfProgram struct {
+	Program string // its name; "" means a strategy of the catalogue
+	Servers string // its servers, for people: "MariaDB 10.11.6, Redis 7.0"
+	Again   string // the command that explores it, for Report.Replay: "shop explore --app oversell.yaml"
+	// Reduce runs one of the schedules that differ only in commuting commands (sleep sets). It does
+	// nothing where every schedule counts: with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents.
+	Reduce bool
+	// Tries is how often in a row a buyer may send the same commands and get the same answers while
+	// another buyer could continue. One more is left out, since each number of retries would be a
+	// schedule.
+	Tries int
+	// Ignore lists the commands of the program's own work that are no steps, as the file has them.
+	Ignore []string
+	// Split holds a program's statements inside the database: one that commits by itself is two steps where
+	// another buyer's command could notice. It is --overlap of a program; Overlap means nothing there.
+	Split bool
+	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
+	Atomic bool
+	// ShortPauses reports that the owner vouches for pauses that are too short to explore, see
+	// Report.Pauses.
+	ShortPauses bool
+}
+
+// programMode is the mode of a program under test.
+type programMode struct{ Config }
+
+func (m programMode) name() string { return m.Program }
+
+func (m programMode) check() error { return m.checkEvents() }
+
+// schedule implements mode. A replay string has no stock of a program.
+func (m programMode) schedule(tokens []string) Schedule {
+	return Schedule{Strategy: m.Program, Buyers: m.Buyers, Stock: 1, Shared: m.Shared, Overlap: m.Split, Tokens: tokens}
+}
+
+func (m programMode) stocked(s Schedule) bool { return len(s.Units) == 0 && s.Parts == 0 && !s.OneKey }
+
+func (m programMode) merges() bool { return false } // nobody knows its state
+
+// diverged implements mode. The run is void.
+func (m programMode) diverged(details string) error {
+	return schedule.Void{Why: schedule.ErrUnrepeated.Error(), Details: details, Diverged: true}
+}
+
+func (m programMode) hint(err error) error { return err }
+
+func (m programMode) violations(s *search) violations {
+	s.limit = limit{begun: s.begun, budget: m.Budget}
+	return &programViolations{s: s}
+}
+
+func (m programMode) origin(r *Report) { r.Engine, r.Server, r.again = AppEngine, m.Servers, m.Again }
+
 // mostRanked is the number of violations of a program to keep for replay, the most promising ones. At
 // least leastReplayed of them are replayed, unless the budget is spent.
 const mostRanked, leastReplayed = 1000, 10
@@ -19,29 +73,32 @@ const mostRanked, leastReplayed = 1000, 10
 // leastShrinking is the time for shrinking after a short search, unless the budget is spent.
 const leastShrinking = 5 * time.Second
 
-// violations knows which runs of a program broke, and which of them break again in a replay. The others
+// programViolations knows which runs of a program broke, and which of them break again in a replay. The others
 // are no violations.
-type violations struct {
+type programViolations struct {
 	s         *search
 	ranked    []*candidate // violations to replay
 	answers   answers      // the answers in all violations, kept or not
 	last      *candidate   // the previous run, if it broke
 	afterVoid bool         // the previous run was void
-	until     time.Time    // end of the time for replaying and shrinking; zero, for a strategy: none
+	until     time.Time    // end of the time for replaying and shrinking
 }
 
-// begin records that a run has ended, before rank. afterVoid reports that the previous run was void.
-func (v *violations) begin(afterVoid bool) { v.last, v.afterVoid = nil, afterVoid }
+func (v *programViolations) begin(afterVoid bool) { v.last, v.afterVoid = nil, afterVoid }
 
-// doubt records that a run was void.
-func (v *violations) doubt() {
+func (v *programViolations) doubt() {
 	if v.last != nil {
 		v.last.doubtful = true
 	}
 }
 
-// rank keeps a violation if it is one of the best.
-func (v *violations) rank(e schedule.Ended) {
+func (v *programViolations) ended(e schedule.Ended) {
+	v.s.result.Answers = v.s.result.Answers.add(e, 1)
+}
+
+func (v *programViolations) spent() bool { return v.s.limit.searched(v.s.broken > 0) }
+
+func (v *programViolations) rank(e schedule.Ended) {
 	v.answers = v.answers.add(e, 1)
 	v.last = newCandidate(e)
 	v.last.doubtful = v.afterVoid
@@ -51,21 +108,20 @@ func (v *violations) rank(e schedule.Ended) {
 	}
 }
 
-// isLate reports whether no time is left for replaying and shrinking.
-func (v *violations) isLate(ctx context.Context) bool {
-	return !v.until.IsZero() && (ctx.Err() != nil || time.Now().After(v.until))
+func (v *programViolations) isLate(ctx context.Context) bool {
+	return ctx.Err() != nil || time.Now().After(v.until)
 }
 
 // allow gives the following replays that much time, but not more than the budget has.
-func (v *violations) allow(patience time.Duration) {
+func (v *programViolations) allow(patience time.Duration) {
 	v.until = time.Now().Add(patience)
 	if end, limited := v.s.limit.end(); limited && end.Before(v.until) {
 		v.until = end
 	}
 }
 
-// spent reports whether the budget is spent.
-func (v *violations) spent() bool {
+// over reports whether the whole budget is spent.
+func (v *programViolations) over() bool {
 	end, limited := v.s.limit.end()
 	return limited && time.Now().After(end)
 }
@@ -101,11 +157,11 @@ func (v *confirmed) isSteadier(other *confirmed) bool {
 	return other == nil || v.broke*other.replays > other.broke*v.replays
 }
 
-// show implements search.show for a program. It replays violations, the most promising first, until one
+// show implements violations. It replays violations, the most promising first, until one
 // breaks again each time, and drops those that never do. If none is steady, it shows the steadiest. If
 // none breaks again, it drops all violations. Replaying may take as long as the search, and so may
 // shrinking, but both end with the budget.
-func (v *violations) show(ctx context.Context) error {
+func (v *programViolations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
 	slices.SortFunc(v.ranked, (*candidate).promises)
@@ -113,7 +169,7 @@ func (v *violations) show(ctx context.Context) error {
 	v.allow(patience)
 	var best *confirmed
 	for n, c := range v.ranked {
-		if (n >= leastReplayed || best != nil) && v.isLate(ctx) || v.spent() {
+		if (n >= leastReplayed || best != nil) && v.isLate(ctx) || v.over() {
 			break
 		}
 		found, err := v.confirm(ctx, c)
@@ -123,7 +179,7 @@ func (v *violations) show(ctx context.Context) error {
 		if found != nil && found.isSteadier(best) {
 			best = found
 		}
-		if best != nil && best.isSteady() || ctx.Err() != nil || v.spent() {
+		if best != nil && best.isSteady() || ctx.Err() != nil || v.over() {
 			break
 		}
 		if found == nil {
@@ -148,7 +204,7 @@ func (v *violations) show(ctx context.Context) error {
 
 // shrunk returns a shorter schedule that breaks as steadily. The search may not have run that schedule.
 // It returns found if there is none.
-func (v *violations) shrunk(ctx context.Context, found *confirmed) (*confirmed, error) {
+func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(ctx)
 	defer cancel()
 	shorter, err := found.c.shrink(bounded, v.s)
@@ -164,7 +220,7 @@ func (v *violations) shrunk(ctx context.Context, found *confirmed) (*confirmed, 
 // confirm replays a violation until it has broken twice, or has ended in another way and broken once. It
 // repeats void runs. After ctx has ended it makes only one attempt. It returns nil if no replay breaks
 // again, or if the budget ends first.
-func (v *violations) confirm(ctx context.Context, c *candidate) (*confirmed, error) {
+func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	found := &confirmed{c: c}
@@ -183,8 +239,8 @@ func (v *violations) confirm(ctx context.Context, c *candidate) (*confirmed, err
 			err = schedule.Void{Why: "the same schedule did not end in the same way again", Details: fmt.Sprintf("%s, and before %s", w.Verdict, c.Verdict)}
 		case errors.Is(err, schedule.ErrDivergence):
 			found.replays++
-			err = v.s.x.otherWay(err.Error())
-		case !v.s.x.isVoid(err):
+			err = v.s.x.mode.diverged(err.Error())
+		case !isVoid(err):
 			return nil, err
 		}
 		if err != nil {
@@ -208,7 +264,7 @@ func (v *confirmed) orNil() *confirmed {
 }
 
 // dropAll removes the remaining violations from the result, since no replay has confirmed one.
-func (v *violations) dropAll() {
+func (v *programViolations) dropAll() {
 	r := &v.s.result
 	r.Unconfirmed = r.Violations
 	r.Explored -= r.Violations
@@ -222,7 +278,7 @@ func (v *violations) dropAll() {
 }
 
 // drop removes a violation from the result.
-func (v *violations) drop(c *candidate) {
+func (v *programViolations) drop(c *candidate) {
 	r := &v.s.result
 	r.Dropped++
 	r.Violations--

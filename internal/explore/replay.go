@@ -28,11 +28,11 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	for tries := 1; s.Concurrent() && errors.Is(err, schedule.ErrDivergence) && tries < courses; tries++ {
 		w, err = x.follow(ctx, s.Tokens)
 	}
-	for tries := 1; x.isVoid(err) && ctx.Err() == nil && tries < shownTries; tries++ {
+	for tries := 1; isVoid(err) && ctx.Err() == nil && tries < shownTries; tries++ {
 		w, err = x.follow(ctx, s.Tokens)
 	}
-	if errors.Is(err, schedule.ErrDivergence) && x.config.Program == "" {
-		err = fmt.Errorf("%w; a replay needs the servers of the search: give the same --engine and --local-db", err)
+	if errors.Is(err, schedule.ErrDivergence) {
+		err = x.mode.hint(err)
 	}
 	return w, err
 }
@@ -73,16 +73,14 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 		return nil, fmt.Errorf("%w: the buyers are done after step %d, and the replay string has %d", schedule.ErrDivergence, len(e.Tokens), len(tokens))
 	}
 	w := x.witness(tokens, e)
-	if w.Program != "" {
-		w.Choices = made
-	}
+	w.Choices = made
 	return w, nil
 }
 
 // witness makes a Witness from a run that was observed.
 func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	return &Witness{
-		Schedule: x.config.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
+		Schedule: x.mode.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
 		Program: x.config.Program, Watch: e.Watch, Findings: e.Findings, Folded: e.Folded,
 	}
 }
@@ -92,19 +90,12 @@ func chosen(c schedule.Choice) witness.Choice {
 	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }
 
-func (c Config) schedule(tokens []string) Schedule {
-	if c.Program != "" { // a replay string has no stock of a program
-		return Schedule{Strategy: c.Program, Buyers: c.Buyers, Stock: 1, Shared: c.Shared, Overlap: c.Split, Tokens: tokens}
-	}
-	return Schedule{Strategy: c.Strategy.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Shared: c.Shared, OneKey: c.OneKey, Tokens: tokens}
-}
-
 // FitsLine returns why an explorer of this configuration cannot run a replay string, in one line; nil
 // if it can.
 func (c Config) FitsLine(s Schedule) error {
-	stocked := c.Program == "" && s.Stock != c.Stock
-	if s.Strategy != c.name() || s.Buyers != c.Buyers || stocked || s.Units.String() != c.Units.String() || s.Parts != c.Parts || s.Shared != c.Shared || s.OneKey != c.OneKey || s.Overlap != c.Split {
-		return fmt.Errorf("the replay string belongs to %s, not to %s", s.Head(), c.schedule(nil).Head())
+	m := c.mode()
+	if s.Strategy != m.name() || s.Buyers != c.Buyers || !m.stocked(s) || s.Shared != c.Shared || s.Overlap != c.Split {
+		return fmt.Errorf("the replay string belongs to %s, not to %s", s.Head(), m.schedule(nil).Head())
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
@@ -99,22 +98,14 @@ const AppEngine = "app"
 // NewReport makes the report on result r of configuration c.
 func NewReport(c Config, r Result) Report {
 	report := newReport(c, r)
-	if c.Program == "" {
-		report.Engine, report.Server = c.Engine.Name, c.Engine.Server
-		report.again = command(c.Strategy.Name, engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB, c.Engine.URLs.LocalRedis))
-		if report.Before = c.Before; report.Before != "" {
-			report.again += " --before " + string(report.Before)
-		}
-	} else {
-		report.Engine, report.Server, report.again = AppEngine, c.Servers, c.Again
-	}
+	c.mode().origin(&report)
 	return report
 }
 
 // newReport makes a report without an engine.
 func newReport(c Config, r Result) Report {
 	report := Report{
-		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
+		Strategy: c.mode().name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,

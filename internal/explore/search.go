@@ -89,7 +89,7 @@ type search struct {
 	limit   limit // used for a program
 
 	best, foreign *candidate
-	violations    violations // used for a program
+	violations    violations
 	voids         voids
 }
 
@@ -141,12 +141,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 			return s.result, s.limit.tooShort()
 		}
 	}
-	if x.config.Program != "" {
-		err = errors.Join(err, s.violations.show(ctx))
-	} else {
-		err = errors.Join(err, s.show(context.WithoutCancel(ctx)))
-	}
-	return s.result, err
+	return s.result, errors.Join(err, s.violations.show(ctx))
 }
 
 func newSearch(x *Explorer) *search {
@@ -154,26 +149,10 @@ func newSearch(x *Explorer) *search {
 		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, begun: time.Now(), digest: sha256.New(),
 		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Within: -1},
 	}
-	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // the server decides the result of a pair
+	s.result.Merged = x.runner.Stated() && x.mode.merges()
 	s.result.Reduced = x.config.reduced()
-	s.voids.result, s.violations.s = &s.result, s
-	if x.config.Program != "" {
-		s.limit = limit{begun: s.begun, budget: x.config.Budget}
-	}
+	s.voids.result, s.violations = &s.result, x.mode.violations(s)
 	return s
-}
-
-// show repeats the runs that will be shown to people.
-func (s *search) show(ctx context.Context) (err error) {
-	if s.result.Violations > 0 && !s.result.Complete && !s.final {
-		if s.best, err = s.best.shrink(ctx, s); err != nil {
-			return err
-		}
-	}
-	var failed [2]error
-	s.result.Witness, failed[0] = s.best.witness(ctx, s.x)
-	s.result.ForeignWitness, failed[1] = s.foreign.witness(ctx, s.x)
-	return errors.Join(failed[0], failed[1])
 }
 
 // all runs one schedule after the other.
@@ -187,7 +166,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		if cost > result.Within+1 && result.Cut == 0 && result.Void == 0 && !c.Overlap && !result.Reduced {
 			result.Within, result.ExploredWithin = cost-1, result.Explored
 		}
-		if c.Schedules > 0 && result.Runs+result.Void >= c.Schedules || s.spent() {
+		if c.Schedules > 0 && result.Runs+result.Void >= c.Schedules || s.violations.spent() {
 			return nil
 		}
 		if err := s.run(ctx, trip); err != nil {
@@ -206,15 +185,6 @@ func (s *search) all(ctx context.Context, p plan) error {
 	return nil
 }
 
-// spent reports whether the search has no more time. At least one schedule is run.
-func (s *search) spent() bool {
-	if s.x.config.Program != "" {
-		return s.limit.searched(s.broken > 0)
-	}
-	budget := s.x.config.Budget
-	return s.result.Runs > 0 && budget > 0 && time.Since(s.begun) > budget
-}
-
 // run runs one schedule and records its end.
 func (s *search) run(ctx context.Context, t trip) error {
 	begun := time.Now()
@@ -223,7 +193,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case s.x.isVoid(err):
+	case isVoid(err):
 		if v, _ := schedule.AsVoid(err); v.Missed {
 			s.missed(t, v)
 			return nil
@@ -277,9 +247,7 @@ func (s *search) note(e schedule.Ended) {
 	s.final = s.final || e.Final
 	r.Explored++
 	r.Verdicts[e.Verdict]++
-	if s.x.config.Program != "" {
-		r.Answers = r.Answers.add(e, 1)
-	}
+	s.violations.ended(e)
 	if e.Concurrent {
 		r.Overlapped++
 	}
@@ -288,11 +256,7 @@ func (s *search) note(e schedule.Ended) {
 		if r.Violations++; r.Violations == 1 {
 			r.First = time.Since(s.begun).Seconds()
 		}
-		if s.x.config.Program != "" {
-			s.violations.rank(e)
-		} else {
-			s.best = s.best.better(e)
-		}
+		s.violations.rank(e)
 	}
 	if e.Early {
 		r.Early++

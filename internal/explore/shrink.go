@@ -18,7 +18,7 @@ const longestCut = 6
 // need it. For a program it ends with ctx or with the time for shrinking, and returns the shortest
 // schedule until then.
 func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
-	if c == nil || s.x.config.schedule(c.Tokens).Concurrent() {
+	if c == nil || s.x.mode.schedule(c.Tokens).Concurrent() {
 		return c, nil
 	}
 	for again := true; again; {
@@ -30,7 +30,7 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 				}
 				e, err := s.steadily(ctx, c.Tokens, i, n)
 				switch {
-				case s.x.isVoid(err):
+				case isVoid(err):
 					continue
 				case s.violations.isLate(ctx):
 					return c, nil
@@ -57,7 +57,7 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
 	for range shownTries {
 		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)
-		if !s.x.isVoid(err) {
+		if !isVoid(err) {
 			break
 		}
 		if tooMany := s.voids.count(err); tooMany != nil {
@@ -87,7 +87,7 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 		}))
 	}
 	e, err := s.steadily(ctx, tokens, 0, 0)
-	if s.x.isVoid(err) || s.violations.isLate(ctx) {
+	if isVoid(err) || s.violations.isLate(ctx) {
 		return c, nil
 	}
 	if err != nil || e.Verdict != c.Verdict || !slices.Equal(e.Tokens, tokens) {

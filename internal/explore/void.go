@@ -33,20 +33,9 @@ type Voided struct {
 const mostVoided = 20
 
 // isVoid reports whether the error means a void run, which may be repeated.
-func (x *Explorer) isVoid(err error) bool {
+func isVoid(err error) bool {
 	_, is := schedule.AsVoid(err)
-	return is && x.config.Program != ""
-}
-
-// otherWay returns the error for a schedule that did not repeat: the same choices led to other
-// choices. For a program under test the run is void. For a strategy of the catalogue it is an error
-// of the explorer.
-func (x *Explorer) otherWay(details string) error {
-	why := schedule.ErrUnrepeated.Error()
-	if x.config.Program != "" {
-		return schedule.Void{Why: why, Details: details, Diverged: true}
-	}
-	return fmt.Errorf("%w: %s: %s", ErrHarness, why, details)
+	return is
 }
 
 // retry puts the branch of a void run back. It returns false if the branch is to be given up.

@@ -54,7 +54,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 		}
 	case !n.same(w.path[p.Depth]):
 		if !w.concurrent {
-			return "", w.x.otherWay(fmt.Sprintf("%s, and before %s; %s", list(n.choices), list(w.path[p.Depth].choices), where(p)))
+			return "", w.x.mode.diverged(fmt.Sprintf("%s, and before %s; %s", list(n.choices), list(w.path[p.Depth].choices), where(p)))
 		}
 		w.strayed = true
 		if slices.ContainsFunc(w.now.kids, n.same) {

@@ -21,7 +21,10 @@ import (
 
 // Config returns a configuration with two buyers of one unit, and all schedules.
 func Config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
-	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 5 * time.Minute}
+	return explore.Config{
+		OfStrategy: explore.OfStrategy{Engine: e, Strategy: entry, Stock: 1, Product: "explored"},
+		Buyers:     2, Bound: -1, Budget: 5 * time.Minute,
+	}
 }
 
 // Entry returns a strategy of the catalogue.

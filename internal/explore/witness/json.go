@@ -19,7 +19,7 @@ type plain Witness
 
 // MarshalJSON leaves out the stock and the records of a program's steps, since they were not read.
 func (w *Witness) MarshalJSON() ([]byte, error) {
-	if w.Program == "" {
+	if !w.ofProgram() {
 		return unescaped((*plain)(w))
 	}
 	type unstocked struct {

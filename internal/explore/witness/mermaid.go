@@ -114,7 +114,7 @@ var (
 // written.
 func (w *Witness) abridged(s Step) string {
 	text := s.Command
-	if w.Program == "" && !w.Verbose {
+	if !w.ofProgram() && !w.Verbose {
 		text = readProduct.ReplaceAllString(writeProduct.ReplaceAllString(brief(text), "$1"), "SELECT product")
 	}
 	switch s.Result {

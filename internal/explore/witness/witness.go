@@ -89,7 +89,7 @@ type Finding struct {
 // Columns returns the columns that are shown after each step: stock and records, or the watch query's
 // columns.
 func (w *Witness) Columns() []string {
-	if w.Program != "" {
+	if w.ofProgram() {
 		return w.Watch
 	}
 	return []string{"stock", "records"}
@@ -97,13 +97,15 @@ func (w *Witness) Columns() []string {
 
 // Values returns the values of Columns after a step; "" if they were not read.
 func (w *Witness) Values(s Step) []string {
-	if w.Program == "" {
+	if !w.ofProgram() {
 		return []string{strconv.FormatInt(s.Stock, 10), strconv.FormatInt(s.Records, 10)}
 	}
 	values := make([]string, len(w.Watch))
 	copy(values, s.Watched)
 	return values
 }
+
+func (w *Witness) ofProgram() bool { return w.Program != "" }
 
 // Broken reports whether the schedule ends in a violation.
 func (w *Witness) Broken() bool { return w.Verdict != verdict.Holds }

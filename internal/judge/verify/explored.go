@@ -54,7 +54,8 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	start := time.Now()
 	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}
 	x := exploration{Config: explore.Config{
-		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Parts: parts(entry), Product: exploredProduct, Budget: searchBudget,
+		OfStrategy: explore.OfStrategy{Engine: e, Strategy: entry, Stock: 1, Parts: parts(entry), Product: exploredProduct},
+		Buyers:     exploredBuyers, Budget: searchBudget,
 	}}
 	if event, ok := eventOf[f]; ok {
 		x.Events = []explore.Event{event}

@@ -116,8 +116,8 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 		return check, 0, err
 	}
 	config := explore.Config{
-		Program: p.Name, Again: "shop exercise check", Buyers: len(p.Buyers), Events: events, Bound: -1, Reduce: true,
-		Tries: target.DefaultTries, Budget: programWithin, First: true,
+		OfProgram: explore.OfProgram{Program: p.Name, Again: "shop exercise check", Reduce: true, Tries: target.DefaultTries},
+		Buyers:    len(p.Buyers), Events: events, Bound: -1, Budget: programWithin, First: true,
 	}
 	if s.Bound != nil {
 		config.Bound = *s.Bound

@@ -70,8 +70,8 @@ func (g *Game) open(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
 	}
 	g.explorer, err = explore.New(ctx, explore.Config{
-		Engine: g.engine, Strategy: entry, Buyers: g.config.Buyers, Stock: g.config.Stock, Units: explore.Units{g.config.Units}, Product: sold,
-		Events: g.config.Events, Shared: g.config.Shared, Bound: -1,
+		OfStrategy: explore.OfStrategy{Engine: g.engine, Strategy: entry, Stock: g.config.Stock, Units: explore.Units{g.config.Units}, Product: sold},
+		Buyers:     g.config.Buyers, Events: g.config.Events, Shared: g.config.Shared, Bound: -1,
 	})
 	if err != nil {
 		return err

@@ -139,8 +139,9 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	if config.Shared && entry.WritesLater {
 		t.Skip("one worker writes the orders of all buyers of a process, so its commands belong to no buyer")
 	}
+	sound := entry.Promised(promise.TwoProcesses, e.Database) == verdict.Holds
 	switch {
-	case tier.Soaking():
+	case tier.Soaking() && (sound || c.breaks): // with a preemption more, other strategies oversell by their order alone
 		config.Bound++
 	case len(config.Events) > 0 && manyCommands(entry):
 		config.Bound = 0
@@ -151,7 +152,7 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 		t.Fatal(err)
 	}
 	t.Logf("%d schedules in %.1f s: %v", result.Explored, result.Seconds, result.Verdicts)
-	switch holds := !c.breaks || entry.Promised(promise.TwoProcesses, e.Database) == verdict.Holds; {
+	switch holds := !c.breaks || sound; {
 	case holds && result.Violations > 0:
 		t.Errorf("%s: %s: %s", result.Witness.Verdict, result.Witness.Why, result.Witness.Schedule)
 	case holds && (!result.Complete || result.Explored < 2):

@@ -11,6 +11,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,17 +108,33 @@ func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	if worker, ok := strategy.(purchase.Worker); ok {
 		s.workers = append(s.workers, worker)
 	}
-	if s.config.Failpoints != nil {
-		strategy = s.config.Failpoints.Named(strategy)
-	}
-	if s.config.SoldOutCheck {
-		strategy = s.checkFor(name).Before(strategy)
-	}
-	strategy = purchase.NewIdempotent(strategy, s.engine.Causal)
-	if s.config.Admission {
-		strategy = s.admission.Before(name, strategy)
+	for _, l := range slices.Backward(s.layers(name)) {
+		if l.used {
+			strategy = l.before(strategy)
+		}
 	}
 	s.counter.Strategies[name] = strategy
+}
+
+// A layer is a part of the shop that a buyer passes before it reaches the strategy.
+type layer struct {
+	used   bool
+	before func(purchase.Strategy) purchase.Strategy
+}
+
+// layers returns the layers before a strategy, in the order in which a buyer passes them.
+func (s *Shop) layers(name string) []layer {
+	c := s.config
+	return []layer{
+		// answers busy at once if the buyer could not be served in time
+		{c.Admission, func(inner purchase.Strategy) purchase.Strategy { return s.admission.Before(name, inner) }},
+		// repeats the answer to an order that it has already answered
+		{true, func(inner purchase.Strategy) purchase.Strategy { return purchase.NewIdempotent(inner, s.engine.Causal) }},
+		// answers sold out without a lock
+		{c.SoldOutCheck, func(inner purchase.Strategy) purchase.Strategy { return s.checkFor(name).Before(inner) }},
+		// stops the buyer where a fault of shop verify strikes
+		{c.Failpoints != nil, func(inner purchase.Strategy) purchase.Strategy { return c.Failpoints.Named(inner) }},
+	}
 }
 
 // Observe receives the lock events of strategies.

@@ -3,6 +3,8 @@ package verify
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -122,23 +124,47 @@ func (c *Cell) unsure() bool {
 	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
 }
 
-// Sure plays a cell. It repeats the play if the result may be chance: if a burst missed a promised
-// violation, or if only timing contradicts the promise. An error comes from a play.
-func Sure(play func() (Cell, error)) (Cell, error) {
-	cell, err := play()
-	for n := 1; err == nil && n < verdict.Crowds && cell.Promise.Misses(cell.Verdict); n++ {
-		cell, err = play()
+// mostPlays is how often a cell is played, except that a result which only its time contradicts is always
+// played once more.
+const mostPlays = verdict.Crowds + 1
+
+// Sure plays a cell until a result is not chance. It plays again if play says what disturbed it, if a
+// burst missed a promised violation, or if only timing contradicts the promise. The evidence says how
+// often it was played, and why. An error comes from a play.
+func Sure(play func() (cell Cell, disturbed string, _ error)) (Cell, error) {
+	var timed *Cell // a play that contradicts the promise only by its timing
+	var why []string
+	for {
+		cell, again, err := play()
+		if err != nil {
+			return cell, err
+		}
+		plays := len(why) + 1
+		last := plays >= mostPlays
+		switch {
+		case timed != nil && (again == "" || last):
+			cell, again = cell.confirms(*timed), ""
+			cell.Settle()
+		case again != "":
+		case cell.Promise.Misses(cell.Verdict) && plays < verdict.Crowds:
+			again = fmt.Sprintf("%s was promised and not seen", cell.Promise)
+		case cell.unsure():
+			timed, last = &cell, false
+			again = fmt.Sprintf("only the time said that it was %s", cell.Verdict)
+		}
+		if again == "" || last {
+			return cell.played(why), nil
+		}
+		why = append(why, again)
 	}
-	if err != nil || !cell.unsure() {
-		return cell, err
+}
+
+// played adds to the evidence how often the cell was played: once more than why has reasons.
+func (c Cell) played(why []string) Cell {
+	if len(why) > 0 {
+		c.Evidence = fmt.Sprintf("%s; played %d times, because %s", c.Evidence, len(why)+1, strings.Join(slices.Compact(why), ", and "))
 	}
-	again, err := play()
-	if err != nil {
-		return again, err
-	}
-	again = again.confirms(cell)
-	again.Settle()
-	return again, nil
+	return c
 }
 
 // confirms combines a second play with an unsure first one. If the second shows something else, the

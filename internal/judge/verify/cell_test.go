@@ -151,16 +151,25 @@ func TestSure(t *testing.T) {
 		"broken":                   {verdict.Holds, []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, true},
 		"stuck":                    {verdict.Holds, []verdict.Verdict{verdict.Stalled}, verdict.Stalled, 2, true},
 		"slow":                     {verdict.Holds, []verdict.Verdict{verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 2, true},
+		"disturbed once":           {verdict.Holds, []verdict.Verdict{verdict.Inconclusive, verdict.Holds}, verdict.Holds, 2, false},
+		"always disturbed":         {verdict.Holds, []verdict.Verdict{verdict.Inconclusive}, verdict.Inconclusive, 4, true},
+		"stuck, then disturbed":    {verdict.Holds, []verdict.Verdict{verdict.Stalled, verdict.Inconclusive, verdict.Stalled}, verdict.Stalled, 3, true},
+		"stuck at last":            {verdict.Holds, []verdict.Verdict{verdict.Inconclusive, verdict.Inconclusive, verdict.Inconclusive, verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 5, true},
 		"missed, and then stalled": {verdict.Oversold, []verdict.Verdict{verdict.Holds, verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 3, true},
 	} {
 		plays := 0
-		cell, err := Sure(func() (Cell, error) {
+		cell, err := Sure(func() (Cell, string, error) {
 			plays++
+			disturbed := ""
 			cell := Cell{Promise: c.promised, Verdict: c.seen[min(plays, len(c.seen))-1]}
+			if cell.Verdict == verdict.Inconclusive {
+				disturbed = "the machine stood still"
+			}
 			cell.Settle()
-			return cell, nil
+			return cell, disturbed, nil
 		})
-		if err != nil || cell.Verdict != c.want || plays != c.plays || cell.OK == c.contradicts {
+		said := strings.Contains(cell.Evidence, fmt.Sprintf("played %d times, because ", plays))
+		if err != nil || cell.Verdict != c.want || plays != c.plays || cell.OK == c.contradicts || said != (plays > 1) {
 			t.Errorf("%s: %s after %d plays, as promised %t, %v", name, cell.Verdict, plays, cell.OK, err)
 		}
 	}

@@ -88,14 +88,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
 	}
 	fresh, plays := cell, 0
-	cell, err = Sure(func() (Cell, error) {
-		for tries := 1; ; tries++ {
-			plays++
-			cell, disturbed, err := l.awake(ctx, j, fresh, plays)
-			if err != nil || !disturbed || tries == undisturbedTries {
-				return cell, err
-			}
-		}
+	cell, err = Sure(func() (Cell, string, error) {
+		plays++
+		return l.awake(ctx, j, fresh, plays)
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -112,50 +107,49 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// undisturbedTries is how often a cell is played if Redis fails over by itself, or if a time limit
-// ends before the fault because the machine is busy.
-const undisturbedTries = 3
-
 // awake is once, except for a time limit that ended before the fault while this process mostly had no
 // processor. Such a play is disturbed and proves nothing.
-func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (_ Cell, isDisturbed bool, _ error) {
+func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (_ Cell, disturbed string, _ error) {
 	start, alive := time.Now(), pulse.Start()
 	defer alive.Stop()
 	cell, disturbed, err := l.once(ctx, j, fresh, play)
 	now := time.Now()
-	if disturbed {
+	if disturbed != "" {
 		cell.Reason += "; " + alive.Delays().Describe(start, now)
 		cell.Evidence = cell.evidence()
 	}
 	if starved, is := fresh.starved(err, alive.Delays(), start, now); is {
-		return starved, true, nil
+		return starved, starved.Reason, nil
 	}
 	return cell, disturbed, err
 }
 
-// once plays a cell once, with shops and a history of its own. isDisturbed reports that the
-// strategy uses Redis, and Redis failed over without a fault; the play then proves nothing.
-func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, isDisturbed bool, _ error) {
+// once plays a cell once, with shops and a history of its own. If the strategy uses Redis, and Redis failed
+// over without a fault, disturbed says so; the play then proves nothing.
+func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, disturbed string, _ error) {
 	if play > 1 {
 		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
-			return cell, false, err
+			return cell, "", err
 		}
 		if folder, file := filepath.Split(cell.History); file != "" {
 			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
 		}
 	}
 	if !slices.Contains(j.strategy.Needs, lockstrategy.NeedsRedis) {
-		return cell, false, l.record(ctx, j, &cell)
+		return cell, "", l.record(ctx, j, &cell)
 	}
-	disturbed, err := l.servers.Undisturbed(ctx)
+	failedOver, err := l.servers.Undisturbed(ctx)
 	if err != nil {
-		return cell, false, err
+		return cell, "", err
 	}
 	if err := l.record(ctx, j, &cell); err != nil {
-		return cell, false, err
+		return cell, "", err
 	}
-	why, err := disturbed(ctx)
-	return cell, cell.disturbed(why), err
+	why, err := failedOver(ctx)
+	if !cell.disturbed(why) {
+		why = ""
+	}
+	return cell, why, err
 }
 
 // disturbed makes the cell inconclusive if Redis failed over by itself, for the reason why; ""

@@ -61,7 +61,10 @@ func (t *Target) Check(ctx context.Context) error {
 // Play plays one cell until it is Sure. An error comes from the harness, or from a service without
 // the required routes.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
-	return Sure(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
+	return Sure(func() (Cell, string, error) {
+		cell, err := t.play(ctx, strategy, f, promised)
+		return cell, "", err
+	})
 }
 
 func (t *Target) play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {

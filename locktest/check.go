@@ -228,7 +228,7 @@ func ask(ctx context.Context, c Client, name string) Lease {
 	}
 }
 
-// ifAble returns r, which says that a client asked in vain for a lock. The lock is free now, and the
+// ifAble returns r, the result of a check in which a client asked in vain for a lock. The lock is free now, and the
 // client must get it. Otherwise it would never have got it, and r proves nothing.
 func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
 	lease, err := c.Lock(ctx, tr.name)

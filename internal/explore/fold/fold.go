@@ -25,14 +25,14 @@ type Run struct {
 	Shared   bool                          // all buyers are in one process, so every step may matter
 }
 
-// leastFolded is the number of steps up to which a witness keeps one row for each.
-const leastFolded = 20
+// longestUnfolded is the number of steps up to which a witness keeps one row for each.
+const longestUnfolded = 20
 
 // Fold returns the short form of a run.
 func Fold(r Run) *witness.Folded {
 	var steps []step
 	hidden := make([]bool, len(r.Steps))
-	if len(r.Steps) > leastFolded {
+	if len(r.Steps) > longestUnfolded {
 		steps = r.analyse()
 		hidden = r.hide(steps)
 	}
@@ -57,7 +57,7 @@ func Fold(r Run) *witness.Folded {
 		f.Rows = append(f.Rows, witness.Row{First: i + 1, Last: end, Steps: []witness.Step{left}})
 		i = end
 	}
-	if len(r.Steps) > leastFolded {
+	if len(r.Steps) > longestUnfolded {
 		f.Rows = merge(f.Rows)
 	}
 	return f

@@ -38,7 +38,7 @@ func (l lines) Receive(*wire.Command) (wire.Message, error) {
 func (lines) TimedOut(_ *wire.Command, raw []byte) []byte { return raw }
 
 // echo returns the address of a gate to a server that answers each line with itself.
-func echo(t *testing.T, f *floor) (address string) {
+func echo(t *testing.T, f *gateTable) (address string) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -29,19 +29,19 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if x.watched, _, err = x.servers.Watch(ctx); err != nil {
 		return c, err
 	}
-	if err := x.rehearsal.warm(ctx, x.fleet.all...); err != nil {
+	if err := x.rehearsal.warm(ctx, x.instances.all...); err != nil {
 		return c, err
 	}
 	if x.guard.on() {
 		x.guard.begin(ctx)
 	}
-	if err := x.lookout.look(ctx); err != nil {
+	if err := x.ownTraffic.look(ctx); err != nil {
 		return c, err
 	}
 	defer func() {
-		c.Pollers = x.lookout.pollers()
+		c.Pollers = x.ownTraffic.pollers()
 		if len(c.Pollers) > 0 {
-			c.Ignore = x.lookout.entries(c.Pollers, c.commands())
+			c.Ignore = x.ownTraffic.entries(c.Pollers, c.commands())
 		}
 	}()
 	if x.byRows() {
@@ -68,7 +68,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		x.catalog.learn(c.Buyers, x.short)
 		x.catalog.prints = map[string]*schedule.Footprint{}
 	}
-	if d := (doubts{first(atReset, true), c.Buyers}); d.any() {
+	if d := (suspectRules{first(atReset, true), c.Buyers}); d.any() {
 		found, err := check.inTurn(ctx)
 		if err == nil {
 			err = d.decide(found)
@@ -152,10 +152,10 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 	return x.through(ctx, id, func(a *Alone, me *buyer) error {
 		switch {
 		case me.err != nil:
-			a.Why = "its request fails: " + me.err.Error() + x.fleet.of(id).said()
+			a.Why = "its request fails: " + me.err.Error() + x.instances.of(id).said()
 			return nil
 		case me.reply.failed():
-			a.Why = "it is answered " + a.Answer + x.fleet.of(id).said()
+			a.Why = "it is answered " + a.Answer + x.instances.of(id).said()
 			if x.app.Attach != nil {
 				a.Why += "; a running program must use the gates as its servers, and reconnect when a connection is broken"
 			}
@@ -205,7 +205,7 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	}
 	b := x.app.Buyers[id-1]
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
-	x.floor.close()
+	x.gateTable.close()
 	r := x.newRun(true)
 	r.polling.alone, r.rows.raw = true, true
 	begun := time.Now()
@@ -221,13 +221,13 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 			a.Hides = h.text
 		}
 	}
-	x.floor.mu.Lock()
-	a.Passed = slices.Clone(x.floor.noted)
-	for c := range x.floor.bypass.passed {
+	x.gateTable.mu.Lock()
+	a.Passed = slices.Clone(x.gateTable.noted)
+	for c := range x.gateTable.bypass.passed {
 		a.Ignored = append(a.Ignored, c.text)
 	}
 	slices.Sort(a.Ignored)
-	x.floor.mu.Unlock()
+	x.gateTable.mu.Unlock()
 	_, void := schedule.AsVoid(err)
 	if !void {
 		x.habits.learn(&r.whose)
@@ -265,7 +265,7 @@ func (a alone) Begin(ctx context.Context) error {
 
 // Moves implements conduct.Subject.
 func (a alone) Moves(ctx context.Context) ([]move, error) {
-	if err := (recall{a.settling}).repeat(ctx); err != nil {
+	if err := (repeating{a.settling}).repeat(ctx); err != nil {
 		return nil, err
 	}
 	moves, err := choices{a.run}.ready()
@@ -275,7 +275,7 @@ func (a alone) Moves(ctx context.Context) ([]move, error) {
 
 // standing returns how many commands would be at the servers at once if all were released now.
 func (a alone) standing() int {
-	f := a.x.floor
+	f := a.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(f.flying)

@@ -15,7 +15,7 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	if err := r.settling.wakes(ctx); err != nil {
 		return nil, err
 	}
-	if err := (recall{r.settling}).repeat(ctx); err != nil {
+	if err := (repeating{r.settling}).repeat(ctx); err != nil {
 		return nil, err
 	}
 	all, err := choices{r}.ready()
@@ -49,7 +49,7 @@ func (r choices) judged(o *op) bool {
 // ready returns the current moves. If all buyers only poll, time passes: first the waits end that their
 // programs have limited, and then a polling buyer asks again.
 func (r choices) ready() (all []move, _ error) {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	held := slices.DeleteFunc(slices.Concat(f.held, f.uncommitted), func(o *op) bool { return o.late })
 	f.mu.Unlock()
@@ -116,7 +116,7 @@ func (r choices) ready() (all []move, _ error) {
 // on when they began and on the programs. over leaves out a wait that its program has not limited, such
 // as one for a row, because no buyer is served until the server's own time-out.
 func (r choices) over() (over, again []move, _ error) {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	limited := slices.DeleteFunc(slices.Clone(f.flying), func(o *op) bool { return o.Limit <= 0 })
 	f.mu.Unlock()
@@ -191,7 +191,7 @@ func (r choices) request(b *buyer) (m move, comes bool) {
 
 // mixed reports whether two steps of other buyers may both answer one buyer, see schedule.Point.
 func (r choices) mixed() bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range r.buyers {

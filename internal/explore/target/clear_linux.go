@@ -14,13 +14,13 @@ type clearing struct{ settling }
 // early returns an error if a command waits at a gate when a run begins. The command belongs to the
 // previous run. Since that run has its verdict already, early makes this run void instead.
 func (r clearing) early(ctx context.Context) error {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	var late []string
 	for _, o := range slices.Concat(f.fresh, f.held, f.flying, f.uncommitted, f.answered) {
 		late = append(late, o.of())
 		if !o.Push {
-			r.x.lookout.seen.saw(o.Conn().Protocol, o.Text, o.buyer, time.Now())
+			r.x.ownTraffic.seen.saw(o.Conn().Protocol, o.Text, o.buyer, time.Now())
 		}
 	}
 	f.mu.Unlock()
@@ -31,7 +31,7 @@ func (r clearing) early(ctx context.Context) error {
 	if err := r.drain(ctx); err != nil {
 		return err
 	}
-	return voided("the program sends by itself when no buyer is there", "%s%s", strings.Join(late, ", "), r.x.lookout.advice(r.x.lookout.pollers()))
+	return voided("the program sends by itself when no buyer is there", "%s%s", strings.Join(late, ", "), r.x.ownTraffic.advice(r.x.ownTraffic.pollers()))
 }
 
 // finish ends the run. It opens the gates, so the programs can finish their work. It ends a program that
@@ -64,15 +64,15 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 	if attached && len(dirty) > 0 && !stuck {
 		return x.rehearsal.reconnect(ctx, dirty)
 	}
-	for _, i := range x.fleet.all {
+	for _, i := range x.instances.all {
 		if !i.up() || stuck || x.rehearsal.cold || slices.ContainsFunc(dirty, i.serves) {
-			if err := x.fleet.end(ctx, i); err != nil {
+			if err := x.instances.end(ctx, i); err != nil {
 				return err
 			}
 			x.down = append(x.down, i)
 		}
 	}
-	x.floor.close()
+	x.gateTable.close()
 	return nil
 }
 
@@ -88,10 +88,10 @@ func (x *rehearsal) recover(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		x.down = x.fleet.all
+		x.down = x.instances.all
 	}
 	for _, i := range x.down { // again, if an earlier recovery has not ended
-		if err := x.fleet.end(ctx, i); err != nil {
+		if err := x.instances.end(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -99,14 +99,14 @@ func (x *rehearsal) recover(ctx context.Context) error {
 		return err
 	}
 	x.down, x.recovery.renewal = nil, unneeded
-	x.floor.close()
+	x.gateTable.close()
 	return nil
 }
 
 // drain opens the gates, waits for the buyers' answers and until the programs are idle, and shuts the
 // gates.
 func (r clearing) drain(ctx context.Context) error {
-	f := r.x.floor
+	f := r.x.gateTable
 	if r.done() {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (r clearing) drain(ctx context.Context) error {
 	if err := r.served(ctx); err != nil {
 		return err
 	}
-	idle := brief{run: r.run}
+	idle := briefTimers{run: r.run}
 	for deadline := time.Now().Add(r.x.patience); !idle.restful(); f.bell.wait(look) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return errors.New("the program does not become idle")
@@ -131,7 +131,7 @@ func (r clearing) drain(ctx context.Context) error {
 // done reports whether the run has just ended in a standstill with nothing at the gates, so there is
 // nothing to wait for.
 func (r clearing) done() bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range r.buyers {
@@ -148,7 +148,7 @@ var errJam = errors.New("the buyers block each other inside the program")
 // if a buyer has no answer and nothing moves any more. That includes a command that waits in a server
 // for the lock of an idle connection.
 func (r clearing) served(ctx context.Context) error {
-	f := r.x.floor
+	f := r.x.gateTable
 	moved, seq := time.Now(), f.moves()
 	for deadline := moved.Add(r.x.patience); ; f.bell.wait(time.Millisecond) {
 		if now := f.moves(); now != seq {
@@ -167,7 +167,7 @@ func (r clearing) served(ctx context.Context) error {
 			return context.Cause(ctx)
 		case time.Now().After(deadline):
 			return errors.New("a buyer is not answered")
-		case r.restful() && !r.napping() && len(r.deadEnd()) > 0:
+		case r.restful() && !r.sleeping() && len(r.deadEnd()) > 0:
 			return errJam
 		}
 	}

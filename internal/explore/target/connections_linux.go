@@ -10,12 +10,12 @@ import (
 )
 
 // connections holds the programs' connections. It knows whether bytes are on their way. All methods are
-// called with floor.mu held.
+// called with gateTable.mu held.
 type connections struct {
 	joined   map[*wire.Conn]bool // logged in
 	entering map[*wire.Conn]bool // logging in
 	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the answer
-	touched  map[*wire.Conn]bool // carried a gated command since floor.forget, see holdings.left
+	touched  map[*wire.Conn]bool // carried a gated command since gateTable.forget, see holdings.left
 	used     map[*wire.Conn]bool // carried a gated command that does not only set it up, see setUp
 	ending   []*wire.Conn        // closed by their programs; the server may not have finished with them
 }

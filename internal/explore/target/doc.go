@@ -3,12 +3,12 @@
 //
 //	explore.Explorer: frontier, reduction, shrinking
 //	    |  schedule.Runner
-//	Runner: outlives schedules - the fleet of instances, the user's servers
+//	Runner: outlives schedules - the instances of the program, the user's servers
 //	    |
 //	run: one schedule - requests, choices, judgement; settling brings it to the next standstill,
-//	    and recall repeats what stood there in earlier runs
+//	    and repeating repeats what stood there in earlier runs
 //	    |
-//	floor: the commands at the gates and on their way
+//	gateTable: the commands at the gates and on their way
 //	    |                                   |
 //	wire.Conn, one gate per connection  process.Program, its threads
 //

@@ -10,7 +10,7 @@ import (
 
 // crash kills the buyer's program. The next run gets a new one.
 func (e events) crash(context.Context) (all []move, _ error) {
-	f := e.x.floor
+	f := e.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range e.buyers {
@@ -28,12 +28,12 @@ func (e events) crash(context.Context) (all []move, _ error) {
 // kill cuts the program's connections on both sides and returns when their transactions are rolled
 // back. The program's commands and answers are dropped.
 func (e events) kill(ctx context.Context, b *buyer) (err error) {
-	f := e.x.floor
+	f := e.x.gateTable
 	f.mu.Lock()
 	conns := f.conns.of(b.id)
 	b.crashed, b.alive, f.dead[b.id] = true, false, true
 	f.mu.Unlock()
-	e.x.fleet.of(b.id).kill() // kill first: otherwise the program could still report that its connections broke
+	e.x.instances.of(b.id).kill() // kill first: otherwise the program could still report that its connections broke
 	for _, c := range conns {
 		c.Cut()
 	}

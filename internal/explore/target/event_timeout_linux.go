@@ -12,7 +12,7 @@ import (
 // serverstate.Database.Interrupt. Redis answers nil. The event does not apply to a wait that ends by
 // itself.
 func (e events) timeout(context.Context) (all []move, _ error) {
-	f := e.x.floor
+	f := e.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	seen := map[int]bool{}

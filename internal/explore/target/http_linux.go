@@ -89,10 +89,10 @@ func readReply(from *bufio.Reader, req *http.Request) (reply, error) {
 	return reply{answer.StatusCode, string(body)}, err
 }
 
-// send sends the buyer's request to its program. The floor counts the answer as on its way until the
+// send sends the buyer's request to its program. The gate table counts the answer as on its way until the
 // buyer is known to be done.
 func (r *run) send(ctx context.Context, b *buyer) error {
-	i := r.x.fleet.of(b.id)
+	i := r.x.instances.of(b.id)
 	req, err := request(ctx, r.x.app.Buyers[b.id-1])
 	if err != nil {
 		return err
@@ -105,11 +105,11 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	if err != nil {
 		return voided("a buyer does not reach the program", "buyer %d: %v%s", b.id, err, i.said())
 	}
-	socket, err := wire.NewSocket(r.x.floor, c)
+	socket, err := wire.NewSocket(r.x.gateTable, c)
 	if err != nil {
 		return err
 	}
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	b.alive, b.socket, r.current = true, socket, b.id
 	f.handed, f.handedTo = socket, b.id

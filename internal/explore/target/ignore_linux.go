@@ -19,13 +19,13 @@ import (
 // A bypass lets the commands pass that the file ignores, and records them. A transaction of such
 // commands passes as a whole: its BEGIN, since it changes nothing, and its end, since no command that
 // counts came before. The end of any other transaction counts, even if an entry matches it. All methods are
-// called with floor.mu held.
+// called with gateTable.mu held.
 type bypass struct {
 	rules   app.Ignore
 	own     map[*wire.Conn]bool         // the transaction, if one is open, has only ignored commands
 	counted map[*wire.Conn]bool         // it may have others
 	flying  map[*wire.Command]time.Time // ignored and not answered yet, with the time of their arrival
-	passed  map[template]bool           // since floor.close
+	passed  map[template]bool           // since gateTable.close
 	expires bool                        // one of them has changed Redis since the last look
 	last    *wire.Conn                  // received the last answer; nil: none did
 }
@@ -158,7 +158,7 @@ func (g *ignoreGuard) look(ctx context.Context) error {
 	if !g.on() {
 		return nil
 	}
-	f := g.x.floor
+	f := g.x.gateTable
 	f.mu.Lock()
 	expires := f.bypass.expires
 	f.bypass.expires = false
@@ -201,7 +201,7 @@ func (g *ignoreGuard) hidden(steps map[template]bool) (all []hidden) {
 	if !g.on() {
 		return nil
 	}
-	f := g.x.floor
+	f := g.x.gateTable
 	f.mu.Lock()
 	passed := slices.Collect(maps.Keys(f.bypass.passed))
 	f.mu.Unlock()
@@ -260,7 +260,7 @@ func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string 
 
 // blocked returns an error if an ignored command waits in its server for the lock of a buyer.
 func (g *ignoreGuard) blocked(ctx context.Context) error {
-	f := g.x.floor
+	f := g.x.gateTable
 	f.mu.Lock()
 	var late []*wire.Command
 	for c, since := range f.bypass.flying {

@@ -30,7 +30,7 @@ func TestHidden(t *testing.T) {
 		for n := range c.more {
 			f.bypass.passed[template{"redis", fmt.Sprintf("GET other:%d", n)}] = true
 		}
-		g := ignoreGuard{x: &Runner{app: &app.App{Ignore: rules}, floor: f}, known: map[template]fold.Touch{}, rule: map[string]bool{}}
+		g := ignoreGuard{x: &Runner{app: &app.App{Ignore: rules}, gateTable: f}, known: map[template]fold.Touch{}, rule: map[string]bool{}}
 		got := g.hidden(map[template]bool{{"redis", c.step}: true})
 		if c.says == "" && len(got) > 0 || c.says != "" && (len(got) != 1 || got[0].text != c.says) {
 			t.Errorf("%s beside %s, and %d more: %v, want %q", c.passed, c.step, c.more, got, c.says)

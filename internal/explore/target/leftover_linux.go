@@ -18,14 +18,14 @@ type hold struct {
 // holdings lists the locks and transactions on the programs' connections, and knows which of them
 // were there before any buyer came. It is for one goroutine.
 type holdings struct {
-	floor    *floor
-	backends map[string]backend
-	before   map[hold]bool
+	gateTable *gateTable
+	backends  map[string]backend
+	before    map[hold]bool
 }
 
 // now asks the databases for the holds of all connections, and returns them in connections.inOrder.
 func (x *holdings) now(ctx context.Context) (all []hold, err error) {
-	f := x.floor
+	f := x.gateTable
 	f.mu.Lock()
 	conns := f.conns.inOrder()
 	f.mu.Unlock()
@@ -54,11 +54,11 @@ func (x *holdings) remember(ctx context.Context) error {
 }
 
 // left returns the holds that are not the program's own, on connections that have carried a gated
-// command since floor.forget. A hold on any other connection counts as the program's own, for instance
+// command since gateTable.forget. A hold on any other connection counts as the program's own, for instance
 // the lock of an elected leader.
 func (x *holdings) left(ctx context.Context) ([]hold, error) {
 	all, err := x.now(ctx)
-	f := x.floor
+	f := x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(all, func(h hold) bool { return x.before[h] || !f.conns.touched[h.conn] }), err
@@ -79,7 +79,7 @@ func connsOf(all []hold) (conns []*wire.Conn) {
 
 // dirty is holdings.dirty. It does not ask the servers again if nothing has happened since why.
 func (l *leftover) dirty(ctx context.Context) ([]*wire.Conn, error) {
-	if l.at == l.x.floor.seq.Load() {
+	if l.at == l.x.gateTable.seq.Load() {
 		return connsOf(l.last), nil
 	}
 	return l.x.holdings.dirty(ctx)
@@ -99,7 +99,7 @@ type leftover struct {
 	used map[*wire.Conn]use
 	took map[hold]use // the command that took each current hold; only in an observed run
 	last []hold       // the result of the last holdings.left
-	at   int64        // floor.seq before that
+	at   int64        // gateTable.seq before that
 }
 
 // answered records an answered command of the run.
@@ -131,7 +131,7 @@ func (l *leftover) look(ctx context.Context) error {
 // "" if there are none. It also marks the steps of those commands. A connection counts only once its
 // buyer is answered.
 func (l *leftover) why(ctx context.Context) (string, error) {
-	at := l.x.floor.seq.Load()
+	at := l.x.gateTable.seq.Load()
 	all, err := l.x.holdings.left(ctx)
 	if err != nil {
 		return "", err

@@ -15,19 +15,19 @@ import (
 // listener in its own time, so a program may look idle although a notification will wake it. The
 // explorer's own connection listens to the same channels. It knows at once what was sent.
 type notices struct {
-	floor    *floor
-	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
-	own      map[string]bool // its channels
+	gateTable *gateTable
+	listener  *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
+	own       map[string]bool // its channels
 
-	// Guarded by floor.mu.
+	// Guarded by gateTable.mu.
 	channels map[*wire.Conn][]string
 	owed     map[*wire.Conn]map[string]int // number by text, as pushes show it
 	got      map[*wire.Conn]map[string]int
 	since    time.Time // of the last one that is owed
 }
 
-func newNotices(f *floor, listener *app.Listener) *notices {
-	n := &notices{floor: f, listener: listener, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
+func newNotices(f *gateTable, listener *app.Listener) *notices {
+	n := &notices{gateTable: f, listener: listener, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
 	n.clear()
 	return n
 }
@@ -42,7 +42,7 @@ var (
 // program may have rolled its LISTEN back.
 const longestNotice = 2 * time.Second
 
-// arrived records the channels of a LISTEN. It is called with floor.mu held.
+// arrived records the channels of a LISTEN. It is called with gateTable.mu held.
 func (n *notices) arrived(c *wire.Command) {
 	if c.Conn().Protocol != "postgres" {
 		return
@@ -61,14 +61,14 @@ func (n *notices) arrived(c *wire.Command) {
 	}
 }
 
-// pushed records a message that has come. It is called with floor.mu held.
+// pushed records a message that has come. It is called with gateTable.mu held.
 func (n *notices) pushed(c *wire.Command) {
 	if len(n.channels[c.Conn()]) > 0 {
 		add(n.got, c.Conn(), c.Text)
 	}
 }
 
-// left forgets a connection that has ended, or that no longer listens. It is called with floor.mu held.
+// left forgets a connection that has ended, or that no longer listens. It is called with gateTable.mu held.
 func (n *notices) left(c *wire.Conn) {
 	delete(n.channels, c)
 	delete(n.owed, c)
@@ -89,15 +89,15 @@ func add(to map[*wire.Conn]map[string]int, c *wire.Conn, text string) {
 // begin forgets what was owed before.
 func (n *notices) begin(ctx context.Context) error {
 	err := n.hear(ctx)
-	n.floor.mu.Lock()
-	defer n.floor.mu.Unlock()
+	n.gateTable.mu.Lock()
+	defer n.gateTable.mu.Unlock()
 	n.clear()
 	return err
 }
 
 // hear finds out which notifications were sent since the last call.
 func (n *notices) hear(ctx context.Context) error {
-	f := n.floor
+	f := n.gateTable
 	f.mu.Lock()
 	var missing []string
 	for _, all := range n.channels {
@@ -134,8 +134,8 @@ func (n *notices) hear(ctx context.Context) error {
 
 // missing reports whether a notification is still to come.
 func (n *notices) missing() bool {
-	n.floor.mu.Lock()
-	defer n.floor.mu.Unlock()
+	n.gateTable.mu.Lock()
+	defer n.gateTable.mu.Unlock()
 	for c, texts := range n.owed {
 		for text, times := range texts {
 			if n.got[c][text] < times {

@@ -27,15 +27,15 @@ type pause struct {
 // begin begins a step. wanted is the token of the move to make in a pause; "": none.
 func (p *pause) begin(wanted string) { p.wanted, p.of, p.seen = wanted, 0, 0 }
 
-// look makes the wanted move if a buyer pauses. It is called when the program is idle; naps reports
+// look makes the wanted move if a buyer pauses. It is called when the program is idle; sleeps reports
 // whether a timer of the program runs. The error is a schedule.Void if the pause was missed.
-func (p *pause) look(ctx context.Context, naps bool) (made bool, _ error) {
+func (p *pause) look(ctx context.Context, sleeps bool) (made bool, _ error) {
 	if p.of != 0 {
-		if err := p.goesOn(naps); err != nil {
+		if err := p.goesOn(sleeps); err != nil {
 			return false, err
 		}
 	}
-	if !naps || !p.pauses() || p.wanted == "" {
+	if !sleeps || !p.pauses() || p.wanted == "" {
 		return false, nil
 	}
 	return true, p.interpose(ctx)
@@ -63,12 +63,12 @@ func (p *pause) interpose(ctx context.Context) error {
 	}
 	r.record.sent(m.Command)
 	r.current = m.Buyer
-	r.x.floor.letGo(m.Command)
+	r.x.gateTable.letGo(m.Command)
 	return nil
 }
 
 // pauses reports whether the current buyer pauses inside the program, and records the first that does.
-// The caller knows that the program naps.
+// The caller knows that the program sleeps.
 func (p *pause) pauses() bool {
 	is := p.r.x.shared && p.isInside(p.r.current)
 	if is && p.seen == 0 {
@@ -87,10 +87,10 @@ func (p *pause) last() int {
 }
 
 // goesOn returns an error if the pause was over before the program was idle after the move.
-func (p *pause) goesOn(naps bool) error {
+func (p *pause) goesOn(sleeps bool) error {
 	inside := p.isInside(p.of)
 	p.of = 0
-	if !inside || !naps {
+	if !inside || !sleeps {
 		return schedule.Void{Why: "a pause in the program was over before another buyer had moved", Missed: true, Seen: true}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (p *pause) goesOn(naps bool) error {
 
 // isInside reports whether a buyer's request is inside the program.
 func (p *pause) isInside(buyer int) bool {
-	f := p.r.x.floor
+	f := p.r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Contains(p.r.rest.inside(), buyer)
@@ -114,7 +114,7 @@ func (p *pause) end() error {
 
 // standing returns schedule.Point.Standing.
 func (p *pause) standing() string {
-	r, f := p.r, p.r.x.floor
+	r, f := p.r, p.r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []string

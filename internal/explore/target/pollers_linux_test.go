@@ -39,7 +39,7 @@ func TestEntryFor(t *testing.T) {
 // command of the buyer.
 func TestEntriesWhileBuying(t *testing.T) {
 	const beat = "UPDATE beats SET at = now()"
-	look := lookout{x: &Runner{app: &app.App{}}}
+	look := ownTraffic{x: &Runner{app: &app.App{}}}
 	for _, mark := range []string{"", witness.LetThrough, witness.TimedOut} {
 		entries := look.entries([]Poller{{Server: "postgres", Text: beat}}, []Seen{{Server: "postgres", Text: mark + beat}})
 		if !slices.Equal(entries, []string{"beats"}) {

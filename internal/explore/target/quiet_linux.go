@@ -9,12 +9,12 @@ import (
 // staysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file.
 // Ignored commands do not count, but a message that a server pushes does. since is the earliest beginning
 // of that time.
-func (l *lookout) staysQuiet(ctx context.Context, since time.Time) error {
+func (l *ownTraffic) staysQuiet(ctx context.Context, since time.Time) error {
 	quiet := l.x.app.Quiet
 	if quiet == 0 {
 		return nil
 	}
-	f := l.x.floor
+	f := l.x.gateTable
 	var seen pollers
 	l.begin(&seen)
 	defer l.end()

@@ -30,7 +30,7 @@ var errLeaves = errors.New("a lock is left behind")
 // warm rehearses the buyers of programs that are ready. If a lock is left behind, it restarts the
 // programs and rehearses fewer buyers: the search will find that lock, too.
 func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
-	if err := x.lookout.staysQuiet(ctx, time.Now()); err != nil {
+	if err := x.ownTraffic.staysQuiet(ctx, time.Now()); err != nil {
 		return err
 	}
 	if err := x.holdings.remember(ctx); err != nil {
@@ -46,12 +46,12 @@ func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
 				return err
 			}
 		case i.line == "":
-			return x.floor.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction, so the rehearsal cannot continue", i.label()))
+			return x.gateTable.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction, so the rehearsal cannot continue", i.label()))
 		default:
 			x.cold = x.jams || !x.shared
 			x.jams = true
 			for _, i := range programs {
-				if err := x.fleet.end(ctx, i); err != nil {
+				if err := x.instances.end(ctx, i); err != nil {
 					return err
 				}
 			}
@@ -83,7 +83,7 @@ func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	for _, c := range conns {
 		c.Cut()
 	}
-	x.floor.open()
+	x.gateTable.open()
 	for _, c := range conns {
 		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
 			return err
@@ -92,10 +92,10 @@ func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	if _, err := x.reopened(ctx); err != nil {
 		return err
 	}
-	if err := x.idle(ctx, x.fleet.all...); err != nil {
+	if err := x.idle(ctx, x.instances.all...); err != nil {
 		return err
 	}
-	x.floor.close()
+	x.gateTable.close()
 	return x.holdings.remember(ctx)
 }
 
@@ -119,7 +119,7 @@ func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 	case <-b.answered:
 		return x.clean(ctx)
 	case <-time.After(x.patience):
-		return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", b.id, x.patience, x.app.Buyers[b.id-1].URL, i.said()))
+		return x.gateTable.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", b.id, x.patience, x.app.Buyers[b.id-1].URL, i.said()))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -147,12 +147,12 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 		return err
 	}
 	r := x.newRun(false)
-	x.floor.close()
+	x.gateTable.close()
 	_, err := conduct.New(together{r}, nil, nil, conduct.Limits{Steps: x.steps}).Run(ctx, r.arrivalsFirst)
 	if _, void := schedule.AsVoid(err); err != nil && !void {
 		return err
 	}
-	x.floor.open() // a discarded run goes on without the gates
+	x.gateTable.open() // a discarded run goes on without the gates
 	err = r.clearing.served(ctx)
 	if err == nil {
 		return x.clean(ctx)
@@ -164,7 +164,7 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 	for _, b := range r.buyers {
 		_ = b.socket.Close()
 	}
-	if err := x.fleet.end(ctx, i); err != nil {
+	if err := x.instances.end(ctx, i); err != nil {
 		return err
 	}
 	if err := i.start(); err != nil {
@@ -193,12 +193,12 @@ func (r *run) arrivalsFirst(p *schedule.Point) (string, error) {
 }
 
 func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
-	x.floor.open()
+	x.gateTable.open()
 	for _, id := range i.buyers() {
 		if err := x.reset(ctx); err != nil {
 			return err
 		}
-		x.floor.forget()
+		x.gateTable.forget()
 		r := x.newRun(false)
 		if err := r.send(ctx, r.buyer(id)); err != nil {
 			return err
@@ -213,13 +213,13 @@ func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 // idle waits until the programs are idle, and records their timed waits in that state.
 func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 	r := x.newRun(false).rest
-	for deadline := time.Now().Add(x.patience); !r.restful(); x.floor.bell.wait(time.Millisecond) {
+	for deadline := time.Now().Add(x.patience); !r.restful(); x.gateTable.bell.wait(time.Millisecond) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s%s", i.label(), x.patience, x.lookout.sends(ctx), i.said())
+			return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s%s", i.label(), x.patience, x.ownTraffic.sends(ctx), i.said())
 		}
 	}
 	for _, i := range programs {
@@ -227,15 +227,15 @@ func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
 			return err
 		}
 	}
-	x.lookout.begin(&x.lookout.seen)
-	defer x.lookout.end()
+	x.ownTraffic.begin(&x.ownTraffic.seen)
+	defer x.ownTraffic.end()
 	x.baseline(programs)
 	return nil
 }
 
 // baseline looks at the idle programs. If all timed waits of an earlier instance were there at the first
 // look, a few looks suffice. If a later look shows another wait even so, the instance is looked at as
-// often as the first. A wait that is missing counts as a nap, so it only makes runs longer.
+// often as the first. A wait that is missing counts as a sleep, so it only makes runs longer.
 func (x *rehearsal) baseline(programs []*instance) {
 	restless := map[*instance]bool{}
 	for look := range idleLooks {

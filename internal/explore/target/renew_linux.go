@@ -50,11 +50,11 @@ const unstickTime = 4 * time.Second
 // restarted: one was killed, a buyer is not answered, or the previous run was discarded, too.
 func (r clearing) cut(ctx context.Context) bool {
 	x := r.x
-	if x.recovery.renewal == done || x.rehearsal.cold || slices.ContainsFunc(x.fleet.all, func(i *instance) bool { return !i.up() || i.line == "" }) {
+	if x.recovery.renewal == done || x.rehearsal.cold || slices.ContainsFunc(x.instances.all, func(i *instance) bool { return !i.up() || i.line == "" }) {
 		return false
 	}
 	r.current = 0
-	for _, o := range x.floor.open() {
+	for _, o := range x.gateTable.open() {
 		if x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID) != nil {
 			return false
 		}
@@ -67,9 +67,9 @@ func (r clearing) cut(ctx context.Context) bool {
 		return len(r.deadEnd()) == 0
 	}
 	answered()
-	x.floor.mu.Lock()
-	conns := x.floor.conns.inOrder()
-	x.floor.mu.Unlock()
+	x.gateTable.mu.Lock()
+	conns := x.gateTable.conns.inOrder()
+	x.gateTable.mu.Unlock()
 	for _, c := range conns {
 		c.Cut()
 	}
@@ -94,15 +94,15 @@ func (x *rehearsal) renew(ctx context.Context) error {
 	if !served {
 		return errors.New("the program does not open new connections")
 	}
-	for _, i := range x.fleet.all {
+	for _, i := range x.instances.all {
 		if err := x.rehearse(ctx, i); err != nil {
 			return err
 		}
 	}
-	if err := x.idle(ctx, x.fleet.all...); err != nil {
+	if err := x.idle(ctx, x.instances.all...); err != nil {
 		return err
 	}
-	x.floor.close()
+	x.gateTable.close()
 	return x.holdings.remember(ctx)
 }
 
@@ -118,8 +118,8 @@ func (x *rehearsal) reopened(ctx context.Context) (bool, error) {
 			if err := x.reset(ctx); err != nil {
 				return false, err
 			}
-			x.floor.open()
-			ask, err := x.door.asking(ctx, n+1)
+			x.gateTable.open()
+			ask, err := x.probe.asking(ctx, n+1)
 			if err != nil {
 				return false, err
 			}

@@ -12,7 +12,7 @@ import (
 // causes, for example by a NOTIFY, belong to the reset. It returns when the programs are idle. The error
 // is one line.
 func (x *Runner) reset(ctx context.Context) error {
-	f := x.floor
+	f := x.gateTable
 	f.mu.Lock()
 	shut := f.shut
 	f.mu.Unlock()
@@ -34,7 +34,7 @@ func (x *Runner) reset(ctx context.Context) error {
 	if !shut {
 		return nil
 	}
-	if err := x.lookout.staysQuiet(ctx, time.Time{}); err != nil {
+	if err := x.ownTraffic.staysQuiet(ctx, time.Time{}); err != nil {
 		return err
 	}
 	r := x.newRun(false).rest
@@ -53,8 +53,8 @@ func (x *Runner) reset(ctx context.Context) error {
 // resetByHTTP sends the requests of `reset` to each instance.
 func (x *Runner) resetByHTTP(ctx context.Context) error {
 	for _, r := range x.app.Reset.HTTP {
-		for _, i := range x.fleet.all {
-			ask, err := x.door.askingOf(ctx, i, r)
+		for _, i := range x.instances.all {
+			ask, err := x.probe.askingOf(ctx, i, r)
 			if err != nil {
 				return err
 			}

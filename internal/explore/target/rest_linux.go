@@ -13,7 +13,7 @@ type rest struct{ *run }
 
 // restful reports whether nothing is busy and the programs sleep.
 func (r rest) restful() bool {
-	r.x.floor.wake()
+	r.x.gateTable.wake()
 	return r.quiet()
 }
 
@@ -22,7 +22,7 @@ func (r rest) quiet() bool {
 	if r.still() {
 		return true
 	}
-	f := r.x.floor
+	f := r.x.gateTable
 	before := f.seq.Load()
 	// Bytes go to a program, wake it, and come from it. The looks follow in that order, so that none of
 	// these bytes is missed. An answer that is not yet written counts as busy.
@@ -31,7 +31,7 @@ func (r rest) quiet() bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.conns.settled(r.sent) || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
+	if !f.conns.settled(r.sent) || !r.bytesRead() || r.x.instances.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
 		return false
 	}
 	f.still = true // until an event or the next delivery
@@ -40,7 +40,7 @@ func (r rest) quiet() bool {
 
 // still reports whether quiet has returned true, and nothing has come or was delivered since.
 func (r rest) still() bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.still
@@ -49,7 +49,7 @@ func (r rest) still() bool {
 // delivered reports whether the programs' kernels have received the last write, unless something has
 // come since, the last ignored answer, and the servers' part of a login.
 func (r rest) delivered() bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.handed != nil && !r.received(f.handedTo, f.handed) {
@@ -64,7 +64,7 @@ func (r rest) delivered() bool {
 // asleep reports whether every program sleeps, except those that cannot have run since the last
 // standstill.
 func (r rest) asleep() bool {
-	for i, p := range r.x.fleet.all {
+	for i, p := range r.x.instances.all {
 		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
 			return false
 		}
@@ -75,7 +75,7 @@ func (r rest) asleep() bool {
 // mayRun reports whether the program may have run since the last standstill. Buyer 0 stands for the
 // shared program.
 func (r rest) mayRun(buyer int) bool {
-	return len(r.x.fleet.all) == 1 || r.current == 0 || r.current == buyer
+	return len(r.x.instances.all) == 1 || r.current == 0 || r.current == buyer
 }
 
 // sent reports whether the program may have sent bytes that our socket has not received. The program
@@ -84,7 +84,7 @@ func (r rest) sent(buyer int, s *wire.Socket) bool {
 	if !r.mayRun(buyer) {
 		return false
 	}
-	n, err := r.x.fleet.of(max(buyer, 1)).space.Unacknowledged(s.TCP())
+	n, err := r.x.instances.of(max(buyer, 1)).space.Unacknowledged(s.TCP())
 	return n > 0 || err != nil
 }
 
@@ -94,11 +94,11 @@ func (r rest) received(buyer int, s *wire.Socket) bool {
 	if s.Unacknowledged() == 0 {
 		return true
 	}
-	n, err := r.x.fleet.of(max(buyer, 1)).space.Received(s.TCP())
+	n, err := r.x.instances.of(max(buyer, 1)).space.Received(s.TCP())
 	return err == nil && n >= s.Written()
 }
 
-// bytesRead reports whether no answer to a buyer waits to be read. It is called with floor.mu held.
+// bytesRead reports whether no answer to a buyer waits to be read. It is called with gateTable.mu held.
 func (r rest) bytesRead() bool {
 	for _, b := range r.buyers {
 		if b.alive && b.socket != nil && (r.sent(b.id, b.socket) || b.socket.Unread() > 0) {
@@ -109,9 +109,9 @@ func (r rest) bytesRead() bool {
 }
 
 // inside returns the buyers without an answer and without a command at a gate or on its way. It is
-// called with floor.mu held.
+// called with gateTable.mu held.
 func (r rest) inside() (who []int) {
-	f := r.x.floor
+	f := r.x.gateTable
 	for _, b := range r.buyers {
 		if b.alive && !slices.ContainsFunc(slices.Concat(f.held, f.flying, f.uncommitted, f.answered), b.sent) {
 			who = append(who, b.id)
@@ -120,16 +120,16 @@ func (r rest) inside() (who []int) {
 	return who
 }
 
-// napping reports whether a buyer is inside a program that will continue by itself after some time.
-func (r rest) napping() bool { return r.nappingWithin(longestNap) }
+// sleeping reports whether a buyer is inside a program that will continue by itself after some time.
+func (r rest) sleeping() bool { return r.nappingWithin(longestSleep) }
 
 func (r rest) nappingWithin(time time.Duration) bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	inside := r.inside()
 	f.mu.Unlock()
-	for i, p := range r.x.fleet.all {
-		if (len(r.x.fleet.all) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping(time) {
+	for i, p := range r.x.instances.all {
+		if (len(r.x.instances.all) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Sleeping(time) {
 			return true
 		}
 	}

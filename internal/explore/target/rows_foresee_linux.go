@@ -56,9 +56,9 @@ func (t *tracker) unforeseen(ctx context.Context) (string, error) {
 	case t.wrote == nil:
 		return "", nil
 	}
-	t.r.x.floor.mu.Lock()
-	passed := slices.Clone(t.r.x.floor.noted)
-	t.r.x.floor.mu.Unlock()
+	t.r.x.gateTable.mu.Lock()
+	passed := slices.Clone(t.r.x.gateTable.noted)
+	t.r.x.gateTable.mu.Unlock()
 	for _, text := range passed {
 		for _, name := range effect.Relations(text, effect.Postgres) {
 			t.wrote[name] = true

@@ -48,8 +48,8 @@ type run struct {
 // A buyer is one request.
 type buyer struct {
 	id        int
-	alive     bool // not answered yet; guarded by floor.mu
-	told      bool // reply and err are set; guarded by floor.mu
+	alive     bool // not answered yet; guarded by gateTable.mu
+	told      bool // reply and err are set; guarded by gateTable.mu
 	begun     bool // one of its commands has come
 	crashed   bool
 	socket    *wire.Socket
@@ -115,7 +115,7 @@ func (r *run) Begin(ctx context.Context) error {
 
 // Describe implements conduct.Subject.
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
-	p.Where, p.Mixed, p.Held, p.Late = r.x.floor.where, choices{r}.mixed(), r.held, recall{r.settling}.late()
+	p.Where, p.Mixed, p.Held, p.Late = r.x.gateTable.where, choices{r}.mixed(), r.held, repeating{r.settling}.late()
 	p.Races = r.x.catalog != nil
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
 	if r.x.shared {
@@ -143,7 +143,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	} else if m.Command.executed {
 		r.record.commits(m.Command)
 		r.current = m.Command.buyer
-		r.x.floor.commit(m.Command)
+		r.x.gateTable.commit(m.Command)
 	} else {
 		r.record.sent(m.Command)
 		if m.Command.Compound {
@@ -151,9 +151,9 @@ func (r *run) Do(ctx context.Context, m move) error {
 		}
 		r.current = m.Command.buyer
 		if (splitting{r}).splits(m.Command) {
-			r.x.floor.letGoSplit(m.Command)
+			r.x.gateTable.letGoSplit(m.Command)
 		} else {
-			r.x.floor.letGo(m.Command)
+			r.x.gateTable.letGo(m.Command)
 		}
 	}
 	err := r.settling.settle(ctx)
@@ -188,7 +188,7 @@ func (r *run) letIn(b *buyer) error {
 	if err != nil {
 		return err
 	}
-	queued, err := r.x.fleet.of(b.id).space.BacklogAt(address)
+	queued, err := r.x.instances.of(b.id).space.BacklogAt(address)
 	if err == nil && queued > 0 {
 		err = errors.New("a buyer is not let in while another is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
 	}
@@ -208,7 +208,7 @@ func (r *run) take(o *op) error {
 			return err
 		}
 		if protocol == "postgres" {
-			if err := r.x.floor.notices.hear(ctx); err != nil {
+			if err := r.x.gateTable.notices.hear(ctx); err != nil {
 				return err
 			}
 		}
@@ -250,7 +250,7 @@ func (r *run) answer(o *op) string {
 
 // deadEnd returns the buyers without an answer. If nothing can move, the run is a dead end.
 func (r *run) deadEnd() (who []int) {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range r.buyers {
@@ -263,8 +263,8 @@ func (r *run) deadEnd() (who []int) {
 
 // answeredBy reports whether the shop has answered the buyer and the answer was delivered.
 func (r *run) answeredBy(b *buyer) bool {
-	r.x.floor.mu.Lock()
-	defer r.x.floor.mu.Unlock()
+	r.x.gateTable.mu.Lock()
+	defer r.x.gateTable.mu.Unlock()
 	return b.told
 }
 
@@ -275,7 +275,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		return errors.Join(err, context.Cause(ctx), r.clearing.finish(ctx, true))
 	}
 	if v, void := schedule.AsVoid(err); void {
-		err = r.x.lookout.hint(judgement{r}.withRefusals(v))
+		err = r.x.ownTraffic.hint(judgement{r}.withRefusals(v))
 	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	e.Unforeseen = r.rows.why

@@ -16,47 +16,47 @@ import (
 
 // A Runner implements schedule.Runner for a program. It serves one goroutine.
 type Runner struct {
-	app       *app.App
-	servers   *app.Servers
-	wanted    []schedule.Event
-	floor     *floor
-	backends  map[string]backend
-	fleet     *fleet
-	rehearsal *rehearsal
-	shared    bool
-	overlap   bool // Spec.Overlap
-	tries     int  // Spec.Tries
-	coarse    bool // see names
-	short     bool // a server has generated a short number
-	pushed    bool // a server has pushed a message, so a buyer listens
-	steps     int  // maximum number of steps of a schedule
-	parallel  bool // a buyer has had several commands at the gates
-	memory    memory
-	solo      int // maximum number of commands that a buyer alone has at the servers at once
-	patience  time.Duration
-	holdings  holdings
-	down      []*instance // ended after the previous run; recover restarts them
-	recovery  recovery
-	door      door
-	varying   varying     // see names
-	watched   []string    // the columns of the user's watch query
-	habits    habits      // for buyers that share one instance
-	guard     ignoreGuard // see app.Ignore
-	catalog   *catalog    // nil: the search uses no footprints
-	lookout   lookout
-	routine   routine         // see polling
-	ctx       context.Context // the context of the current schedule
+	app        *app.App
+	servers    *app.Servers
+	wanted     []schedule.Event
+	gateTable  *gateTable
+	backends   map[string]backend
+	instances  *instances
+	rehearsal  *rehearsal
+	shared     bool
+	overlap    bool // Spec.Overlap
+	tries      int  // Spec.Tries
+	coarse     bool // see names
+	short      bool // a server has generated a short number
+	pushed     bool // a server has pushed a message, so a buyer listens
+	steps      int  // maximum number of steps of a schedule
+	parallel   bool // a buyer has had several commands at the gates
+	memory     memory
+	solo       int // maximum number of commands that a buyer alone has at the servers at once
+	patience   time.Duration
+	holdings   holdings
+	down       []*instance // ended after the previous run; recover restarts them
+	recovery   recovery
+	probe      probe
+	varying    varying     // see names
+	watched    []string    // the columns of the user's watch query
+	habits     habits      // for buyers that share one instance
+	guard      ignoreGuard // see app.Ignore
+	catalog    *catalog    // nil: the search uses no footprints
+	ownTraffic ownTraffic
+	routine    routine         // see polling
+	ctx        context.Context // the context of the current schedule
 }
 
 // New starts the instances of the program and waits until all are ready. Check must follow before the
 // first Run, and Close at the end. The error is one line that says what to do.
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
-	floor, err := newFloor(s.App.Ignore, s.Servers.Listener())
+	gateTable, err := newFloor(s.App.Ignore, s.Servers.Listener())
 	if err != nil {
 		return nil, err
 	}
 	x := &Runner{
-		app: s.App, servers: s.Servers, wanted: s.Events, floor: floor, memory: memory{}, backends: map[string]backend{},
+		app: s.App, servers: s.Servers, wanted: s.Events, gateTable: gateTable, memory: memory{}, backends: map[string]backend{},
 		shared: s.App.Shared != "" || s.App.Attach != nil, overlap: s.Overlap, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, routine: routine{}, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
@@ -68,17 +68,17 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 		}
 	}
 	x.varying.asked = s.App.Random
-	x.fleet = &fleet{app: s.App, servers: s.Servers, floor: x.floor, backends: x.backends, shared: x.shared}
-	x.holdings = holdings{floor: x.floor, backends: x.backends}
-	x.door = door{x.fleet, x.patience}
+	x.instances = &instances{app: s.App, servers: s.Servers, gateTable: x.gateTable, backends: x.backends, shared: x.shared}
+	x.holdings = holdings{gateTable: x.gateTable, backends: x.backends}
+	x.probe = probe{x.instances, x.patience}
 	x.rehearsal = &rehearsal{Runner: x, calm: map[string]bool{}}
-	x.guard, x.lookout = ignoreGuard{x: x}, lookout{x: x}
+	x.guard, x.ownTraffic = ignoreGuard{x: x}, ownTraffic{x: x}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
 		}
 	}()
-	if err := x.fleet.launch(ctx); err != nil {
+	if err := x.instances.launch(ctx); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -101,7 +101,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if err := x.reset(ctx); err != nil {
 		return e, err
 	}
-	x.floor.forget()
+	x.gateTable.forget()
 	if err := r.clearing.early(ctx); err != nil {
 		return e, err
 	}
@@ -131,7 +131,7 @@ func (x *Runner) expired(ctx context.Context) (int, error) {
 // other, at most tailSize bytes of each.
 func (x *Runner) Printed() string {
 	var all strings.Builder
-	for _, i := range x.fleet.all {
+	for _, i := range x.instances.all {
 		if i.log != nil {
 			all.WriteString(i.log.news())
 		}
@@ -141,9 +141,9 @@ func (x *Runner) Printed() string {
 
 // Close ends the programs and their networks.
 func (x *Runner) Close() (err error) {
-	x.floor.open()
-	for _, i := range x.fleet.all {
+	x.gateTable.open()
+	for _, i := range x.instances.all {
 		err = errors.Join(err, i.stop())
 	}
-	return errors.Join(err, x.floor.bell.close())
+	return errors.Join(err, x.gateTable.bell.close())
 }

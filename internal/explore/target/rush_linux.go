@@ -16,16 +16,16 @@ import (
 // one, since it would disturb the next. Rush returns the finished rounds with an error, too. No
 // schedule can be run afterwards.
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
-	x.floor.timed.Store(true)
-	x.floor.open()
+	x.gateTable.timed.Store(true)
+	x.gateTable.open()
 	x.down = nil
 	if x.app.Attach == nil {
-		for _, i := range x.fleet.all {
-			if err := x.fleet.end(ctx, i); err != nil {
+		for _, i := range x.instances.all {
+			if err := x.instances.end(ctx, i); err != nil {
 				return nil, err
 			}
 		}
-		if err := x.rehearsal.restart(ctx, x.fleet.all...); err != nil {
+		if err := x.rehearsal.restart(ctx, x.instances.all...); err != nil {
 			return nil, err
 		}
 	}
@@ -49,18 +49,18 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	if err := x.reset(ctx); err != nil {
 		return c, false, err
 	}
-	if err := x.lookout.staysQuiet(ctx, time.Time{}); err != nil {
+	if err := x.ownTraffic.staysQuiet(ctx, time.Time{}); err != nil {
 		return c, false, err
 	}
-	x.floor.rush.gather()
-	all, undone, err := x.door.askAll(ctx, buyers)
+	x.gateTable.rush.gather()
+	all, undone, err := x.probe.askAll(ctx, buyers)
 	if err != nil {
 		return c, false, err
 	}
 	for _, one := range all {
 		c.tell(one, x.app.Sold)
 	}
-	ended, err := x.fleet.bury(ctx)
+	ended, err := x.instances.bury(ctx)
 	if err != nil {
 		return c, false, err
 	}
@@ -104,15 +104,15 @@ func (c *Crowd) tell(b told, sold app.Sale) {
 func (x *Runner) rests(ctx context.Context) (bool, error) {
 	r := x.newRun(false).rest
 	handedOver := func() bool {
-		x.floor.mu.Lock()
-		defer x.floor.mu.Unlock()
-		return x.floor.conns.handedOver()
+		x.gateTable.mu.Lock()
+		defer x.gateTable.mu.Unlock()
+		return x.gateTable.conns.handedOver()
 	}
 	for deadline := time.Now().Add(x.patience); ; time.Sleep(time.Millisecond) {
 		switch {
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
-		case r.restful() && !x.fleet.naps() && handedOver():
+		case r.restful() && !x.instances.sleeps() && handedOver():
 			return true, nil
 		case time.Now().After(deadline):
 			return false, nil
@@ -123,7 +123,7 @@ func (x *Runner) rests(ctx context.Context) (bool, error) {
 // gathered returns how many commands were at the servers at once. It waits until the servers have also
 // finished the commands of connections that ended meanwhile.
 func (x *Runner) gathered(ctx context.Context) (most int, err error) {
-	most, left := x.floor.rush.gathered()
+	most, left := x.gateTable.rush.gathered()
 	for _, c := range left {
 		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
 			return most, err

@@ -15,10 +15,10 @@ const (
 	// Between two looks at a program that runs: look at first, later an eighth of the time since the last
 	// event, at most longLook. That keeps the looks from taking the processor from the program.
 	look, longLook = 20 * time.Microsecond, time.Millisecond
-	// A sleep that lasts longer than longestNap counts as none. The run is void if shorter ones follow one
-	// another for mostNaps, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
+	// A sleep that lasts longer than longestSleep counts as none. The run is void if shorter ones follow one
+	// another for mostSleep, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
 	// three times, 8 s apart, after a program has become idle.
-	longestNap, mostNaps = 10 * time.Second, 28 * time.Second
+	longestSleep, mostSleep = 10 * time.Second, 28 * time.Second
 	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
 	// farTimer. For sleeps that it cannot see it waits blindWait.
 	farTimer, blindWait = time.Minute, 2 * time.Second
@@ -38,12 +38,12 @@ type settling struct{ rest }
 
 // settle lets the programs and the servers continue until nothing moves by itself. It delivers answers
 // one at a time, each followed by a standstill, so only one program runs at a time, even when one
-// command unblocks another. It leaves the commands that can be released in floor.held.
+// command unblocks another. It leaves the commands that can be released in gateTable.held.
 func (r settling) settle(ctx context.Context) error {
-	f := r.x.floor
+	f := r.x.gateTable
 	begun := time.Now()
-	napping := time.Time{}
-	idle := brief{run: r.run}
+	sleeping := time.Time{}
+	idle := briefTimers{run: r.run}
 	lastSeq, lastEvent := f.seq.Load(), begun
 	ordered := int64(-1) // f.seq when every released command was answered or waited in its server
 	for wait := time.Duration(0); ; f.bell.wait(wait) {
@@ -68,7 +68,7 @@ func (r settling) settle(ctx context.Context) error {
 			wait = r.between(now.Sub(lastEvent))
 			continue
 		}
-		wait = 0 // an answer that is delivered makes the floor busy
+		wait = 0 // an answer that is delivered makes the gate table busy
 		moves, err := r.handOver(ordered)
 		if err == nil && !moves {
 			wait = look
@@ -92,8 +92,8 @@ func (r settling) settle(ctx context.Context) error {
 			ordered, wait = lastSeq, 0
 			continue
 		}
-		naps := r.napping()
-		made, err := r.pause.look(ctx, naps)
+		sleeps := r.sleeping()
+		made, err := r.pause.look(ctx, sleeps)
 		if err != nil {
 			return err
 		}
@@ -102,12 +102,12 @@ func (r settling) settle(ctx context.Context) error {
 			continue
 		}
 		switch {
-		case !naps:
+		case !sleeps:
 			return r.broken()
-		case napping.IsZero():
-			napping = now
-		case now.Sub(napping) > mostNaps:
-			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", r.where())
+		case sleeping.IsZero():
+			sleeping = now
+		case now.Sub(sleeping) > mostSleep:
+			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestSleep), "%s", r.where())
 		}
 		f.wake()
 		wait = look * 10
@@ -120,7 +120,7 @@ func (settling) between(since time.Duration) time.Duration {
 }
 
 // wake reports whether a program may continue by itself.
-func (f *floor) wake() {
+func (f *gateTable) wake() {
 	f.mu.Lock()
 	f.still = false
 	f.mu.Unlock()
@@ -128,7 +128,7 @@ func (f *floor) wake() {
 
 // broken returns why the run is void, if it is.
 func (r settling) broken() error {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	refused, broken := f.refused, f.broken
 	f.mu.Unlock()
@@ -136,14 +136,14 @@ func (r settling) broken() error {
 	case refused != nil:
 		return refused
 	case broken != nil:
-		return voided("a program, or a server, hung up on a command", "%s (%v)%s", broken.op.of(), broken.err, r.x.fleet.of(broken.op.buyer).said())
+		return voided("a program, or a server, hung up on a command", "%s (%v)%s", broken.op.of(), broken.err, r.x.instances.of(broken.op.buyer).said())
 	}
 	return nil
 }
 
 // where says where each buyer without an answer is, for an error.
 func (r settling) where() string {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	inside := r.inside()
 	f.mu.Unlock()
@@ -155,7 +155,7 @@ func (r settling) where() string {
 
 // undelivered reports whether an answer is not delivered yet.
 func (r settling) undelivered() bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.answered) > 0
@@ -164,16 +164,16 @@ func (r settling) undelivered() bool {
 // uncertain reports whether the order of the answers is not certain. The buyer that was released last may have
 // unlocked others in the server, whose answers may come before its own. In a shared instance the order of
 // delivery decides which connection the program's pool lends next. ordered is the number of the last event
-// if the servers say that no other answer will come. uncertain is called with floor.mu held.
+// if the servers say that no other answer will come. uncertain is called with gateTable.mu held.
 func (r settling) uncertain(ordered int64) bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	return r.x.shared && len(f.flying) > 0 && f.seq.Load() != ordered && !slices.ContainsFunc(f.answered, func(o *op) bool { return o.buyer == r.current })
 }
 
 // handOver attributes the commands that have come, and delivers one answer if there is any: that of the
 // buyer that was released last, else the first buyer's. See uncertain.
 func (r settling) handOver(ordered int64) (moved bool, _ error) {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	come, err := r.attribute()
 	if err == nil && r.setUp() {
@@ -217,9 +217,9 @@ func (r settling) handOver(ordered int64) (moved bool, _ error) {
 	return true, nil
 }
 
-// attribute returns the commands that have come. It is called with floor.mu held.
+// attribute returns the commands that have come. It is called with gateTable.mu held.
 func (r settling) attribute() (come []*op, _ error) {
-	f := r.x.floor
+	f := r.x.gateTable
 	if r.x.shared {
 		if err := r.whose.answered(); err != nil {
 			return nil, err
@@ -278,7 +278,7 @@ func compareBool(a, b bool) int {
 // program has closed, since a buyer may wait for that. It also returns true when the last of them has
 // just ended, so that settle looks again.
 func (r settling) ending(ctx context.Context) (bool, error) {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	closed := slices.Clone(f.conns.ending)
 	f.mu.Unlock()
@@ -300,7 +300,7 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 // waiting asks the servers whether every released command waits there for another connection. A command
 // whose wait the schedule has ended does not: its server may take a while to notice that.
 func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, error) {
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	flying := slices.Clone(f.flying)
 	for c := range f.conns.joined { // a command that waits for one of these connections waits for a buyer
@@ -342,10 +342,10 @@ func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, err
 }
 
 // wakes returns at once if a command can be released. If not, and a buyer is inside a program, it waits
-// until no timer is left that could wake the program. So a nap of any length is distinguished from a
+// until no timer is left that could wake the program. So a sleep of any length is distinguished from a
 // dead end.
 func (r settling) wakes(ctx context.Context) error {
-	f := r.x.floor
+	f := r.x.gateTable
 	for begun := time.Now(); ; {
 		f.mu.Lock()
 		asleep := len(f.held)+len(f.uncommitted) == 0 && len(r.inside()) > 0

@@ -73,7 +73,7 @@ func TestWaitingTimedOut(t *testing.T) {
 		f.mu.Unlock()
 	}
 	f.letGo(o)
-	r := settling{rest{&run{x: &Runner{floor: f, backends: map[string]backend{"bytes": slow{}}}}}}
+	r := settling{rest{&run{x: &Runner{gateTable: f, backends: map[string]backend{"bytes": slow{}}}}}}
 	if waits, err := r.waiting(t.Context(), time.Second); err != nil || !waits {
 		t.Errorf("before its end: %v, %v; want true", waits, err)
 	}

@@ -25,9 +25,9 @@ func isSetUp(c *wire.Command) bool {
 }
 
 // setUp lets the commands pass that set up connections for which no buyer waits, and reports whether there
-// are any. It is called with floor.mu held.
+// are any. It is called with gateTable.mu held.
 func (r settling) setUp() (passed bool) {
-	f := r.x.floor
+	f := r.x.gateTable
 	if r.x.shared { // the buyer of a command is not certain
 		return false
 	}
@@ -49,7 +49,7 @@ func (r settling) setUp() (passed bool) {
 // waitsFor reports whether the buyer may be inside its program until the command is answered: it has no
 // answer, and no command on another connection.
 func (r settling) waitsFor(o *op) bool {
-	f := r.x.floor
+	f := r.x.gateTable
 	other := func(other *op) bool { return other.buyer == o.buyer && other.Conn() != o.Conn() }
 	return r.buyer(o.buyer).alive && !slices.ContainsFunc(slices.Concat(f.held, f.flying, f.uncommitted, f.answered), other)
 }

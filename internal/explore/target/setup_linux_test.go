@@ -18,7 +18,7 @@ func TestSetUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.close()
-	x := &Runner{floor: f, app: &app.App{}}
+	x := &Runner{gateTable: f, app: &app.App{}}
 	x.guard = ignoreGuard{x: x}
 	r := settling{rest{&run{x: x, names: newNames(&x.varying, false), buyers: []*buyer{{id: 1, alive: true}}}}}
 	address := echo(t, f)
@@ -29,7 +29,7 @@ func TestSetUp(t *testing.T) {
 			if len(f.fresh) > 0 && !f.fresh[0].behind {
 				_, err := r.attribute()
 				r.setUp()
-				(recall{r}).mark(false)
+				(repeating{r}).mark(false)
 				held = len(f.held)
 				f.mu.Unlock()
 				if err != nil {

@@ -21,14 +21,14 @@ type splitting struct{ *run }
 
 // halves is the state of a command that is two steps.
 type halves struct {
-	executed   bool // the server has executed it, and it is not committed; guarded by floor.mu
+	executed   bool // the server has executed it, and it is not committed; guarded by gateTable.mu
 	committing bool // it was held, and commits
 	met        bool // a command ran in between, or this one ran while another one was held
 }
 
 // uncommitted returns the commands that are held inside their servers.
 func (s splitting) uncommitted() []*op {
-	f := s.x.floor
+	f := s.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.uncommitted)
@@ -40,7 +40,7 @@ func (s splitting) splits(o *op) bool {
 	if !s.x.overlap {
 		return false
 	}
-	f := s.x.floor
+	f := s.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	noticed := false
@@ -133,13 +133,13 @@ func meets(held, other *op) bool {
 
 // letGoSplit sends a command to its server, which executes it and does not commit it before commit is
 // called, unless it has changed nothing or the gates open before.
-func (f *floor) letGoSplit(o *op) {
+func (f *gateTable) letGoSplit(o *op) {
 	o.Split(func() (hold bool) { return f.executed(o) })
 	f.letGo(o)
 }
 
 // executed is called when the server has executed a command of letGoSplit.
-func (f *floor) executed(o *op) (hold bool) {
+func (f *gateTable) executed(o *op) (hold bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.shut || f.byCmd[o.Command] != o || !o.Answer.Changed {
@@ -156,7 +156,7 @@ func (f *floor) executed(o *op) (hold bool) {
 }
 
 // commit lets a held command commit.
-func (f *floor) commit(o *op) {
+func (f *gateTable) commit(o *op) {
 	f.mu.Lock()
 	f.uncommitted = slices.DeleteFunc(f.uncommitted, func(other *op) bool { return other == o })
 	f.flying = append(f.flying, o)

@@ -109,7 +109,7 @@ func (a *attribution) senders() (all []*buyer) {
 	return all
 }
 
-// whose returns the buyer that sent a command after the last delivery. It is called with floor.mu held.
+// whose returns the buyer that sent a command after the last delivery. It is called with gateTable.mu held.
 func (a *attribution) whose(o *op) error {
 	h := &a.r.x.habits
 	name := a.usual(a.r.names.of(o.Text))
@@ -165,13 +165,13 @@ func (a *attribution) owns(o *op, id int, name string) {
 
 // waits reports whether a command of the buyer other than o has no answer yet.
 func (a *attribution) waits(b *buyer, o *op) bool {
-	f := a.r.x.floor
+	f := a.r.x.gateTable
 	return slices.ContainsFunc(slices.Concat(f.held, f.flying, f.uncommitted), func(other *op) bool { return other != o && b.sent(other) })
 }
 
 // answered records the buyers that were answered since the last look. If one is answered in the middle
 // of its way, the attribution was wrong: one of its commands was counted for another buyer. It is
-// called with floor.mu held.
+// called with gateTable.mu held.
 func (a *attribution) answered() error {
 	h := &a.r.x.habits
 	for _, b := range a.r.buyers {

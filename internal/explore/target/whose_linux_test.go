@@ -37,7 +37,7 @@ func TestWhose(t *testing.T) {
 				o := command("SELECT stock")
 				r.whose.owns(o, id, o.Text)
 				r.whose.released()
-				r.x.floor.flying, r.current = append(r.x.floor.flying, o), id
+				r.x.gateTable.flying, r.current = append(r.x.gateTable.flying, o), id
 			}
 			var got []int
 			for _, text := range c.comes {
@@ -45,7 +45,7 @@ func TestWhose(t *testing.T) {
 				if err := r.whose.whose(o); err != nil {
 					o.buyer = unknown
 				}
-				r.x.floor.held = append(r.x.floor.held, o)
+				r.x.gateTable.held = append(r.x.gateTable.held, o)
 				got = append(got, o.buyer)
 			}
 			if !slices.Equal(got, c.want) {
@@ -70,7 +70,7 @@ func TestWhoseAnswered(t *testing.T) {
 		if err := r.whose.whose(o); err != nil || !first.sent(o) {
 			t.Fatalf("of buyer %d, %v; want buyer 1", o.buyer, err)
 		}
-		r.x.floor.held = append(r.x.floor.held, o)
+		r.x.gateTable.held = append(r.x.gateTable.held, o)
 		first.alive, first.told = false, true
 		if err := r.whose.answered(); (err != nil) != inferred {
 			t.Errorf("two buyers: %v; %v", inferred, err)
@@ -86,7 +86,7 @@ func twoInside(t *testing.T, next map[string]int) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &Runner{floor: f, shared: true, app: &app.App{Buyers: make([]app.Request, 2)}}
+	x := &Runner{gateTable: f, shared: true, app: &app.App{Buyers: make([]app.Request, 2)}}
 	r := x.newRun(false)
 	for _, b := range r.buyers {
 		b.alive = true
@@ -100,7 +100,7 @@ func twoInside(t *testing.T, next map[string]int) *run {
 // the buyer that unlocked it, whichever comes first.
 func TestOrderOfAnswers(t *testing.T) {
 	r := twoInside(t, nil)
-	f := r.x.floor
+	f := r.x.gateTable
 	unlock := &op{Command: &wire.Command{Text: "SELECT pg_advisory_unlock(1)", Gated: true}, buyer: 1}
 	locked := &op{Command: &wire.Command{Text: "SELECT pg_advisory_lock(1)", Gated: true}, buyer: 2}
 	r.current, f.flying, f.answered = 1, []*op{unlock}, []*op{locked}

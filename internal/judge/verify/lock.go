@@ -29,7 +29,7 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 		return
 	}
 	holdings, _, _ := holdingsIn(c.events)
-	two, late := besides(holdings, lease)
+	two, late := overlapping(holdings, lease)
 	switch taken := lost(holdings); {
 	case p.Excludes && two != nil:
 		c.Verdict, c.TwoHolders = verdict.Unlocked, two
@@ -45,9 +45,9 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// besides returns the first pair of overlapping holdings (two), or the first pair that is no proof
+// overlapping returns the first pair of overlapping holdings (two), or the first pair that is no proof
 // (late). A buyer whose process was killed holds nothing any more, since it cannot write.
-func besides(holdings []Holding, lease time.Duration) (two, late *Overlap) {
+func overlapping(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
 			if first.Purchaser == second.Purchaser || first.ToMS <= second.FromMS || first.Ended == endedKilled || first.Ended == endedNever {

@@ -14,7 +14,7 @@ import (
 func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url string, err error)) (Result, error) {
 	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // it outlives the restart
 	c.isKeyed = true
-	defer c.feel()()
+	defer c.startPulse()()
 	return c.shown(func() (Result, error) { return c.onceKeyed(ctx, restart) })
 }
 

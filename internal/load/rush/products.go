@@ -17,7 +17,7 @@ import (
 // first product that does not hold, and its reason names the product. A lock or a counter that
 // confuses two products breaks one of them.
 func RunProducts(ctx context.Context, c Config, products []string, stocks []int64) (Result, error) {
-	defer c.feel()()
+	defer c.startPulse()()
 	return c.shown(func() (Result, error) { return c.onceEach(ctx, products, stocks) })
 }
 

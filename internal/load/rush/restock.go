@@ -23,7 +23,7 @@ const (
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
 	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
-	defer c.feel()()
+	defer c.startPulse()()
 	processes := c.BaseURLs
 	for i := range times * len(processes) {
 		if r.Verdict != verdict.Holds {

@@ -74,12 +74,12 @@ const tries = 3
 // after the other. Run then sends another burst, up to three in all. It repeats no burst that has
 // shown something, except one that stalled: the machine itself may have stalled.
 func Run(ctx context.Context, c Config) (Result, error) {
-	defer c.feel()()
+	defer c.startPulse()()
 	return c.shown(func() (Result, error) { return c.once(ctx) })
 }
 
-// feel starts the pulse of this process. The caller must stop it.
-func (c *Config) feel() (stop func()) {
+// startPulse starts the pulse of this process. The caller must stop it.
+func (c *Config) startPulse() (stop func()) {
 	c.pulse = pulse.Start()
 	return c.pulse.Stop
 }

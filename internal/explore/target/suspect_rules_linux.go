@@ -7,21 +7,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// doubts holds the rules with :sold or :failed that were broken before every buyer had come. Such a
+// suspectRules holds the rules with :sold or :failed that were broken before every buyer had come. Such a
 // rule is a mistake in the file only if it is also broken after all buyers, one after the other.
-type doubts struct {
+type suspectRules struct {
 	atReset *app.Finding // a rule broken right after reset; nil: none
 	alone   []Alone      // each may have a rule that is broken after this buyer alone
 }
 
 // any reports whether there is such a rule.
-func (d doubts) any() bool {
+func (d suspectRules) any() bool {
 	return d.atReset != nil || slices.ContainsFunc(d.alone, func(a Alone) bool { return a.doubted != nil })
 }
 
 // decide marks each Alone that has a mistaken rule. found are the rules that are broken after the last
 // buyer. The error names a mistaken rule that was broken right after reset.
-func (d doubts) decide(found []app.Finding) error {
+func (d suspectRules) decide(found []app.Finding) error {
 	again := func(f *app.Finding) bool {
 		return f != nil && slices.ContainsFunc(found, func(other app.Finding) bool { return other.Query == f.Query })
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// naps is a server with an idle loop and a pool of threads that wait with time-outs. Its requests
-// say how to wait. A nap that ends is followed by another until the client stops it, so a slow
+// sleeps is a server with an idle loop and a pool of threads that wait with time-outs. Its requests
+// say how to wait. A sleep that ends is followed by another until the client stops it, so a slow
 // machine sees one, too.
-const naps = `
+const sleeps = `
 import os, queue, select, socket, threading, time
 q = queue.Queue()
 def pool():
@@ -67,12 +67,12 @@ func baseline(t *testing.T, p *Program) {
 	}
 }
 
-// TestNaps: a process that waits only for time is distinguished from one that waits for others, and
+// TestSleeps: a process that waits only for time is distinguished from one that waits for others, and
 // from one that always waits like that.
-func TestNaps(t *testing.T) {
+func TestSleeps(t *testing.T) {
 	t.Parallel()
 	s := newTestSpace(t)
-	p, _ := begin(t, s, python(t, naps))
+	p, _ := begin(t, s, python(t, sleeps))
 	c := dial(t, s, "127.0.0.1:8080")
 	ask := func(c io.ReadWriter, way string) {
 		t.Helper()
@@ -89,22 +89,22 @@ func TestNaps(t *testing.T) {
 	ask(c, "q")
 	answered(c)
 	asleepNow(t, p)
-	if !p.Napping(5 * time.Second) {
-		t.Error("without a baseline each timed wait is a nap")
+	if !p.Sleeping(5 * time.Second) {
+		t.Error("without a baseline each timed wait is a sleep")
 	}
 	baseline(t, p)
 	idle := func(what string) {
 		t.Helper()
 		for range 20 {
-			naps, sure := false, false
+			sleeps, sure := false, false
 			until(t, "every wait is read", func() bool { // the pool's threads wake in between
 				asleepNow(t, p)
-				naps, sure = p.napping(5*time.Second, false)
+				sleeps, sure = p.sleeping(5*time.Second, false)
 				return sure
 			})
-			if naps {
+			if sleeps {
 				waits, known := p.tree.waits()
-				t.Errorf("%s: nobody naps (%v): %+v, when idle %+v", what, known, waits, p.idle.most)
+				t.Errorf("%s: nobody sleeps (%v): %+v, when idle %+v", what, known, waits, p.idle.most)
 				return
 			}
 		}
@@ -113,7 +113,7 @@ func TestNaps(t *testing.T) {
 	for _, way := range []string{"a", "b", "c", "d", "e", "f", "p"} {
 		ask(c, way)
 		// At the first check, the request may not have reached the program.
-		until(t, way+" naps", func() bool { return p.Asleep() && p.Napping(5*time.Second) })
+		until(t, way+" sleeps", func() bool { return p.Asleep() && p.Sleeping(5*time.Second) })
 		if way == "a" || way == "f" { // 0.3 s, 1 ms
 			until(t, way+" wakes soon, or does not", func() bool { return p.Asleep() && p.Wakes(5*time.Millisecond) == (way == "f") })
 		}
@@ -136,8 +136,8 @@ func TestNaps(t *testing.T) {
 	}
 }
 
-// TestNap: which waits count as naps.
-func TestNap(t *testing.T) {
+// TestSleep: which waits count as sleeps.
+func TestSleep(t *testing.T) {
 	futex := func(tid int, depth, word uint64) wait {
 		return wait{tid: tid, at: place{kind: "worker", call: 202, pc: 7, depth: depth}, sp: uint64(tid)<<12 + depth, word: word, left: time.Second}
 	}
@@ -166,14 +166,14 @@ func TestNap(t *testing.T) {
 	} {
 		var i idle
 		i.note(c.idle)
-		if got := i.nap(c.now, 5*time.Second); got != c.want {
+		if got := i.sleep(c.now, 5*time.Second); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
 	}
 }
 
-// TestNapsTimer: waiting for a descriptor that becomes ready at a certain time is a nap.
-func TestNapsTimer(t *testing.T) {
+// TestSleepsTimer: waiting for a descriptor that becomes ready at a certain time is a sleep.
+func TestSleepsTimer(t *testing.T) {
 	t.Parallel()
 	s := newTestSpace(t)
 	p, _ := begin(t, s, python(t, `
@@ -185,19 +185,19 @@ c = s.accept()[0]
 e = select.epoll(); e.register(timer); e.register(c, select.EPOLLIN)
 while True:
     for fd, _ in e.poll():
-        if fd != timer: naps = c.recv(1) == b"x"
+        if fd != timer: sleeps = c.recv(1) == b"x"
         else: os.read(timer, 8)
-        if naps: libc.timerfd_settime(timer, 0, struct.pack("qqqq", 0, 0, 0, 300000000), None)
+        if sleeps: libc.timerfd_settime(timer, 0, struct.pack("qqqq", 0, 0, 0, 300000000), None)
         elif fd == timer: c.send(b"x")
 `))
 	c := dial(t, s, "127.0.0.1:8080")
 	baseline(t, p)
-	until(t, "it has nothing to do", func() bool { return p.Asleep() && !p.Napping(time.Minute) })
+	until(t, "it has nothing to do", func() bool { return p.Asleep() && !p.Sleeping(time.Minute) })
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "its timer is near, and not as near as a millisecond", func() bool {
-		return p.Asleep() && p.Napping(time.Minute) && !p.Napping(time.Millisecond)
+		return p.Asleep() && p.Sleeping(time.Minute) && !p.Sleeping(time.Millisecond)
 	})
 	if _, err := c.Write([]byte(".")); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ while True:
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its timer has fired", func() bool { return p.Asleep() && !p.Napping(time.Minute) })
+	until(t, "its timer has fired", func() bool { return p.Asleep() && !p.Sleeping(time.Minute) })
 }
 
 // TestWait parses the kernel's description of a thread's wait.

@@ -12,11 +12,11 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// A door sends buyers' requests to the programs outside of a schedule, with the gates open. Each buyer
-// has a connection of its own. The door bounds the time for the answers.
-type door struct {
-	fleet    *fleet
-	patience time.Duration
+// A probe sends buyers' requests to the programs outside of a schedule, with the gates open. Each buyer
+// has a connection of its own. The probe bounds the time for the answers.
+type probe struct {
+	instances *instances
+	patience  time.Duration
 }
 
 // told is the answer to one buyer of a burst.
@@ -32,10 +32,10 @@ const buyerPatience = 100 * time.Millisecond
 
 // askAll sends all requests at once. It returns when every buyer is answered or the time is up. In the
 // latter case undone says so.
-func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
+func (d probe) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
 	asks := make([]func(context.Context) told, buyers)
 	for n := range asks {
-		if asks[n], err = d.asking(ctx, n%len(d.fleet.app.Buyers)+1); err != nil {
+		if asks[n], err = d.asking(ctx, n%len(d.instances.app.Buyers)+1); err != nil {
 			return nil, "", err
 		}
 	}
@@ -61,12 +61,12 @@ func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string
 }
 
 // asking prepares a buyer's request, and returns a function that sends it on a new connection.
-func (d door) asking(ctx context.Context, id int) (func(context.Context) told, error) {
-	return d.askingOf(ctx, d.fleet.of(id), d.fleet.app.Buyers[id-1])
+func (d probe) asking(ctx context.Context, id int) (func(context.Context) told, error) {
+	return d.askingOf(ctx, d.instances.of(id), d.instances.app.Buyers[id-1])
 }
 
 // askingOf prepares a request to an instance.
-func (d door) askingOf(ctx context.Context, i *instance, r app.Request) (func(context.Context) told, error) {
+func (d probe) askingOf(ctx context.Context, i *instance, r app.Request) (func(context.Context) told, error) {
 	req, err := request(ctx, r)
 	if err != nil {
 		return nil, err

@@ -34,9 +34,9 @@ type op struct {
 	usage usage // see tracker
 }
 
-// A floor holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
+// A gateTable holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
 // connections add to fresh and answered, and remove what has ended.
-type floor struct {
+type gateTable struct {
 	traffic
 
 	mu       sync.Mutex
@@ -101,12 +101,12 @@ type hangUp struct {
 }
 
 // newFloor returns open gates. listener is nil without PostgreSQL.
-func newFloor(ignore app.Ignore, listener *app.Listener) (*floor, error) {
+func newFloor(ignore app.Ignore, listener *app.Listener) (*gateTable, error) {
 	bell, err := newBell()
 	if err != nil {
 		return nil, err
 	}
-	f := &floor{
+	f := &gateTable{
 		traffic: traffic{bell: bell},
 		bypass:  newBypass(ignore),
 		conns:   connections{joined: map[*wire.Conn]bool{}, used: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
@@ -117,14 +117,14 @@ func newFloor(ignore app.Ignore, listener *app.Listener) (*floor, error) {
 }
 
 // happened is called with mu held.
-func (f *floor) happened() {
+func (f *gateTable) happened() {
 	f.seq.Add(1)
 	f.still, f.last = false, time.Now()
 	f.bell.ring()
 }
 
 // Entered implements wire.Gate.
-func (f *floor) Entered(c *wire.Conn) {
+func (f *gateTable) Entered(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
@@ -132,7 +132,7 @@ func (f *floor) Entered(c *wire.Conn) {
 }
 
 // Joined implements wire.Gate.
-func (f *floor) Joined(c *wire.Conn) {
+func (f *gateTable) Joined(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
@@ -143,7 +143,7 @@ func (f *floor) Joined(c *wire.Conn) {
 
 // Left implements wire.Gate. It forgets the commands of the connection. If the program itself hung up
 // on a command, the server may still execute it.
-func (f *floor) Left(c *wire.Conn, err error) {
+func (f *gateTable) Left(c *wire.Conn, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
@@ -169,7 +169,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 }
 
 // Arrived implements wire.Gate.
-func (f *floor) Arrived(c *wire.Command) {
+func (f *gateTable) Arrived(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
@@ -200,7 +200,7 @@ func (f *floor) Arrived(c *wire.Command) {
 }
 
 // First implements wire.Gate.
-func (f *floor) First(c *wire.Command) {
+func (f *gateTable) First(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o := f.byCmd[c]; o != nil {
@@ -212,7 +212,7 @@ func (f *floor) First(c *wire.Command) {
 }
 
 // Passed implements wire.Gate.
-func (f *floor) Passed(c *wire.Command) {
+func (f *gateTable) Passed(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
@@ -225,7 +225,7 @@ func (f *floor) Passed(c *wire.Command) {
 }
 
 // Answered implements wire.Gate.
-func (f *floor) Answered(c *wire.Command) {
+func (f *gateTable) Answered(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	still := f.still
@@ -248,7 +248,7 @@ func (f *floor) Answered(c *wire.Command) {
 }
 
 // letGo sends a command to its server.
-func (f *floor) letGo(o *op) {
+func (f *gateTable) letGo(o *op) {
 	f.mu.Lock()
 	f.held = slices.DeleteFunc(f.held, func(other *op) bool { return other == o })
 	f.flying = append(f.flying, o)
@@ -261,7 +261,7 @@ func (f *floor) letGo(o *op) {
 
 // open lets everything pass and releases all commands at the gates. It returns the commands that wait
 // in the servers and no longer have a limit of their own.
-func (f *floor) open() (unlimited []*op) {
+func (f *gateTable) open() (unlimited []*op) {
 	f.mu.Lock()
 	f.shut = false
 	f.happened()
@@ -289,7 +289,7 @@ func (f *floor) open() (unlimited []*op) {
 }
 
 // close makes commands wait from now on.
-func (f *floor) close() {
+func (f *gateTable) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shut, f.broken, f.still, f.noted, f.dead = true, nil, false, nil, map[int]bool{}
@@ -298,14 +298,14 @@ func (f *floor) close() {
 }
 
 // forget marks every connection as untouched.
-func (f *floor) forget() {
+func (f *gateTable) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.conns.touched)
 }
 
 // where lists the commands and where they are, for an error.
-func (f *floor) where() string {
+func (f *gateTable) where() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []string
@@ -322,7 +322,7 @@ func (f *floor) where() string {
 }
 
 // orRefused returns why the program cannot be explored, if the gates know it.
-func (f *floor) orRefused(err error) error {
+func (f *gateTable) orRefused(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refused != nil {

@@ -70,24 +70,24 @@ func (i *idle) note(waits []wait) (found bool) {
 	return found
 }
 
-// Napping reports whether the program will wake by itself within that time. Either a thread waits with
+// Sleeping reports whether the program will wake by itself within that time. Either a thread waits with
 // such a time-out, which was not there when the program was idle, or a timer (timerfd_create(2)) will
-// fire. After an Asleep that returned true, the result describes that moment. Napping also returns true
+// fire. After an Asleep that returned true, the result describes that moment. Sleeping also returns true
 // if a thread's wait cannot be read. It does not see timers that send signals (timer_create(2)), nor
 // those of io_uring.
 //
-// A thread that waits for an answer with a time limit naps, too. So call Napping when the program owes
+// A thread that waits for an answer with a time limit sleeps, too. So call Sleeping when the program owes
 // no answer to a gate, nor a gate one to the program.
-func (p *Program) Napping(within time.Duration) bool {
-	naps, sure := p.napping(within, false)
-	return naps || !sure
+func (p *Program) Sleeping(within time.Duration) bool {
+	sleeps, sure := p.sleeping(within, false)
+	return sleeps || !sure
 }
 
-// Wakes is Napping for a program that is asked often: it looks for timers of timerfd_create(2), which
+// Wakes is Sleeping for a program that is asked often: it looks for timers of timerfd_create(2), which
 // takes longer than all else, only if the idle program has one.
 func (p *Program) Wakes(within time.Duration) bool {
-	naps, sure := p.napping(within, true)
-	return naps || !sure
+	sleeps, sure := p.sleeping(within, true)
+	return sleeps || !sure
 }
 
 // Soonest returns the shortest time-out with which a thread waits, unless the idle program waits like
@@ -97,16 +97,16 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	defer p.mu.Unlock()
 	waits, _ := p.tree.waits()
 	for _, w := range waits {
-		if w.left >= 0 && (!timed || w.left < left) && p.idle.nap([]wait{w}, w.left) {
+		if w.left >= 0 && (!timed || w.left < left) && p.idle.sleep([]wait{w}, w.left) {
 			left, timed = w.left, true
 		}
 	}
 	return left, timed
 }
 
-// napping is Napping, and also reports whether every thread's wait was read. If not, none of the waits
-// that were read is a nap. often leaves out timers of timerfd_create(2), see Wakes.
-func (p *Program) napping(within time.Duration, often bool) (naps, sure bool) {
+// sleeping is Sleeping, and also reports whether every thread's wait was read. If not, none of the waits
+// that were read is a sleep. often leaves out timers of timerfd_create(2), see Wakes.
+func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waits, known := p.tree.waits()
@@ -115,7 +115,7 @@ func (p *Program) napping(within time.Duration, often bool) (naps, sure bool) {
 	if !often || p.idle.fires {
 		timers, has = p.tree.timers()
 	}
-	if p.idle.nap(append(waits, timers...), within) {
+	if p.idle.sleep(append(waits, timers...), within) {
 		return true, true
 	}
 	// A timer that fired before it was read has woken a thread.
@@ -157,11 +157,11 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// nap reports a wait that an idle program would not have. A place with no more waits than when idle has
-// no nap, since members of a pool take turns. The same holds if the waits are the very same ones. A
-// loop's time-out lasts until its next timer, so a shorter one than when idle counts as a nap until the
+// sleep reports a wait that an idle program would not have. A place with no more waits than when idle has
+// no sleep, since members of a pool take turns. The same holds if the waits are the very same ones. A
+// loop's time-out lasts until its next timer, so a shorter one than when idle counts as a sleep until the
 // loop has gone round.
-func (i idle) nap(waits []wait, within time.Duration) bool {
+func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
 		if !i.other(w) {

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A lookout finds out what the programs send by themselves.
-type lookout struct {
+// ownTraffic finds out what the programs send by themselves.
+type ownTraffic struct {
 	x     *Runner
 	seen  pollers
 	watch time.Duration // how long Check waits for it without a buyer
@@ -20,24 +20,24 @@ type lookout struct {
 
 // Watch makes Check wait that long without a buyer, for Check.Pollers. Without it, Check has only what
 // the programs sent in the half second in which they were found idle. Call it before Check.
-func (x *Runner) Watch(d time.Duration) { x.lookout.watch = d }
+func (x *Runner) Watch(d time.Duration) { x.ownTraffic.watch = d }
 
-// begin starts to record in a list, which floor.mu guards, and end stops it. In between no buyer is there,
+// begin starts to record in a list, which gateTable.mu guards, and end stops it. In between no buyer is there,
 // and the gates are open.
-func (l *lookout) begin(list *pollers) {
-	l.x.floor.mu.Lock()
-	l.x.floor.lone = list
-	l.x.floor.mu.Unlock()
+func (l *ownTraffic) begin(list *pollers) {
+	l.x.gateTable.mu.Lock()
+	l.x.gateTable.lone = list
+	l.x.gateTable.mu.Unlock()
 }
 
-func (l *lookout) end() {
-	l.x.floor.mu.Lock()
-	l.x.floor.lone = nil
-	l.x.floor.mu.Unlock()
+func (l *ownTraffic) end() {
+	l.x.gateTable.mu.Lock()
+	l.x.gateTable.lone = nil
+	l.x.gateTable.mu.Unlock()
 }
 
 // look waits for l.watch, and up to twice as long if something that was seen did not come again.
-func (l *lookout) look(ctx context.Context) error {
+func (l *ownTraffic) look(ctx context.Context) error {
 	if l.watch == 0 {
 		return nil
 	}
@@ -57,15 +57,15 @@ func (l *lookout) look(ctx context.Context) error {
 }
 
 // pollers returns what was seen.
-func (l *lookout) pollers() []Poller {
-	l.x.floor.mu.Lock()
-	defer l.x.floor.mu.Unlock()
+func (l *ownTraffic) pollers() []Poller {
+	l.x.gateTable.mu.Lock()
+	defer l.x.gateTable.mu.Unlock()
 	return l.seen.list()
 }
 
 // entries returns what `ignore` of the file needs, with its present entries, so that those commands
 // pass. buyers are the commands of the buyers.
-func (l *lookout) entries(all []Poller, buyers []Seen) []string {
+func (l *ownTraffic) entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
 		_, text := witness.CutMark(s.Text)
@@ -92,7 +92,7 @@ func (l *lookout) entries(all []Poller, buyers []Seen) []string {
 
 // hint adds to a void run what the programs send by themselves again and again, and what to write in the
 // file.
-func (l *lookout) hint(v schedule.Void) schedule.Void {
+func (l *ownTraffic) hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.pollers(), func(p Poller) bool { return p.Every == 0 })
 	if len(all) > 0 && !v.Missed {
 		v.Details += l.advice(all)
@@ -102,9 +102,9 @@ func (l *lookout) hint(v schedule.Void) schedule.Void {
 
 // sends watches programs that do not become idle, and names what they send, with what to write in the
 // file; "" if they send nothing.
-func (l *lookout) sends(ctx context.Context) string {
+func (l *ownTraffic) sends(ctx context.Context) string {
 	l.watch = max(l.watch, time.Second)
-	f := l.x.floor
+	f := l.x.gateTable
 	before := f.own.Load()
 	_ = l.look(ctx) // the caller returns an error anyway
 	all := l.pollers()
@@ -115,7 +115,7 @@ func (l *lookout) sends(ctx context.Context) string {
 }
 
 // advice names the most frequent poller, and says what to write in the file.
-func (l *lookout) advice(all []Poller) string {
+func (l *ownTraffic) advice(all []Poller) string {
 	if len(all) == 0 {
 		return ""
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A fleet is the instances of the program: one per buyer, or one for all. It starts and ends them.
-type fleet struct {
-	app      *app.App
-	servers  *app.Servers
-	floor    *floor
-	backends map[string]backend
-	shared   bool
-	all      []*instance
+// The type instances has the instances of the program: one per buyer, or one for all. It starts and ends them.
+type instances struct {
+	app       *app.App
+	servers   *app.Servers
+	gateTable *gateTable
+	backends  map[string]backend
+	shared    bool
+	all       []*instance
 }
 
 // lines returns the command line of each instance.
-func (x *fleet) lines() []string {
+func (x *instances) lines() []string {
 	switch {
 	case x.app.Attach != nil:
 		return []string{""}
@@ -38,7 +38,7 @@ func (x *fleet) lines() []string {
 }
 
 // launch starts every instance in its network, together with its gates.
-func (x *fleet) launch(ctx context.Context) error {
+func (x *instances) launch(ctx context.Context) error {
 	for n, line := range x.lines() {
 		i := &instance{app: x.app, line: line, buyer: n + 1}
 		if x.shared {
@@ -73,7 +73,7 @@ func (x *fleet) launch(ctx context.Context) error {
 	}
 	for _, i := range x.all {
 		if err := i.ready(ctx); err != nil {
-			return x.floor.orRefused(err)
+			return x.gateTable.orRefused(err)
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (x *fleet) launch(ctx context.Context) error {
 const migrationTimeout = 10 * time.Minute
 
 // migrate runs the command that creates the tables, in the network of an instance that has not started.
-func (x *fleet) migrate(ctx context.Context, i *instance) error {
+func (x *instances) migrate(ctx context.Context, i *instance) error {
 	log := &tail{}
 	p, err := process.Start(i.space, process.Command{Line: x.app.Migrate, Dir: x.app.Dir, Env: i.env(), Log: log})
 	if err != nil {
@@ -105,7 +105,7 @@ func (x *fleet) migrate(ctx context.Context, i *instance) error {
 }
 
 // listen opens the gates at the addresses of the program's servers.
-func (x *fleet) listen(i *instance) error {
+func (x *instances) listen(i *instance) error {
 	for _, p := range protocols() {
 		if x.backends[p.Name] == nil {
 			continue
@@ -115,7 +115,7 @@ func (x *fleet) listen(i *instance) error {
 		if err != nil {
 			return x.noGate(p.Name, at, err)
 		}
-		listener, err := wire.Listen(x.floor, p.Protocol, i.buyer, l, x.servers.Addresses()[p.Name], nil)
+		listener, err := wire.Listen(x.gateTable, p.Protocol, i.buyer, l, x.servers.Addresses()[p.Name], nil)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (x *fleet) listen(i *instance) error {
 }
 
 // noGate explains why a gate cannot listen at the address of the program's server.
-func (x *fleet) noGate(name, at string, err error) error {
+func (x *instances) noGate(name, at string, err error) error {
 	what := ""
 	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
 		what = "; something listens there: give another port under `gates:`, and have the program look there for its server"
@@ -134,7 +134,7 @@ func (x *fleet) noGate(name, at string, err error) error {
 }
 
 // of returns the instance that serves a buyer.
-func (x *fleet) of(buyer int) *instance {
+func (x *instances) of(buyer int) *instance {
 	if len(x.all) == 1 {
 		return x.all[0]
 	}
@@ -144,20 +144,20 @@ func (x *fleet) of(buyer int) *instance {
 var errStuck = errors.New("the attached program is stuck, and only its owner can restart it; a program under `shared:` is restarted when necessary")
 
 // end kills a program and waits until the servers have rolled back its transactions.
-func (x *fleet) end(ctx context.Context, i *instance) error {
+func (x *instances) end(ctx context.Context, i *instance) error {
 	if i.line == "" {
 		return errStuck
 	}
 	if i.up() {
 		i.kill()
 	}
-	x.floor.mu.Lock()
-	conns := x.floor.conns.of(i.buyer)
-	x.floor.mu.Unlock()
+	x.gateTable.mu.Lock()
+	conns := x.gateTable.conns.of(i.buyer)
+	x.gateTable.mu.Unlock()
 	for _, c := range conns {
 		c.Cut()
 	}
-	x.floor.open()
+	x.gateTable.open()
 	for _, c := range conns {
 		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (x *fleet) end(ctx context.Context, i *instance) error {
 
 // bury ends the remaining processes of a program whose first process has ended, and reports that it
 // ended.
-func (x *fleet) bury(ctx context.Context) (why string, err error) {
+func (x *instances) bury(ctx context.Context) (why string, err error) {
 	for _, i := range x.all {
 		select {
 		case <-i.program.Done():
@@ -187,7 +187,7 @@ func (x *fleet) bury(ctx context.Context) (why string, err error) {
 }
 
 // unaccepted reports whether a connection to a gate or a program has not been accepted yet.
-func (x *fleet) unaccepted() bool {
+func (x *instances) unaccepted() bool {
 	for _, i := range x.all {
 		for _, l := range i.listeners {
 			if l.Waiting() > 0 {
@@ -198,7 +198,7 @@ func (x *fleet) unaccepted() bool {
 	return false
 }
 
-// naps reports whether a program will continue by itself after some time.
-func (x *fleet) naps() bool {
-	return slices.ContainsFunc(x.all, func(i *instance) bool { return i.up() && i.program.Napping(longestNap) })
+// sleeps reports whether a program will continue by itself after some time.
+func (x *instances) sleeps() bool {
+	return slices.ContainsFunc(x.all, func(i *instance) bool { return i.up() && i.program.Sleeping(longestSleep) })
 }

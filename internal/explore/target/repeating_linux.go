@@ -18,7 +18,7 @@ import (
 const (
 	shortTimer = 500 * time.Millisecond // at a new point, a new timer is waited for if it ends within this
 	mostTimers = 2 * time.Second        // for all timers at one point, one after the other
-	missedNap  = time.Second            // for a missing command, if a timer runs
+	missedSleep  = time.Second            // for a missing command, if a timer runs
 	missed     = 200 * time.Millisecond // for a missing command, if no timer runs
 )
 
@@ -52,16 +52,16 @@ func standingOf(o *op) standing {
 // A window is the time in which a timer of an instance fires.
 type window struct{ from, to time.Time }
 
-// A recall makes a standstill have the commands that it had in earlier runs.
-type recall struct{ settling }
+// repeating makes a standstill have the commands that it had in earlier runs.
+type repeating struct{ settling }
 
 // repeat makes the commands at the gates those of the earlier runs. It is called at each point, when no
 // buyer moves.
-func (r recall) repeat(ctx context.Context) error {
+func (r repeating) repeat(ctx context.Context) error {
 	if r.x.shared { // nothing tells which buyer a timer belongs to
 		return nil
 	}
-	f := r.x.floor
+	f := r.x.gateTable
 	f.mu.Lock()
 	r.mark(false)
 	several := r.several()
@@ -81,9 +81,9 @@ func (r recall) repeat(ctx context.Context) error {
 	return nil
 }
 
-// several reports whether a buyer has several commands at the gates. It is called with floor.mu held.
-func (r recall) several() bool {
-	held := r.x.floor.held
+// several reports whether a buyer has several commands at the gates. It is called with gateTable.mu held.
+func (r repeating) several() bool {
+	held := r.x.gateTable.held
 	for i := 1; i < len(held); i++ {
 		if held[i].buyer == held[i-1].buyer {
 			return true
@@ -93,9 +93,9 @@ func (r recall) several() bool {
 }
 
 // mark finds the commands that have come since the last point without a delivery to their buyer; with
-// timed, all that have come. It is called with floor.mu held.
-func (r recall) mark(timed bool) {
-	f := r.x.floor
+// timed, all that have come. It is called with gateTable.mu held.
+func (r repeating) mark(timed bool) {
+	f := r.x.gateTable
 	for _, o := range f.held {
 		if !o.noted {
 			o.noted, o.timed = true, timed || r.buyer(o.buyer).since <= r.before
@@ -107,8 +107,8 @@ func (r recall) mark(timed bool) {
 }
 
 // late reports whether a command waits for a later point.
-func (r recall) late() bool {
-	f := r.x.floor
+func (r repeating) late() bool {
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.held, func(o *op) bool { return o.late })
@@ -116,9 +116,9 @@ func (r recall) late() bool {
 
 // timers waits for new timers of the program that has continued last, so that a point of the search has
 // all commands that come without an answer.
-func (r recall) timers(ctx context.Context) error {
-	f := r.x.floor
-	i := r.x.fleet.of(max(r.current, 1))
+func (r repeating) timers(ctx context.Context) error {
+	f := r.x.gateTable
+	i := r.x.instances.of(max(r.current, 1))
 	for begun := time.Now(); i.up() && time.Since(begun) < mostTimers; {
 		left, timed := i.program.Soonest()
 		now := time.Now()
@@ -149,8 +149,8 @@ func (r recall) timers(ctx context.Context) error {
 }
 
 // remember records what stands at the gates.
-func (r recall) remember() {
-	f := r.x.floor
+func (r repeating) remember() {
+	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.polling.alone || len(r.x.memory) >= mostPoints {
@@ -165,8 +165,8 @@ func (r recall) remember() {
 
 // match waits until the known commands stand at the gates, and marks the others as late. If one does not
 // come, the program has taken another course.
-func (r recall) match(ctx context.Context, known []standing) error {
-	f := r.x.floor
+func (r repeating) match(ctx context.Context, known []standing) error {
+	f := r.x.gateTable
 	for begun := time.Now(); ; {
 		f.mu.Lock()
 		r.mark(false)
@@ -176,7 +176,7 @@ func (r recall) match(ctx context.Context, known []standing) error {
 			return nil
 		}
 		took := time.Since(begun)
-		if took > missedNap || took > missed && !r.x.fleet.naps() {
+		if took > missedSleep || took > missed && !r.x.instances.sleeps() {
 			f.mu.Lock()
 			r.mark(false)
 			f.mu.Unlock()
@@ -196,9 +196,9 @@ func (r recall) match(ctx context.Context, known []standing) error {
 }
 
 // compare reports whether a known command is missing. If none is, it marks the commands that are not
-// known as late. It is called with floor.mu held.
-func (r recall) compare(known []standing) (missing bool) {
-	f := r.x.floor
+// known as late. It is called with gateTable.mu held.
+func (r repeating) compare(known []standing) (missing bool) {
+	f := r.x.gateTable
 	rest := slices.Clone(known)
 	var late []*op
 	for _, o := range f.held {

@@ -2,12 +2,12 @@ package target
 
 import "time"
 
-// A brief waits for the programs' brief timers. Such a timer belongs to the step that sets it, for
+// briefTimers waits for the programs' brief timers. Such a timer belongs to the step that sets it, for
 // example the timer for a job after an answer. How soon it fires depends on the speed of the machine.
 // Without the wait, its command would come one step earlier or later in another run. The wait is part of
 // finding a standstill, so it does not matter whether a command follows. In a shared instance such a
 // pause is a choice, see pause.
-type brief struct {
+type briefTimers struct {
 	*run
 	since time.Time // first look that found a brief timer since the last standstill; zero: none did
 }
@@ -18,7 +18,7 @@ const (
 )
 
 // quiet is rest.quiet, and also returns false while a program has a brief timer.
-func (b *brief) quiet() bool {
+func (b *briefTimers) quiet() bool {
 	if b.rest.still() {
 		return true
 	}
@@ -26,7 +26,7 @@ func (b *brief) quiet() bool {
 		return false
 	}
 	if b.pending() {
-		b.x.floor.wake()
+		b.x.gateTable.wake()
 		return false
 	}
 	b.since = time.Time{}
@@ -34,18 +34,18 @@ func (b *brief) quiet() bool {
 }
 
 // restful is rest.restful, and also returns false while a program has a brief timer.
-func (b *brief) restful() bool {
-	b.x.floor.wake()
+func (b *briefTimers) restful() bool {
+	b.x.gateTable.wake()
 	return b.quiet()
 }
 
 // pending reports whether a program that sleeps has a brief timer. Those of a restless program no longer
 // count.
-func (b *brief) pending() bool {
+func (b *briefTimers) pending() bool {
 	if b.x.shared {
 		return false
 	}
-	for n, i := range b.x.fleet.all {
+	for n, i := range b.x.instances.all {
 		if i.restless || !b.rest.mayRun(n+1) || !i.up() || !i.program.Wakes(briefTimer) {
 			continue
 		}

@@ -228,12 +228,12 @@ func ask(ctx context.Context, c Client, name string) Lease {
 	}
 }
 
-// ifAble returns r, the result of a check in which a client asked in vain for a lock. The lock is free now, and the
-// client must get it. Otherwise it would never have got it, and r proves nothing.
+// ifAble returns r, the result of a check in which a client never got the lock of another one. The lock is
+// free now, and the client must get it. Otherwise it could never have got it, and r proves nothing.
 func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
 	lease, err := c.Lock(ctx, tr.name)
 	if err != nil {
-		return inconclusive("the client that asked in vain did not get the free lock either: %v", err)
+		return inconclusive("the client that never got the lock did not get it when it was free either: %v", err)
 	}
 	if err := lease.Unlock(ctx); err != nil {
 		return breaks("unlock: %v", err)

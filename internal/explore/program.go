@@ -50,7 +50,7 @@ func (m programMode) schedule(tokens []string) Schedule {
 
 func (m programMode) stocked(s Schedule) bool { return len(s.Units) == 0 && s.Parts == 0 && !s.OneKey }
 
-func (m programMode) merges() bool { return false } // nobody knows its state
+func (m programMode) merges() bool { return false } // its state is unknown
 
 // diverged implements mode. The run is void.
 func (m programMode) diverged(details string) error {

@@ -16,7 +16,7 @@ import (
 
 const (
 	// electionLease is the lease of the shops. An election takes one or two seconds, and a client may try
-	// several members for seconds each before it finds the new leader. Nobody waits for the lease's end.
+	// several members for seconds each before it finds the new leader. No buyer waits for the lease's end.
 	electionLease = 30 * time.Second
 	// electionTimeout is the maximum wait for another leader, and for a shop that has found it.
 	electionTimeout = 20 * time.Second

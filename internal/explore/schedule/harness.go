@@ -23,7 +23,7 @@ var (
 	ErrUndescribed = errors.New("a script is not described")
 )
 
-// Moving is the error of buyers of which nobody can tell what they do. It comes with ErrHarness.
+// Moving is the error of buyers whose actions the explorer cannot determine. It comes with ErrHarness.
 type Moving []Mover
 
 // A Mover is a buyer that neither sends a command nor waits for one.

@@ -14,7 +14,7 @@ type reserve struct {
 
 	mu   sync.Mutex
 	live map[string]int            // connections that are open, by address
-	idle map[string][]*reserveConn // of these, the ones that nobody has used yet
+	idle map[string][]*reserveConn // of these, the unused ones
 }
 
 // reserveConn tells its reserve when it is closed.
@@ -96,7 +96,7 @@ func (r *reserve) take(ctx context.Context, network, address string) (net.Conn, 
 	return r.open(ctx, network, address)
 }
 
-// close closes what nobody has used.
+// close closes the unused connections.
 func (r *reserve) close() {
 	r.mu.Lock()
 	var all []*reserveConn

@@ -16,10 +16,10 @@ import (
 
 // Times for timers of a buyer that has commands at the gates.
 const (
-	shortTimer = 500 * time.Millisecond // at a new point, a new timer is waited for if it ends within this
-	mostTimers = 2 * time.Second        // for all timers at one point, one after the other
-	missedSleep  = time.Second            // for a missing command, if a timer runs
-	missed     = 200 * time.Millisecond // for a missing command, if no timer runs
+	shortTimer  = 500 * time.Millisecond // at a new point, a new timer is waited for if it ends within this
+	mostTimers  = 2 * time.Second        // for all timers at one point, one after the other
+	missedSleep = time.Second            // for a missing command, if a timer runs
+	missed      = 200 * time.Millisecond // for a missing command, if no timer runs
 )
 
 // A memory holds what stood at the gates, by point. It stops at mostPoints, which take about 100 MB.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
@@ -45,7 +46,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 	}()
 	if x.byRows() {
-		if x.catalog, err = readCatalog(ctx, x.servers, x.app.Never); err != nil {
+		if x.catalog, err = rows.Read(ctx, x.servers.SQL("postgres"), x.app.Never); err != nil {
 			x.catalog = nil // a user who may not read it gets a search without footprints
 		}
 	}
@@ -65,8 +66,13 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if steps <= longProgram {
 		x.catalog = nil
 	} else if x.catalog != nil {
-		x.catalog.learn(c.Buyers, x.short)
-		x.catalog.prints = map[string]*schedule.Footprint{}
+		var used [][]rows.Used
+		for _, a := range c.Buyers {
+			used = append(used, a.used)
+		}
+		for i, meets := range x.catalog.Learn(used, x.short) {
+			c.Buyers[i].Meets = meets
+		}
 	}
 	if d := (suspectRules{first(atReset, true), c.Buyers}); d.any() {
 		found, err := check.inTurn(ctx)
@@ -142,11 +148,11 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 		return a, err
 	}
 	if x.catalog != nil {
-		if err := x.catalog.sequences(ctx, x.servers.SQL("postgres")); err != nil {
+		if err := x.catalog.Sequences(ctx, x.servers.SQL("postgres")); err != nil {
 			return a, err
 		}
 		defer func() {
-			err = errors.Join(err, x.catalog.sequences(ctx, x.servers.SQL("postgres")))
+			err = errors.Join(err, x.catalog.Sequences(ctx, x.servers.SQL("postgres")))
 		}()
 	}
 	return x.through(ctx, id, func(a *Alone, me *buyer) error {
@@ -207,14 +213,14 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	x.gateTable.close()
 	r := x.newRun(true)
-	r.polling.alone, r.rows.raw = true, true
+	r.polling.alone, r.rows = true, rows.NewTracker(x.catalog, r.names, len(r.buyers), true)
 	begun := time.Now()
 	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps, Endless: r.repeated.endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
-	a.answers, a.used = r.answers, r.rows.used
+	a.answers, a.used = r.answers, r.rows.Used()
 	for _, h := range x.guard.hidden(r.steps) {
 		a.Hidden = append(a.Hidden, h.text)
 		if h.ruled {
@@ -302,4 +308,15 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 		err = voided("it goes round in circles", "%s", &a.repeated)
 	}
 	return err
+}
+
+// longProgram is the number of steps of all buyers alone above which the search uses footprints, see package
+// rows. Below it, a search is complete without them.
+const longProgram = 100
+
+// byRows reports whether the search may use footprints. Each buyer needs an instance of its
+// own, whose commands reach the server one after the other. Footprints do not describe events, statements
+// that are held inside the server, and transactions with ignored commands.
+func (x *Runner) byRows() bool {
+	return !x.shared && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }

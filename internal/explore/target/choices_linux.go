@@ -70,7 +70,7 @@ func (r choices) ready() (all []move, _ error) {
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.name, m.Command.Effect, r.x.shared, r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
 			if !m.Command.timed { // when it comes does not depend on the steps alone
-				m.Footprint = m.Command.usage.now
+				m.Footprint = m.Command.usage.Now
 			}
 			if m.Command.executed {
 				commitOf(&m)
@@ -93,7 +93,7 @@ func (r choices) ready() (all []move, _ error) {
 		all, polling = few, nil
 	}
 	if len(polling) > 0 {
-		r.rows.doubt("a buyer tries again until another one changes something, and any change counts")
+		r.rows.Doubt("a buyer tries again until another one changes something, and any change counts")
 	}
 	r.held = len(all) > 0 && len(polling) > 0
 	if len(all) == 0 {

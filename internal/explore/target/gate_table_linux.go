@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -31,7 +32,19 @@ type op struct {
 	result   string // the answer for people, see run.learn
 	known    bool   // result is set
 	halves
-	usage usage // see tracker
+	usage rows.Usage // see package rows
+}
+
+// forRows returns the command for package rows.
+func (o *op) forRows() rows.Command {
+	return rows.Command{Command: o.Command, Buyer: o.buyer, Timed: o.timed, Usage: &o.usage}
+}
+
+func forRows(all []*op) (commands []rows.Command) {
+	for _, o := range all {
+		commands = append(commands, o.forRows())
+	}
+	return commands
 }
 
 // A gateTable holds the commands of a run. It implements wire.Gate. The scheduler owns its lists; the
@@ -336,4 +349,11 @@ func asRefused(err error) (error, bool) {
 	var refused *wire.Refused
 	ok := errors.As(err, &refused)
 	return refused, ok
+}
+
+// passed returns the commands that have passed since close.
+func (f *gateTable) passed() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.noted)
 }

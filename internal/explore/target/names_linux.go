@@ -72,13 +72,6 @@ func (n *names) label(statement string) string {
 
 var firstWord = regexp.MustCompile(`[A-Za-z]+`)
 
-// skeleton returns a statement without its strings and numbers.
-func skeleton(statement string) string {
-	return notSkeleton.ReplaceAllString(statement, "?")
-}
-
-var notSkeleton = regexp.MustCompile(`'(?:[^']|'')*'|\b\d[\w.-]*|` + named)
-
 // placeOf returns the place of a statement or, with the mark ":", of its answer.
 func placeOf(statement, mark string) place {
 	at := place{statement: strings.ToUpper(firstWord.FindString(statement)), answer: mark != ""}
@@ -170,8 +163,11 @@ func (n *names) seen(text string) string {
 	})
 }
 
-// masked replaces the values in a statement like shown, without naming new ones.
-func (n *names) masked(statement string) string {
+// Known implements rows.Names.
+func (n *names) Known(value string) string { return n.known[value] }
+
+// Masked implements rows.Names. It replaces the values in a statement like shown, without naming new ones.
+func (n *names) Masked(statement string) string {
 	name := func(v string) string { return cmp.Or(n.known[v], "<>") }
 	return n.varying.mask(placeOf(statement, ""), n.replaced(statement, name), name)
 }

@@ -1,5 +1,7 @@
 package target
 
+import "regexp"
+
 // A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same
 // answer until another buyer has changed the server, and each number of futile retries would be a
 // schedule of its own. So after Spec.Tries of them in a row, the next one is held back until a change,
@@ -111,3 +113,10 @@ func repeats(tries []try, cycle, often int, fresh func(try) bool) bool {
 	}
 	return true
 }
+
+// skeleton returns a statement without its strings and numbers.
+func skeleton(statement string) string {
+	return notSkeleton.ReplaceAllString(statement, "?")
+}
+
+var notSkeleton = regexp.MustCompile(`'(?:[^']|'')*'|\b\d[\w.-]*|` + named)

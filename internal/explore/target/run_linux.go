@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
@@ -26,7 +27,7 @@ type run struct {
 	snapshot snapshots
 	repeated repetition
 	record   *recorder
-	rows     *tracker
+	rows     *rows.Tracker
 	leftover *leftover
 	pause    pause
 	current  int               // the buyer that was released or answered last; 0: none in particular
@@ -76,7 +77,7 @@ func (x *Runner) newRun(observe bool) *run {
 		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), sentSince: map[string]int{}, answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
 	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}, at: -1}
-	r.rows = newTracker(r, false)
+	r.rows = rows.NewTracker(x.catalog, r.names, len(r.buyers), false)
 	r.pause = pause{r: r, roles: map[*wire.Conn]string{}}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r
@@ -236,7 +237,7 @@ func (r *run) take(o *op) error {
 	if r.record.Observe {
 		r.answers = append(r.answers, exchange{o.shown, protocol, r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
 	}
-	r.rows.answered(o)
+	r.rows.Answered(o.forRows())
 	r.record.answered(o)
 	r.leftover.answered(o)
 	return nil
@@ -278,13 +279,13 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		err = r.x.ownTraffic.hint(judgement{r}.withRefusals(v))
 	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
-	e.Unforeseen = r.rows.why
+	e.Unforeseen = r.rows.Why()
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.Steps, r.record.columns, judgement{r}.outcomes()
 		e.Folded = r.record.folded(ctx, e)
 		if err == nil {
-			e.Unforeseen, err = r.rows.unforeseen(ctx)
+			e.Unforeseen, err = r.rows.Unforeseen(ctx, r.x.servers.SQL("postgres"), r.x.gateTable.passed())
 		}
 	}
 	if _, void := schedule.AsVoid(err); !void {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // A Runner implements schedule.Runner for a program. It serves one goroutine.
@@ -38,11 +38,11 @@ type Runner struct {
 	down       []*instance // ended after the previous run; recover restarts them
 	recovery   recovery
 	probe      probe
-	varying    varying     // see names
-	watched    []string    // the columns of the user's watch query
-	habits     habits      // for buyers that share one instance
-	guard      ignoreGuard // see app.Ignore
-	catalog    *catalog    // nil: the search uses no footprints
+	varying    varying       // see names
+	watched    []string      // the columns of the user's watch query
+	habits     habits        // for buyers that share one instance
+	guard      ignoreGuard   // see app.Ignore
+	catalog    *rows.Catalog // nil: the search uses no footprints
 	ownTraffic ownTraffic
 	routine    routine         // see polling
 	ctx        context.Context // the context of the current schedule
@@ -111,10 +111,8 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if r.expired, err = x.expired(ctx); err != nil {
 		return e, err
 	}
-	if x.catalog != nil {
-		if r.rows.since, err = serverstate.NextTransaction(ctx, x.servers.SQL("postgres")); err != nil {
-			return e, err
-		}
+	if err := r.rows.Begin(ctx, x.servers.SQL("postgres")); err != nil {
+		return e, err
 	}
 	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)
 }

@@ -178,12 +178,12 @@ func (r settling) handOver(ordered int64) (moved bool, _ error) {
 	come, err := r.attribute()
 	if err == nil && r.setUp() {
 		f.mu.Unlock()
-		r.rows.arrived(come)
+		r.rows.Arrived(forRows(come))
 		return true, nil
 	}
 	if err != nil || len(f.answered) == 0 {
 		f.mu.Unlock()
-		r.rows.arrived(come)
+		r.rows.Arrived(forRows(come))
 		return false, err
 	}
 	for _, o := range f.answered { // the connection of a pushed message identifies its buyer
@@ -193,7 +193,7 @@ func (r settling) handOver(ordered int64) (moved bool, _ error) {
 	}
 	if r.uncertain(ordered) {
 		f.mu.Unlock()
-		r.rows.arrived(come)
+		r.rows.Arrived(forRows(come))
 		return false, nil
 	}
 	inOrder(f.answered)
@@ -204,7 +204,7 @@ func (r settling) handOver(ordered int64) (moved bool, _ error) {
 	f.happened()
 	f.handed, f.handedTo = o.Conn().Program(), o.Conn().Buyer
 	f.mu.Unlock()
-	r.rows.arrived(come)
+	r.rows.Arrived(forRows(come))
 	if err := r.take(o); err != nil {
 		return false, err
 	}
@@ -260,7 +260,7 @@ func (r settling) attribute() (come []*op, _ error) {
 // sent them: only a program with one thread repeats that, and nothing else tells them apart.
 func inOrder(commands []*op) {
 	slices.SortStableFunc(commands, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(a.buyer, b.buyer), compareBool(a.timed, b.timed), cmp.Compare(a.name, b.name), cmp.Compare(a.usage.key, b.usage.key), a.Came.Compare(b.Came))
+		return cmp.Or(cmp.Compare(a.buyer, b.buyer), compareBool(a.timed, b.timed), cmp.Compare(a.name, b.name), cmp.Compare(a.usage.Key, b.usage.Key), a.Came.Compare(b.Came))
 	})
 }
 
@@ -288,7 +288,7 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 			return true, err
 		}
 		r.polling.changedBy(&r.buyer(c.Buyer).pollster, c.Protocol) // a waiting buyer may try again
-		r.rows.closed(c)
+		r.rows.Closed(c)
 		f.mu.Lock()
 		f.conns.ended(c)
 		f.happened()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
@@ -58,7 +59,7 @@ type Alone struct {
 	Meets int
 
 	answers []exchange
-	used    []used
+	used    []rows.Used
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 

@@ -1,4 +1,4 @@
-package target
+package rows
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
@@ -21,7 +21,7 @@ func (s cellChange) covers(one cell) bool {
 }
 
 // foreign returns the table of a cell that a buyer relied on and another one changes; "" if there is none.
-func foreign(all []used, sets []cellChange) string {
+func foreign(all []Used, sets []cellChange) string {
 	for _, u := range all {
 		for _, one := range u.knew {
 			for _, s := range sets {
@@ -36,7 +36,7 @@ func foreign(all []used, sets []cellChange) string {
 
 // overtaken returns the table of a cell that a command relied on, and that another connection of its buyer
 // has changed since the command came; "" if there is none.
-func overtaken(u used, conn any, sets []cellChange) string {
+func overtaken(u Used, conn any, sets []cellChange) string {
 	for _, one := range u.knew {
 		for _, s := range sets {
 			if s.buyer == u.buyer && s.conn != conn && s.at >= u.at && s.covers(one) {

@@ -1,36 +1,18 @@
-package target
+package rows
 
 import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 
-	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// The search of a long program on PostgreSQL explores only the orders of commands that use the same rows.
-// At READ COMMITTED, a plain SELECT sees committed rows only. So it commutes with a change in an open
-// transaction, and with a COMMIT of other rows. A footprint follows from the text of a statement and from
-// the catalog. If they do not decide it, a command has no footprint, and commutes with nothing.
-//
-// MariaDB has none: InnoDB also locks the gaps between rows.
-
-// longProgram is the number of steps of all buyers alone above which the search uses footprints. Below
-// it, a search is complete without them.
-const longProgram = 100
-
-// byRows reports whether the search may use footprints. Each buyer needs an instance of its
-// own, whose commands reach the server one after the other. Footprints do not describe events, statements
-// that are held inside the server, and transactions with ignored commands.
-func (x *Runner) byRows() bool {
-	return !x.shared && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
-}
-
-// A catalog describes the database for footprints. The explorer reads it once.
-type catalog struct {
+// A Catalog describes the database for footprints. The explorer reads it once.
+type Catalog struct {
 	tables  serverstate.Tables
 	shapes  serverstate.Shapes
 	changes string           // see serverstate.ChangedQuery
@@ -42,15 +24,17 @@ type catalog struct {
 	prints  map[string]*schedule.Footprint
 }
 
-// readCatalog reads the catalog of the program's PostgreSQL; nil if there is none.
-func readCatalog(ctx context.Context, s *app.Servers, never []string) (*catalog, error) {
-	db := s.SQL("postgres")
+// tablesTimeout bounds the queries for the tables, since a program may have left a lock on the catalog.
+const tablesTimeout = 5 * time.Second
+
+// Read reads the catalog of a PostgreSQL; nil without a database. never are the user's rules.
+func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
-	c := &catalog{ordered: map[string]bool{}, ruled: map[string]bool{}, prints: map[string]*schedule.Footprint{}}
+	c := &Catalog{ordered: map[string]bool{}, ruled: map[string]bool{}, prints: map[string]*schedule.Footprint{}}
 	var err error
 	if c.tables, err = serverstate.ReadTables(bounded, db, "postgres"); err != nil {
 		return nil, err
@@ -69,7 +53,7 @@ func readCatalog(ctx context.Context, s *app.Servers, never []string) (*catalog,
 }
 
 // one returns one pointer for each footprint.
-func (c *catalog) one(f schedule.Footprint) *schedule.Footprint {
+func (c *Catalog) one(f schedule.Footprint) *schedule.Footprint {
 	key := f.String()
 	if c.prints[key] == nil {
 		c.prints[key] = &f
@@ -78,7 +62,7 @@ func (c *catalog) one(f schedule.Footprint) *schedule.Footprint {
 }
 
 // meeting returns the tables in which one command reads rows that the other writes.
-func meeting(reads, writes usage) (tables []string) {
+func meeting(reads, writes Usage) (tables []string) {
 	for _, a := range reads.all {
 		for _, b := range writes.all {
 			if a.Use == schedule.Sees && b.Use == schedule.Shows && a.Meets(b) && !slices.Contains(tables, a.Table) {
@@ -90,7 +74,7 @@ func meeting(reads, writes usage) (tables []string) {
 }
 
 // rules notes what the rules of `never` read.
-func (c *catalog) rules(never []string) {
+func (c *Catalog) rules(never []string) {
 	for _, query := range never {
 		names := effect.Mentions(query, effect.Postgres).Names
 		for _, name := range slices.Concat(effect.Relations(query, effect.Postgres), names) {
@@ -99,37 +83,41 @@ func (c *catalog) rules(never []string) {
 	}
 }
 
-// learn compares the rows that the buyers use alone. It counts the commands of each buyer that may meet
-// another buyer's. It also notes the tables in which the order of written rows may show. Their keys, their
-// times and the result of a SELECT without ORDER BY show it.
-func (c *catalog) learn(alone []Alone, short bool) {
+// Learn compares the rows that the buyers use, each alone. meets counts the commands of each buyer that may
+// meet another buyer's. Learn also notes the tables in which the order of written rows may show. Their keys,
+// their times and the result of a SELECT without ORDER BY show it. short reports that in some buyer's run a
+// value had no name.
+func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
 	c.all = c.all || short
+	meets = make([]int, len(alone))
 	for i := range alone {
-		for _, one := range alone[i].used {
+		for _, one := range alone[i] {
 			c.all = c.all || one.ids && c.ruled[one.table]
-			meets := false
+			met := false
 			for k := range alone {
 				if k == i {
 					continue
 				}
-				for _, other := range alone[k].used {
-					meets = meets || one.now == nil || other.now == nil || !one.now.Commutes(*other.now)
-					for _, table := range meeting(one.usage, other.usage) {
+				for _, other := range alone[k] {
+					met = met || one.Now == nil || other.Now == nil || !one.Now.Commutes(*other.Now)
+					for _, table := range meeting(one.Usage, other.Usage) {
 						c.ordered[table] = true
 						c.all = c.all || other.ids
 					}
 				}
 			}
-			if meets {
-				alone[i].Meets++
+			if met {
+				meets[i]++
 			}
 		}
 	}
+	c.prints = map[string]*schedule.Footprint{}
+	return meets
 }
 
-// sequences compares the sequences with those of the last call. If one has gone back, the reset gives new
+// Sequences compares the sequences with those of the last call. If one has gone back, the reset gives new
 // rows the same keys in each run, and the program may decide by them: then their order matters.
-func (c *catalog) sequences(ctx context.Context, db *sql.DB) error {
+func (c *Catalog) Sequences(ctx context.Context, db *sql.DB) error {
 	now, hidden, err := serverstate.Sequences(ctx, db)
 	for name, last := range now {
 		c.all = c.all || last < c.last[name]

@@ -1,4 +1,4 @@
-package target
+package rows
 
 import (
 	"cmp"
@@ -11,18 +11,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// answered follows a command that is answered.
-func (t *tracker) answered(o *op) {
-	if t.catalog == nil || o.Conn().Protocol != "postgres" || o.Push {
+// Answered follows a command that is answered.
+func (t *Tracker) Answered(o Command) {
+	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Push {
 		return
 	}
 	m := effect.Mentions(o.Text, effect.Postgres)
 	tx := t.open[o.Conn()]
 	if controls(m, o.Text) {
-		t.used = append(t.used, used{o.buyer, o.usage})
+		t.used = append(t.used, Used{o.Buyer, *o.Usage})
 		if tx != nil && (tx.failed || o.Answer.Refused || rollsBack.MatchString(o.Text)) {
-			delete(t.rows, o.buyer)
-			t.sets = append(t.sets, cellChange{buyer: o.buyer, conn: o.Conn(), at: len(t.used), undone: true})
+			delete(t.rows, o.Buyer)
+			t.sets = append(t.sets, cellChange{buyer: o.Buyer, conn: o.Conn(), at: len(t.used), undone: true})
 		}
 		if m.Ends {
 			delete(t.open, o.Conn())
@@ -30,18 +30,18 @@ func (t *tracker) answered(o *op) {
 		return
 	}
 	if tx == nil || o.OwnTransaction {
-		tx = &transaction{buyer: o.buyer}
+		tx = &transaction{buyer: o.Buyer}
 		delete(t.open, o.Conn())
 	}
 	if !o.OwnTransaction {
 		t.open[o.Conn()] = tx
 	}
 	tx.failed = tx.failed || o.Answer.Refused // then a COMMIT rolls back
-	u := o.usage
-	if table := overtaken(used{o.buyer, u}, o.Conn(), t.sets); table != "" {
-		t.doubt(fmt.Sprintf("a buyer changes a row of %s on two connections at once, so commands on it may not commute", table))
+	u := *o.Usage
+	if table := overtaken(Used{o.Buyer, u}, o.Conn(), t.sets); table != "" {
+		t.Doubt(fmt.Sprintf("a buyer changes a row of %s on two connections at once, so commands on it may not commute", table))
 	}
-	if u.now == nil || o.timed {
+	if u.Now == nil || o.Timed {
 		t.unclear(tx, o)
 		return
 	}
@@ -52,34 +52,34 @@ func (t *tracker) answered(o *op) {
 		}
 	}
 	t.writes(o, u)
-	t.used = append(t.used, used{o.buyer, u})
+	t.used = append(t.used, Used{o.Buyer, u})
 	t.foresee(len(t.used) - 1)
 }
 
-// doubt notes why commands may not commute, unless there is a reason already. Without a catalog, no
+// Doubt notes why commands may not commute, unless there is a reason already. Without a catalog, no
 // command commutes by its rows, so there is nothing to doubt.
-func (t *tracker) doubt(why string) {
-	if t.catalog != nil {
+func (t *Tracker) Doubt(why string) {
+	if t.Catalog != nil {
 		t.why = cmp.Or(t.why, why)
 	}
 }
 
 // unclear follows a command that is answered and has no footprint.
-func (t *tracker) unclear(tx *transaction, o *op) {
+func (t *Tracker) unclear(tx *transaction, o Command) {
 	tx.unknown = tx.unknown || o.Effect != schedule.Reads
 	if o.Effect == schedule.Writes {
-		delete(t.rows, o.buyer)
-		if o.usage.now == nil {
+		delete(t.rows, o.Buyer)
+		if o.Usage.Now == nil {
 			t.wrote = nil
 			t.set(o, cell{})
 		}
 	}
-	t.writes(o, o.usage)
-	t.used = append(t.used, used{o.buyer, o.usage})
+	t.writes(o, *o.Usage)
+	t.used = append(t.used, Used{o.Buyer, *o.Usage})
 }
 
 // writes notes the tables and columns that a command changes.
-func (t *tracker) writes(o *op, u usage) {
+func (t *Tracker) writes(o Command, u Usage) {
 	for _, one := range u.all {
 		if one.Use != schedule.Shows {
 			continue
@@ -117,18 +117,18 @@ func (t *tracker) writes(o *op, u usage) {
 }
 
 // set notes a change of a cell.
-func (t *tracker) set(o *op, one cell) {
-	t.sets = append(t.sets, cellChange{cell: one, buyer: o.buyer, conn: o.Conn(), at: len(t.used)})
+func (t *Tracker) set(o Command, one cell) {
+	t.sets = append(t.sets, cellChange{cell: one, buyer: o.Buyer, conn: o.Conn(), at: len(t.used)})
 }
 
-// closed follows a connection that its program has closed.
-func (t *tracker) closed(c *wire.Conn) {
+// Closed follows a connection that its program has closed.
+func (t *Tracker) Closed(c *wire.Conn) {
 	tx := t.open[c]
 	if tx == nil {
 		return
 	}
 	if tx.unknown || len(tx.uses) > 0 {
-		t.doubt("a program closed a connection inside a transaction, whose end was not a step")
+		t.Doubt("a program closed a connection inside a transaction, whose end was not a step")
 	}
 	delete(t.open, c)
 	delete(t.rows, c.Buyer)
@@ -136,25 +136,25 @@ func (t *tracker) closed(c *wire.Conn) {
 
 // remember keeps the values of the rows that the command has inserted, with their keys, and follows
 // their changes.
-func (t *tracker) remember(tx *transaction, u *usage, o *op) {
+func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	for _, one := range u.all {
 		if one.Use == schedule.Shows && one.Table != u.table {
-			delete(t.rows[o.buyer], one.Table) // for example, a foreign key has changed its rows
+			delete(t.rows[o.Buyer], one.Table) // for example, a foreign key has changed its rows
 		}
 	}
 	if u.table == "" || len(u.new) == 0 || o.Answer.Refused {
 		return
 	}
 	shape := t.shapes[u.table]
-	if t.rows[o.buyer] == nil {
-		t.rows[o.buyer] = images{}
+	if t.rows[o.Buyer] == nil {
+		t.rows[o.Buyer] = images{}
 	}
 	if u.finds.Fixed == nil { // an INSERT
 		for n, values := range u.new {
 			row := t.row(u.table, values)
 			if key := (naming{t}).keyOf(u, row, o, n); key != "" {
 				row[shape.Primary] = key
-				t.rows[o.buyer].put(u.table, key, &image{tx, maps.Clone(row)})
+				t.rows[o.Buyer].put(u.table, key, &image{tx, maps.Clone(row)})
 				if len(u.new) == 1 {
 					for i := range u.all {
 						if u.all[i].Use == schedule.Shows && u.all[i].Table == u.table {
@@ -168,7 +168,7 @@ func (t *tracker) remember(tx *transaction, u *usage, o *op) {
 	}
 	fixed := u.finds.Fixed[shape.Primary]
 	certain := len(fixed) == 1 && strings.HasSuffix(cmp.Or(o.Answer.Whole, o.Answer.Text), "1 changed") // otherwise other conditions may have left rows out
-	for key, one := range t.rows[o.buyer][u.table] {
+	for key, one := range t.rows[o.Buyer][u.table] {
 		if len(fixed) == 1 && fixed[0] != key {
 			continue
 		}
@@ -182,7 +182,7 @@ func (t *tracker) remember(tx *transaction, u *usage, o *op) {
 }
 
 // keyOf returns the primary key of a new row; "" if it is not known, or has no name.
-func (t naming) keyOf(u *usage, row map[string]string, o *op, n int) string {
+func (t naming) keyOf(u *Usage, row map[string]string, o Command, n int) string {
 	shape := t.shapes[u.table]
 	key := row[shape.Primary]
 	if shape.Primary == "" || key == schedule.Null {
@@ -198,7 +198,7 @@ func (t naming) keyOf(u *usage, row map[string]string, o *op, n int) string {
 		if cell.Column != shape.Primary {
 			continue
 		}
-		if t.raw || t.r.names.known[cell.Text] != "" {
+		if t.raw || t.names.Known(cell.Text) != "" {
 			key, _ = t.known(u.table, shape.Primary, cell.Text, "")
 			return key
 		}

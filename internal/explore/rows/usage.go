@@ -1,14 +1,14 @@
-package target
+package rows
 
 import (
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A usage lists the rows that a command uses.
-type usage struct {
-	now   *schedule.Footprint // with the command; nil: not known
-	key   string              // of now, if it is the same text in each run; otherwise ""
+// A Usage lists the rows that a command uses.
+type Usage struct {
+	Now   *schedule.Footprint // with the command; nil: not known
+	Key   string              // of Now, if it is the same text in each run; otherwise ""
 	all   schedule.Footprint  // also with the COMMIT of its transaction
 	new   []effect.Values     // for an INSERT with one table: its rows
 	table string
@@ -18,8 +18,8 @@ type usage struct {
 	ids   bool        // the statement has a value that the server has generated
 }
 
-// A used is an executed command.
-type used struct {
+// A Used is an executed command.
+type Used struct {
 	buyer int
-	usage
+	Usage
 }

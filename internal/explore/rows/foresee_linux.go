@@ -1,10 +1,10 @@
-package target
+package rows
 
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/serverstate"
@@ -12,16 +12,16 @@ import (
 
 // foresee compares an executed command with the others' so far. If one has read a row that another buyer
 // has inserted, or a value that it has generated, then the order of such values may show.
-func (t *tracker) foresee(at int) {
+func (t *Tracker) foresee(at int) {
 	for _, other := range t.used[:at] {
 		if other.buyer != t.used[at].buyer {
-			t.compare(t.used[at].usage, other.usage)
-			t.compare(other.usage, t.used[at].usage)
+			t.compare(t.used[at].Usage, other.Usage)
+			t.compare(other.Usage, t.used[at].Usage)
 		}
 	}
 }
 
-func (t *tracker) compare(reads, writes usage) {
+func (t *Tracker) compare(reads, writes Usage) {
 	if t.why != "" || t.raw {
 		return
 	}
@@ -35,10 +35,11 @@ func (t *tracker) compare(reads, writes usage) {
 	}
 }
 
-// unforeseen returns why the footprints of a run were wrong; "" if nothing shows that.
-func (t *tracker) unforeseen(ctx context.Context) (string, error) {
+// Unforeseen returns why the footprints of a run were wrong; "" if nothing shows that. passed are the commands
+// that were no steps.
+func (t *Tracker) Unforeseen(ctx context.Context, db *sql.DB, passed []string) (string, error) {
 	switch {
-	case t.catalog == nil:
+	case t.Catalog == nil:
 		return "", nil
 	case t.why != "":
 		return t.why, nil
@@ -47,7 +48,7 @@ func (t *tracker) unforeseen(ctx context.Context) (string, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
-	state, err := serverstate.CatalogState(bounded, t.r.x.servers.SQL("postgres"))
+	state, err := serverstate.CatalogState(bounded, db)
 	switch {
 	case err != nil:
 		return "", err
@@ -56,15 +57,12 @@ func (t *tracker) unforeseen(ctx context.Context) (string, error) {
 	case t.wrote == nil:
 		return "", nil
 	}
-	t.r.x.gateTable.mu.Lock()
-	passed := slices.Clone(t.r.x.gateTable.noted)
-	t.r.x.gateTable.mu.Unlock()
 	for _, text := range passed {
 		for _, name := range effect.Relations(text, effect.Postgres) {
 			t.wrote[name] = true
 		}
 	}
-	tables, err := serverstate.Changed(bounded, t.r.x.servers.SQL("postgres"), t.changes, t.since)
+	tables, err := serverstate.Changed(bounded, db, t.changes, t.since)
 	if err != nil {
 		return "", err
 	}

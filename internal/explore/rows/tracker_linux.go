@@ -1,27 +1,59 @@
-package target
+// Package rows finds out which rows the commands of a program use, so that commands on other rows commute.
+//
+//	Catalog: the tables, keys and rules of the database, read once
+//	    |
+//	Tracker: the transactions of one run; each command gets a Usage
+//
+// The search of a long program on PostgreSQL explores only the orders of commands that use the same rows.
+// At READ COMMITTED, a plain SELECT sees committed rows only. So it commutes with a change in an open
+// transaction, and with a COMMIT of other rows. A footprint follows from the text of a statement and from
+// the catalog. If they do not decide it, a command has no footprint, and commutes with nothing.
+//
+// MariaDB has none: InnoDB also locks the gaps between rows.
+package rows
 
 import (
+	"context"
+	"database/sql"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A tracker follows the transactions of a run.
-type tracker struct {
-	*catalog
-	r     *run
-	raw   bool // the values are those of this run: their names are not used
-	open  map[*wire.Conn]*transaction
-	rows  map[int]images // by buyer
-	sets  []cellChange
-	used  []used
-	wrote map[string]bool // tables that commands name; nil: any table may change
-	since int64           // the run's first transaction number
-	why   string          // see schedule.Ended.Unforeseen
+// A Command is a command of a run, with what the run knows of it.
+type Command struct {
+	*wire.Command
+	Buyer int    // its sender
+	Timed bool   // it came without an answer to its buyer: a timer of the program has fired
+	Usage *Usage // the tracker sets it
+}
+
+// Names knows which values of a run are the same in each run.
+type Names interface {
+	// Masked returns a text with a name for each value that differs between runs.
+	Masked(text string) string
+	// Known returns the name of a value; "" if it has none.
+	Known(value string) string
+}
+
+// A Tracker follows the transactions of a run. It serves one goroutine.
+type Tracker struct {
+	*Catalog
+	names  Names
+	buyers int  // how many the run has
+	raw    bool // the values are those of this run: their names are not used
+	open   map[*wire.Conn]*transaction
+	rows   map[int]images // by buyer
+	sets   []cellChange
+	used   []Used
+	wrote  map[string]bool // tables that commands name; nil: any table may change
+	since  int64           // the run's first transaction number
+	why    string          // see schedule.Ended.Unforeseen
 }
 
 // A transaction records the rows that an open transaction has used.
@@ -32,9 +64,25 @@ type transaction struct {
 	buyer   int
 }
 
-func newTracker(r *run, raw bool) *tracker {
-	return &tracker{catalog: r.x.catalog, r: r, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
+// NewTracker returns the tracker of a run with that many buyers. Without a catalog no command has a
+// footprint. raw is for a run whose values are compared with no other run's: their names are not used.
+func NewTracker(c *Catalog, names Names, buyers int, raw bool) *Tracker {
+	return &Tracker{Catalog: c, names: names, buyers: buyers, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
 }
+
+// Begin notes the first transaction of the run.
+func (t *Tracker) Begin(ctx context.Context, db *sql.DB) (err error) {
+	if t.Catalog != nil {
+		t.since, err = serverstate.NextTransaction(ctx, db)
+	}
+	return err
+}
+
+// Used returns the commands that were executed.
+func (t *Tracker) Used() []Used { return t.used }
+
+// Why says why the footprints so far were wrong; "" if nothing shows that.
+func (t *Tracker) Why() string { return t.why }
 
 // hasName matches a name of a value that a server has generated.
 var hasName = regexp.MustCompile(`<[\w-]+:\w+>`)
@@ -45,28 +93,28 @@ var sequence = regexp.MustCompile(`(?i)\b(?:nextval|currval|setval|lastval)\b`)
 // changing matches a statement with a value that differs each time.
 var changing = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_timestamp|timeofday|random|default|\w*uuid\w*)\b`)
 
-// arrived determines what commands use, before they are sent.
-func (t *tracker) arrived(commands []*op) {
+// Arrived determines what commands use, before they are sent.
+func (t *Tracker) Arrived(commands []Command) {
 	for _, o := range commands {
-		o.usage = t.usage(o)
-		if o.usage.now != nil && !t.raw {
-			o.usage.key = o.usage.now.String()
+		*o.Usage = t.usage(o)
+		if o.Usage.Now != nil && !t.raw {
+			o.Usage.Key = o.Usage.Now.String()
 		}
 	}
 }
 
 // usage returns what a command uses. The command has arrived, and is not sent.
-func (t *tracker) usage(o *op) (u usage) {
-	if t.catalog == nil || o.Conn().Protocol != "postgres" || o.Snapshots || o.Compound {
+func (t *Tracker) usage(o Command) (u Usage) {
+	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Snapshots || o.Compound {
 		return u
 	}
 	text := o.InFull()
-	masked := t.r.names.masked(text)
+	masked := t.names.Masked(text)
 	m := effect.Mentions(text, effect.Postgres)
 	u.at = len(t.used)
 	u.ids = hasName.MatchString(masked)
 	if controls(m, text) {
-		u.now = t.control(o, m)
+		u.Now = t.control(o, m)
 		return u
 	}
 	if m.Undecided || m.Waits || m.Controls || !o.InTransaction && !o.OwnTransaction || sequence.MatchString(text) {
@@ -74,7 +122,7 @@ func (t *tracker) usage(o *op) (u usage) {
 	}
 	all, decided := t.uses(&u, o, text, masked, m)
 	if !decided {
-		return usage{ids: u.ids}
+		return Usage{ids: u.ids}
 	}
 	u.all = all
 	now := slices.Clone(all)
@@ -82,9 +130,9 @@ func (t *tracker) usage(o *op) (u usage) {
 		now = slices.DeleteFunc(now, func(one schedule.Touch) bool { return one.Use == schedule.Shows })
 	}
 	if tx := t.open[o.Conn()]; tx != nil {
-		now = now.Holding(tx.uses, tx.unknown || len(t.r.buyers) > 2) // a cycle of three waits is no matter of two footprints
+		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // a cycle of three waits is no matter of two footprints
 	}
-	u.now = t.one(now)
+	u.Now = t.one(now)
 	return u
 }
 
@@ -94,7 +142,7 @@ func controls(m effect.Mention, text string) bool {
 }
 
 // control returns what a command uses that begins, ends or sets up a transaction.
-func (t *tracker) control(o *op, m effect.Mention) *schedule.Footprint {
+func (t *Tracker) control(o Command, m effect.Mention) *schedule.Footprint {
 	tx := t.open[o.Conn()]
 	switch {
 	case !o.InTransaction && !o.OwnTransaction: // an earlier command may not be answered yet
@@ -111,7 +159,7 @@ func (t *tracker) control(o *op, m effect.Mention) *schedule.Footprint {
 var rollsBack = regexp.MustCompile(`(?i)\b(?:ROLLBACK|ABORT)\b`)
 
 // uses returns what a statement uses; false if that is not known.
-func (t *tracker) uses(u *usage, o *op, text, masked string, m effect.Mention) (all schedule.Footprint, decided bool) {
+func (t *Tracker) uses(u *Usage, o Command, text, masked string, m effect.Mention) (all schedule.Footprint, decided bool) {
 	named := map[string]bool{}
 	parts := false
 	for _, name := range m.Names {

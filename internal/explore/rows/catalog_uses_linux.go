@@ -1,4 +1,4 @@
-package target
+package rows
 
 import (
 	"maps"
@@ -11,7 +11,7 @@ import (
 )
 
 // anyRow returns what a change of any rows of a table may use, and of the tables that reference it.
-func (c *catalog) anyRow(table string, done map[string]bool) (all schedule.Footprint) {
+func (c *Catalog) anyRow(table string, done map[string]bool) (all schedule.Footprint) {
 	if done[table] {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (c *catalog) anyRow(table string, done map[string]bool) (all schedule.Footp
 }
 
 // inserts returns what a new row uses.
-func (c *catalog) inserts(table string, row map[string]string) (all schedule.Footprint) {
+func (c *Catalog) inserts(table string, row map[string]string) (all schedule.Footprint) {
 	fixed := lists(row)
 	all = append(all, schedule.Touch{Use: schedule.Shows, Table: table, Keys: true, Fixed: fixed})
 	all = append(all, c.claims(table, nil, fixed)...)
@@ -48,7 +48,7 @@ func (c *catalog) inserts(table string, row map[string]string) (all schedule.Foo
 }
 
 // claims returns the places that a row needs or leaves: in one unique index, or in all if key is nil.
-func (c *catalog) claims(table string, key []string, row map[string][]string) (all schedule.Footprint) {
+func (c *Catalog) claims(table string, key []string, row map[string][]string) (all schedule.Footprint) {
 	shape := c.shapes[table]
 	for _, one := range shape.Keys {
 		if key != nil && !slices.Equal(key, one) {
@@ -73,7 +73,7 @@ func (c *catalog) claims(table string, key []string, row map[string][]string) (a
 }
 
 // checks returns the row of another table that must exist for a row.
-func (c *catalog) checks(table string, p serverstate.Parent, row map[string]string) schedule.Footprint {
+func (c *Catalog) checks(table string, p serverstate.Parent, row map[string]string) schedule.Footprint {
 	fixed := map[string][]string{}
 	for i, column := range p.Columns {
 		if row[column] == schedule.Null {
@@ -89,7 +89,7 @@ func (c *catalog) checks(table string, p serverstate.Parent, row map[string]stri
 }
 
 // row returns the known values of a new row.
-func (c *catalog) row(table string, values effect.Values) map[string]string {
+func (c *Catalog) row(table string, values effect.Values) map[string]string {
 	row := map[string]string{}
 	for column := range c.shapes[table].Columns {
 		value, given := values[column]
@@ -105,7 +105,7 @@ func (c *catalog) row(table string, values effect.Values) map[string]string {
 }
 
 // value returns a value that a statement gives to a column.
-func (c *catalog) value(table, column string, value *string) (v string, known bool) {
+func (c *Catalog) value(table, column string, value *string) (v string, known bool) {
 	switch {
 	case value == nil || c.shapes[table].Columns[column].Kind == serverstate.Unclear:
 		return "", false
@@ -122,7 +122,7 @@ func (c *catalog) value(table, column string, value *string) (v string, known bo
 }
 
 // updates returns the rows that an UPDATE locks and changes. old has the known values of these rows.
-func (c *catalog) updates(a effect.Access, old map[string][]string) (all schedule.Footprint) {
+func (c *Catalog) updates(a effect.Access, old map[string][]string) (all schedule.Footprint) {
 	table, sets := a.Finds.Table, a.Sets[0]
 	shape := c.shapes[table]
 	row := map[string][]string{}

@@ -1,4 +1,4 @@
-package target
+package rows
 
 import (
 	"maps"
@@ -28,14 +28,14 @@ func (m images) put(table, key string, one *image) {
 }
 
 // merged adds to the columns that fix one row what the buyer knows of that row.
-func (t *tracker) merged(u *usage, o *op, fixed map[string][]string) map[string][]string {
+func (t *Tracker) merged(u *Usage, o Command, fixed map[string][]string) map[string][]string {
 	table := u.table
 	shape := t.shapes[table]
 	at := fixed[shape.Primary]
 	if shape.Primary == "" || len(at) != 1 {
 		return fixed
 	}
-	one := t.rows[o.buyer][table][at[0]]
+	one := t.rows[o.Buyer][table][at[0]]
 	if one == nil {
 		return fixed
 	}
@@ -61,7 +61,7 @@ func lists(row map[string]string) map[string][]string {
 var oneUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // A naming knows which values of a run are the same in each run.
-type naming struct{ *tracker }
+type naming struct{ *Tracker }
 
 // named replaces the values of an Access by their names. It leaves out those of which two texts may be
 // one value, and those that may differ in the next run and have no name.
@@ -120,8 +120,8 @@ func (t naming) known(table, column, v, masked string) (name string, known bool)
 		return "", false
 	case t.raw:
 		return v, true
-	case t.r.names.known[v] != "":
-		return t.r.names.known[v], true
+	case t.names.Known(v) != "":
+		return t.names.Known(v), true
 	}
-	return v, strings.Contains(masked, v) && t.r.names.masked(v) == v
+	return v, strings.Contains(masked, v) && t.names.Masked(v) == v
 }

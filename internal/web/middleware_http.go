@@ -124,7 +124,7 @@ func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 		why := "this route needs Authorization: Bearer with the shop's SHOP_ADMIN_TOKEN"
 		switch {
 		case token == "":
-			why = "the leader's controls are off: the shop was started without SHOP_ADMIN_TOKEN"
+			why = "restocks, sales and bursts are off: the shop was started without SHOP_ADMIN_TOKEN"
 		case ok && sent != "":
 			why = "that is not the shop's SHOP_ADMIN_TOKEN"
 		}

@@ -54,7 +54,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		if e.Busy > 1 {
 			who = fmt.Sprintf("%d buyers wait", e.Busy)
 		}
-		return verdict.Stalled, who + " forever: no lease is left that could expire", nil
+		return verdict.Stalled, who + " forever: no lease ends by itself", nil
 	case v == verdict.Duplicated:
 		return v, fmt.Sprintf("%d records belong to a purchase that already has a record", state.Duplicates), nil
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:

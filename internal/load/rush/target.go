@@ -45,6 +45,9 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	case http.StatusServiceUnavailable:
 		return &TimeoutError{err}
 	case http.StatusUnauthorized:
+		if err != nil && strings.Contains(err.Error(), "started without SHOP_ADMIN_TOKEN") {
+			return errors.New("the service refused the restock: it was started without SHOP_ADMIN_TOKEN; start it with one, and set the same here")
+		}
 		return errors.New("the service refused the restock: set SHOP_ADMIN_TOKEN to its admin token")
 	}
 	return err

@@ -63,6 +63,7 @@ func (cs *Crowds) Leave(product string) {
 type Choice struct {
 	Row    int64 // to take from
 	Grow   bool  // the buyer makes more rows, by a sweep
+	rows   int64 // with Grow: as many as the crowd wanted then; some of it may be served before the sweep
 	sweeps int64 // rows that the buyer knows of
 }
 
@@ -73,7 +74,7 @@ func (c *Crowd) Choose(o purchase.Order) Choice {
 	defer c.mu.Unlock()
 	choice := Choice{Grow: c.wanted() > c.rows && !c.growing, sweeps: c.sweeps}
 	if choice.Grow {
-		c.growing = true
+		c.growing, choice.rows = true, c.wanted()
 		return choice
 	}
 	choice.Row = c.emptier(twoOf(o, c.rows))
@@ -105,7 +106,7 @@ func (c *Crowd) Gone(row int64) {
 func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rows = max(c.rows, c.wanted())
+	rows = max(c.rows, c.wanted(), choice.rows)
 	return rows, c.sweeps == choice.sweeps || choice.Grow && rows > c.rows
 }
 

@@ -85,6 +85,7 @@ func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 		})
 	}
 	sent.Wait()
+	c.Client.reserve.close()
 	return answers
 }
 

@@ -182,7 +182,7 @@ func TestKeep(t *testing.T) {
 }
 
 // TestDial: the caller may open the connections. Each buyer of a burst has one that is open before the
-// burst begins. The next burst uses the same ones.
+// burst begins, and none is kept that no buyer has used: the service may close it before the next burst.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -201,10 +201,19 @@ func TestDial(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	})
 	defer c.Client.Close()
-	for range 2 {
-		if a := c.AtOnce(t.Context(), named(n)); a[n-1].Outcome != purchase.Sold || dialed.Load() != n {
-			t.Errorf("%+v over %d connections, want %d", a[n-1], dialed.Load(), n)
+	for burst := range 3 {
+		asked.Store(0)
+		if a := c.AtOnce(t.Context(), named(n)); a[n-1].Outcome != purchase.Sold || burst == 0 && dialed.Load() != n {
+			t.Errorf("burst %d: %+v over %d connections, want %d", burst, a[n-1], dialed.Load(), n)
 		}
+		for address, unused := range c.Client.reserve.idle {
+			if len(unused) > 0 {
+				t.Errorf("%d unused connections to %s are kept", len(unused), address)
+			}
+		}
+	}
+	if dialed.Load() == 3*n {
+		t.Error("no burst uses a connection of the one before")
 	}
 }
 

@@ -1,6 +1,7 @@
 package buyers
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -43,14 +44,7 @@ func (r *reserve) fill(ctx context.Context, base string, n int) {
 	if err != nil {
 		return
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443"}[u.Scheme]
-	}
-	if port == "" {
-		port = "80"
-	}
-	address := net.JoinHostPort(u.Hostname(), port)
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 	r.mu.Lock()
 	n -= r.live[address]
 	r.mu.Unlock()
@@ -96,7 +90,7 @@ func (r *reserve) take(ctx context.Context, network, address string) (net.Conn, 
 	return r.open(ctx, network, address)
 }
 
-// close closes the unused connections.
+// close closes the unused connections. The library does not notice if the service has closed one.
 func (r *reserve) close() {
 	r.mu.Lock()
 	var all []*reserveConn

@@ -95,7 +95,7 @@ var allowed = map[string][]string{
 	"internal/teach/live/runs": {"internal/teach/live", "internal/product", "internal/load/rush", "internal/judge", "internal/web/problem"},
 	"internal/teach/exercise":  {"exercises", "internal/explore", "internal/teach/childlog", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush", "internal/nearest"},
 	"exercises":                {"exercises/kata", "internal/nearest"},
-	"exercises/kata":           {"internal/product", "internal/purchase", "internal/lockstrategy/deps", "internal/lockstrategy/redisscript"},
+	"exercises/kata":           {"internal/product", "internal/purchase", "internal/lockstrategy/deps", "internal/lockstrategy/redisscript", "rlock"},
 	"exercises/judge":          {"exercises", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/explore", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history"},
 }
 

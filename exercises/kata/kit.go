@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/rlock"
 )
 
 // Context is context.Context.
@@ -117,7 +118,7 @@ func (k Kit) DeleteIfMine(ctx Context, key, token string) (bool, error) {
 func (k Kit) DeleteIfMineIn(ctx Context, store Store, key, token string) (deleted bool, err error) {
 	release := func() {
 		if dog, renews := k.dogs.LoadAndDelete(token); renews {
-			dog.(interface{ Stop() bool }).Stop()
+			dog.(*watchdog).stop()
 		}
 		deleted, err = k.deleteIfMine(ctx, store, key, token)
 	}
@@ -142,14 +143,36 @@ const renewIfMine = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.
 
 // Renew starts a watchdog: it renews a lease after each third of TTL until DeleteIfMine ends the lease.
 func (k Kit) Renew(ctx Context, key, token string) {
-	k.dogs.Store(token, k.deps.RenewAfter(ctx, k.TTL/3, func(ctx context.Context) {
-		if dog, renews := k.dogs.Load(token); renews {
-			redis.NewScript(renewIfMine).Run(ctx, k.Redis, []string{key}, token, k.TTL.Milliseconds())
-			if _, renews := k.dogs.Load(token); renews { // the lease may have ended meanwhile
-				dog.(interface{ Reset(d time.Duration) bool }).Reset(k.TTL / 3)
-			}
-		}
-	}))
+	dog := &watchdog{}
+	dog.mu.Lock()
+	defer dog.mu.Unlock()
+	dog.timer = k.deps.RenewAfter(ctx, k.TTL/3, func(ctx context.Context) {
+		redis.NewScript(renewIfMine).Run(ctx, k.Redis, []string{key}, token, k.TTL.Milliseconds())
+		dog.again(k.TTL / 3)
+	})
+	k.dogs.Store(token, dog)
+}
+
+// A watchdog is the timer of the renewals of one lease.
+type watchdog struct {
+	mu    sync.Mutex
+	timer rlock.Timer
+	over  bool // the lease has ended
+}
+
+func (w *watchdog) again(after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.timer.Reset(after)
+	}
+}
+
+func (w *watchdog) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
 }
 
 // Scripts returns the scripts that a Kit sends.

@@ -201,10 +201,11 @@ func TestDial(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	})
 	defer c.Client.Close()
+	c.Client.reserve.fill(t.Context(), url, n+1) // the first burst leaves one
 	for burst := range 3 {
 		asked.Store(0)
-		if a := c.AtOnce(t.Context(), named(n)); a[n-1].Outcome != purchase.Sold || burst == 0 && dialed.Load() != n {
-			t.Errorf("burst %d: %+v over %d connections, want %d", burst, a[n-1], dialed.Load(), n)
+		if a := c.AtOnce(t.Context(), named(n)); a[n-1].Outcome != purchase.Sold || burst == 0 && dialed.Load() != n+1 {
+			t.Errorf("burst %d: %+v over %d connections, want %d", burst, a[n-1], dialed.Load(), n+1)
 		}
 		for address, unused := range c.Client.reserve.idle {
 			if len(unused) > 0 {
@@ -212,7 +213,7 @@ func TestDial(t *testing.T) {
 			}
 		}
 	}
-	if dialed.Load() == 3*n {
+	if dialed.Load() >= 3*n {
 		t.Error("no burst uses a connection of the one before")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A mode is what differs between the two subjects of a search: a strategy of the catalogue and a program
+// A mode does the parts of a search that are not the same for a strategy of the catalogue and for a program
 // under test.
 type mode interface {
 	// name returns the name of the strategy or the program.
@@ -47,7 +47,7 @@ type violations interface {
 	show(ctx context.Context) error
 }
 
-// mode is the only place that asks what is explored.
+// mode returns the mode of what is explored. No other function of the search asks for that.
 func (c Config) mode() mode {
 	if c.Program != "" {
 		return programMode{c}

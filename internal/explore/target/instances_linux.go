@@ -154,6 +154,12 @@ func (x *instances) end(ctx context.Context, i *instance) error {
 	x.gateTable.mu.Lock()
 	conns := x.gateTable.conns.of(i.buyer)
 	x.gateTable.mu.Unlock()
+	return x.cut(ctx, conns)
+}
+
+// cut ends connections of a program, opens the gates, and waits until the servers have rolled back the
+// transactions of these connections.
+func (x *instances) cut(ctx context.Context, conns []*wire.Conn) error {
 	for _, c := range conns {
 		c.Cut()
 	}

@@ -80,14 +80,8 @@ func (x *rehearsal) clean(ctx context.Context) error {
 // reconnect ends the connections of a program that cannot be restarted. The next request on each
 // connection fails, so reconnect sends requests until the program's pool has replaced all of them.
 func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
-	for _, c := range conns {
-		c.Cut()
-	}
-	x.gateTable.open()
-	for _, c := range conns {
-		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
-			return err
-		}
+	if err := x.instances.cut(ctx, conns); err != nil {
+		return err
 	}
 	if _, err := x.reopened(ctx); err != nil {
 		return err

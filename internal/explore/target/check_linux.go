@@ -11,6 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
 // Check resets the state, looks for a rule that is broken before any buyer, and runs each buyer alone.
@@ -62,7 +64,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		c.Buyers = append(c.Buyers, alone)
 		steps += len(alone.Commands) + 1 // the request, too
 	}
-	x.steps = stepLimit(steps)
+	x.steps = retry.StepLimit(steps)
 	if steps <= longProgram {
 		x.catalog = nil
 	} else if x.catalog != nil {
@@ -118,23 +120,22 @@ const mostComparisons = 3
 // false, and learns nothing, if the runs have different commands.
 func (x checker) compared(first *Alone, one, other Alone) bool {
 	same := func(a, b exchange) bool {
-		return a.server == b.server && placeOf(a.command, "") == placeOf(b.command, "")
+		return a.server == b.server && naming.PlaceOf(a.command, "") == naming.PlaceOf(b.command, "")
 	}
 	if one.Why != "" || !slices.EqualFunc(one.answers, other.answers, same) {
 		return false
 	}
 	for i, a := range one.answers {
 		b := other.answers[i]
-		at := placeOf(a.command, "")
-		if !x.varying.learn(at, a.command, b.command) {
-			first.Why = fmt.Sprintf("a value that differs each time cannot be found in its command %q, which was then %q; write a pattern for it in `random:` of the file", short(a.command), short(b.command))
+		at := naming.PlaceOf(a.command, "")
+		if !x.varying.Learn(at, a.command, b.command) {
+			first.Why = fmt.Sprintf("a value that differs each time cannot be found in its command %q, which was then %q; write a pattern for it in `random:` of the file", naming.Short(a.command), naming.Short(b.command))
 			break
 		}
 		if a.command != b.command {
 			first.Varies = append(first.Varies, a.command)
 		}
-		at.answer = true
-		_ = x.varying.learn(at, a.answer, b.answer)
+		_ = x.varying.Learn(naming.PlaceOf(a.command, ":"), a.answer, b.answer)
 	}
 	return true
 }
@@ -213,9 +214,9 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	x.gateTable.close()
 	r := x.newRun(true)
-	r.polling.alone, r.rows = true, rows.NewTracker(x.catalog, r.names, len(r.buyers), true)
+	r.polling.Alone, r.rows = true, rows.NewTracker(x.catalog, r.names, len(r.buyers), true)
 	begun := time.Now()
-	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: maxSteps, Endless: r.repeated.endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
+	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: retry.MaxSteps, Endless: r.repeated.Endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // Moves implements conduct.Subject.
@@ -21,7 +22,7 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	all, err := choices{r}.ready()
 	for _, m := range all {
 		if m.Command != nil && m.Command.Divided && !(r.x.overlap && m.Command.Overlaps) && slices.ContainsFunc(all, func(other move) bool { return mayMeet(m, other) }) {
-			r.divided = append(r.divided, short(r.whose.usual(m.Command.Text)))
+			r.divided = append(r.divided, naming.Short(r.names.Usual(m.Command.Text)))
 		}
 	}
 	return all, err
@@ -75,7 +76,7 @@ func (r choices) ready() (all []move, _ error) {
 			if m.Command.executed {
 				commitOf(&m)
 			}
-			if !m.Command.executed && r.polling.polls(&b.pollster, m.Command.name) {
+			if !m.Command.executed && r.polling.Polls(b.id, m.Command.name) {
 				polling = append(polling, m)
 			} else {
 				all = append(all, m)
@@ -129,7 +130,7 @@ func (r choices) over() (over, again []move, _ error) {
 			m.Text = fmt.Sprintf("no other buyer can move: the wait of %s ran out", m.Command.Limit)
 			m.Name, m.Global = m.Command.name+" runs out", true
 			m.Make = func(ctx context.Context) error { return r.endWait(ctx, m.Command) }
-			if r.polling.polls(&b.pollster, m.Command.name) {
+			if r.polling.Polls(b.id, m.Command.name) {
 				again = append(again, m)
 			} else {
 				over = append(over, m)

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/fold"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -43,7 +44,7 @@ const mostIgnored = 1000
 func templateOf(c *wire.Command) template {
 	text := c.InFull()
 	if c.Conn().Protocol != "redis" {
-		text = skeleton(text)
+		text = naming.Skeleton(text)
 	}
 	return template{c.Conn().Protocol, text}
 }
@@ -222,11 +223,11 @@ func (g *ignoreGuard) hidden(steps map[template]bool) (all []hidden) {
 		t := g.touch(c)
 		why := g.why(t, touches, writes)
 		if step := opaque[c.protocol]; why == "" && step != "" && len(t.Touches) > 0 && c.protocol != "redis" {
-			why = fmt.Sprintf("touches %s, and the step %q may touch any table", slices.Min(slices.Collect(maps.Keys(t.Touches))), short(step))
+			why = fmt.Sprintf("touches %s, and the step %q may touch any table", slices.Min(slices.Collect(maps.Keys(t.Touches))), naming.Short(step))
 		}
 		if why != "" && !(c.protocol == "redis" && why == undecided) {
 			ruled := func(object string) bool { return g.rule[object] }
-			all = append(all, hidden{fmt.Sprintf("%q %s", short(c.text), why), slices.ContainsFunc(slices.Collect(maps.Keys(t.Writes)), ruled)})
+			all = append(all, hidden{fmt.Sprintf("%q %s", naming.Short(c.text), why), slices.ContainsFunc(slices.Collect(maps.Keys(t.Writes)), ruled)})
 		}
 	}
 	slices.SortFunc(all, func(a, b hidden) int { return strings.Compare(a.text, b.text) })
@@ -253,7 +254,7 @@ func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string 
 	case t.Undecided || t.Wild:
 		return undecided
 	case len(t.Writes) > 0 && g.opaque != "":
-		return fmt.Sprintf("writes, and the rule %q reads tables that are not known", short(g.opaque))
+		return fmt.Sprintf("writes, and the rule %q reads tables that are not known", naming.Short(g.opaque))
 	}
 	return ""
 }
@@ -279,7 +280,7 @@ func (g *ignoreGuard) blocked(ctx context.Context) error {
 			return err
 		}
 		if waits[c.Conn().ID] {
-			return fmt.Errorf("ignore: %q waits for a buyer's lock, so it must be a step; write a pattern in `ignore` that does not match it", short(c.Text))
+			return fmt.Errorf("ignore: %q waits for a buyer's lock, so it must be a step; write a pattern in `ignore` that does not match it", naming.Short(c.Text))
 		}
 	}
 	return nil

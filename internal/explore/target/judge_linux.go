@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -113,7 +114,7 @@ func (r judgement) fails(ids []int) string {
 func (r judgement) withRefusals(v schedule.Void) schedule.Void {
 	for _, b := range r.buyers {
 		if r.answeredBy(b) && b.err == nil && b.reply.status >= http.StatusBadRequest {
-			v.Details += fmt.Sprintf("; buyer %d was answered %s", b.id, plain(b.reply.text()))
+			v.Details += fmt.Sprintf("; buyer %d was answered %s", b.id, naming.Plain(b.reply.text()))
 		}
 	}
 	v.Details = strings.TrimPrefix(v.Details, "; ")
@@ -138,7 +139,7 @@ func (r judgement) outcome(b *buyer) witness.Outcome {
 	case b.err != nil:
 		o.Error = b.err.Error()
 	default:
-		o.Answer, o.Status = b.reply.masked(r.names.namer("answer", "").text), b.reply.status
+		o.Answer, o.Status = b.reply.masked(r.names.Reply), b.reply.status
 	}
 	return o
 }

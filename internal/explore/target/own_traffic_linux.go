@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
@@ -69,7 +70,7 @@ func (l *ownTraffic) entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
 		_, text := witness.CutMark(s.Text)
-		if slices.ContainsFunc(all, func(p Poller) bool { return p.Server == s.Server && skeleton(p.Text) == skeleton(text) }) {
+		if slices.ContainsFunc(all, func(p Poller) bool { return p.Server == s.Server && naming.Skeleton(p.Text) == naming.Skeleton(text) }) {
 			continue // it came while the buyer was there
 		}
 		if d, sql := effect.DialectOf(s.Server); sql {
@@ -119,5 +120,5 @@ func (l *ownTraffic) advice(all []Poller) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the program sends %q by itself (%s); to let that pass, write in the file %s", short(plain(all[0].Text)), all[0].every(), ignoreLine(l.entries(all, nil)))
+	return fmt.Sprintf("; the program sends %q by itself (%s); to let that pass, write in the file %s", naming.Short(naming.Plain(all[0].Text)), all[0].every(), ignoreLine(l.entries(all, nil)))
 }

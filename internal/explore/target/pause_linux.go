@@ -119,7 +119,7 @@ func (p *pause) standing() string {
 	defer f.mu.Unlock()
 	var all []string
 	for _, o := range slices.Concat(f.held, f.flying) {
-		all = append(all, fmt.Sprintf("%d %s on %q", o.buyer, r.whose.usual(o.name), p.roles[o.Conn()]))
+		all = append(all, fmt.Sprintf("%d %s on %q", o.buyer, r.names.Usual(o.name), p.roles[o.Conn()]))
 	}
 	slices.Sort(all)
 	return fmt.Sprint(r.rest.inside(), all)
@@ -127,5 +127,5 @@ func (p *pause) standing() string {
 
 // carried records a command as carried by its connection.
 func (p *pause) carried(o *op) {
-	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.buyer, p.r.whose.usual(o.name))
+	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.buyer, p.r.names.Usual(o.name))
 }

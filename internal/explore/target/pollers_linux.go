@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // pollers collects the commands of programs while no buyer is there. A nil *pollers collects nothing.
@@ -28,7 +29,7 @@ func (p *pollers) saw(server, text string, buyer int, at time.Time) {
 	if p == nil {
 		return
 	}
-	bare := skeleton(text)
+	bare := naming.Skeleton(text)
 	for _, one := range p.all {
 		if one.Server == server && one.skeleton == bare {
 			if last, before := one.last[buyer]; before && len(one.gaps) < mostGaps {
@@ -90,7 +91,7 @@ func patternFor(text string) string {
 	var pattern strings.Builder
 	pattern.WriteByte('^')
 	from := 0
-	for _, at := range notSkeleton.FindAllStringIndex(text, -1) {
+	for _, at := range naming.Values(text) {
 		pattern.WriteString(regexp.QuoteMeta(text[from:at[0]]) + ".*")
 		from = at[1]
 	}

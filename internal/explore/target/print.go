@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // Print writes what each buyer of the program did alone.
@@ -47,7 +49,7 @@ func (c Check) Print(out io.Writer, program string) {
 	}
 	fmt.Fprintln(out, "\npollers: sent while no buyer was there")
 	for _, p := range c.Pollers {
-		fmt.Fprintf(out, "      %-8s  %s (%s)\n", p.Server, short(p.Text), p.every())
+		fmt.Fprintf(out, "      %-8s  %s (%s)\n", p.Server, naming.Short(p.Text), p.every())
 	}
 	fmt.Fprintf(out, "      to let them pass, write in the file\n%s\n", ignoreLine(c.Ignore))
 }

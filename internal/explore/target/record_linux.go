@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
@@ -20,9 +21,9 @@ type recorder struct {
 
 // sent records a command that is released.
 func (w *recorder) sent(o *op) {
-	s := witness.Step{Buyer: o.buyer, Command: o.shown, Name: plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "waits for another"}
+	s := witness.Step{Buyer: o.buyer, Command: o.shown, Name: naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "waits for another"}
 	if w.Observe && o.Whole != nil {
-		s.Whole = w.r.names.seen(o.Whole())
+		s.Whole = w.r.names.Seen(o.Whole())
 	}
 	w.Sent(o, s)
 }
@@ -34,16 +35,8 @@ func (w *recorder) executed(o *op) {
 
 // commits records that a held command commits.
 func (w *recorder) commits(o *op) {
-	s := witness.Step{Buyer: o.buyer, Command: "(commits) " + upToTable(o.shown), Name: "COMMIT of " + plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
+	s := witness.Step{Buyer: o.buyer, Command: "(commits) " + naming.UpToTable(o.shown), Name: "COMMIT of " + naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
 	w.Sent(o, s)
-}
-
-// upToTable returns the beginning of a statement, up to its first table.
-func upToTable(statement string) string {
-	if at := table.FindStringIndex(statement); at != nil && at[1] < len(statement) {
-		return statement[:at[1]] + " ..."
-	}
-	return statement
 }
 
 // answered records the result of a command.
@@ -62,7 +55,7 @@ func (w *recorder) answer(o *op, result string) {
 		for _, row := range o.Answer.Rows {
 			var cells []witness.Cell
 			for _, v := range row {
-				cells = append(cells, witness.Cell{Column: v.Column, Value: w.r.names.seen(v.Text)})
+				cells = append(cells, witness.Cell{Column: v.Column, Value: w.r.names.Seen(v.Text)})
 			}
 			s.Rows = append(s.Rows, cells)
 		}

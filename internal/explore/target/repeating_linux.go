@@ -71,7 +71,7 @@ func (r repeating) repeat(ctx context.Context) error {
 		return nil
 	}
 	known, is := r.x.memory[r.point]
-	if is && !r.polling.alone {
+	if is && !r.polling.Alone {
 		return r.match(ctx, known)
 	}
 	if err := r.timers(ctx); err != nil {
@@ -153,7 +153,7 @@ func (r repeating) remember() {
 	f := r.x.gateTable
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r.polling.alone || len(r.x.memory) >= mostPoints {
+	if r.polling.Alone || len(r.x.memory) >= mostPoints {
 		return
 	}
 	all := make([]standing, 0, len(f.held))

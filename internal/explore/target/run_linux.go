@@ -10,6 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/target/retry"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -17,15 +19,15 @@ import (
 // idle. It knows which buyers have come and what they were answered.
 type run struct {
 	x        *Runner
-	names    *names
+	names    *naming.Names
 	buyers   []*buyer
 	whose    attribution
 	rest     rest
 	settling settling
 	clearing clearing
-	polling  polling
+	polling  *retry.Polling
 	snapshot snapshots
-	repeated repetition
+	repeated retry.Loop
 	record   *recorder
 	rows     *rows.Tracker
 	leftover *leftover
@@ -61,20 +63,19 @@ type buyer struct {
 	sentSince map[string]int // its commands since its way changed
 	since     int            // run.handed at the last delivery to this buyer
 	noted     bool           // its answer is part of its way
-	pollster
 }
 
 // sent reports whether the command belongs to the buyer.
 func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
 
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, snapshot: snapshots{}, steps: map[template]bool{}, names: newNames(&x.varying, x.coarse), polling: polling{often: x.tries, routine: x.routine, changes: map[string]int{}}}
+	r := &run{x: x, snapshot: snapshots{}, steps: map[template]bool{}, names: naming.New(&x.varying, x.coarse), polling: retry.NewPolling(x.tries, x.routine)}
 	r.rest = rest{r}
 	r.settling = settling{r.rest}
 	r.clearing = clearing{r.settling}
 	r.whose = attribution{r: r, open: map[*wire.Conn]int{}}
 	for i, b := range x.app.Buyers {
-		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), sentSince: map[string]int{}, answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
+		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), sentSince: map[string]int{}, answered: make(chan struct{})})
 	}
 	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}, at: -1}
 	r.rows = rows.NewTracker(x.catalog, r.names, len(r.buyers), false)
@@ -86,7 +87,7 @@ func (x *Runner) newRun(observe bool) *run {
 // buyer returns a buyer by its number. Number 0 is a buyer that is never alive.
 func (r *run) buyer(id int) *buyer {
 	if id < 1 || id > len(r.buyers) {
-		return &buyer{pollster: pollster{own: map[string]int{}}}
+		return &buyer{}
 	}
 	return r.buyers[id-1]
 }
@@ -135,7 +136,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 		if m.Event != "" {
 			r.current, r.struck = 0, true
 			for server := range r.x.backends { // after any event, a polling buyer tries again
-				r.polling.changed(server)
+				r.polling.Changed(server)
 			}
 		}
 		if err := m.Make(ctx); err != nil {
@@ -148,7 +149,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	} else {
 		r.record.sent(m.Command)
 		if m.Command.Compound {
-			r.several = append(r.several, short(r.whose.usual(m.Command.Text)))
+			r.several = append(r.several, naming.Short(r.names.Usual(m.Command.Text)))
 		}
 		r.current = m.Command.buyer
 		if (splitting{r}).splits(m.Command) {
@@ -215,7 +216,7 @@ func (r *run) take(o *op) error {
 		}
 	}
 	if o.Push {
-		r.polling.changed(protocol) // a listener may try again
+		r.polling.Changed(protocol) // a listener may try again
 		r.x.pushed = true
 		r.record.pushed(o)
 		return nil
@@ -225,17 +226,17 @@ func (r *run) take(o *op) error {
 		o.known = false
 	}
 	shown := r.learn(o)
-	r.polling.tried(&b.pollster, try{name: o.name, answer: shown, server: protocol, changed: o.Answer.Changed})
+	r.polling.Tried(b.id, retry.Try{Name: o.name, Answer: shown, Server: protocol, Changed: o.Answer.Changed})
 	r.snapshot.answered(o.Conn(), o.Text)
-	r.repeated.add(step{o.buyer, o.name, shown}, o.Answer.Changed)
+	r.repeated.Add(retry.Step{Buyer: o.buyer, Name: o.name, Answer: shown}, o.Answer.Changed)
 	if r.x.shared {
 		r.whose.transaction(o)
 		r.pause.carried(o)
-		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(shown))
+		b.way = b.way.after(r.names.Usual(o.name), r.names.Usual(shown))
 		clear(b.sentSince)
 	}
 	if r.record.Observe {
-		r.answers = append(r.answers, exchange{o.shown, protocol, r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
+		r.answers = append(r.answers, exchange{o.shown, protocol, r.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
 	}
 	r.rows.Answered(o.forRows())
 	r.record.answered(o)
@@ -246,7 +247,7 @@ func (r *run) take(o *op) error {
 // answer returns a command's answer for people, which is the same in every run. Values have their names
 // before the text is shortened.
 func (r *run) answer(o *op) string {
-	return wire.Shorten(r.names.answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)))
+	return wire.Shorten(r.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)))
 }
 
 // deadEnd returns the buyers without an answer. If nothing can move, the run is a dead end.

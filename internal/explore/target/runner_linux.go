@@ -12,6 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
 // A Runner implements schedule.Runner for a program. It serves one goroutine.
@@ -38,13 +40,13 @@ type Runner struct {
 	down       []*instance // ended after the previous run; recover restarts them
 	recovery   recovery
 	probe      probe
-	varying    varying       // see names
-	watched    []string      // the columns of the user's watch query
-	habits     habits        // for buyers that share one instance
-	guard      ignoreGuard   // see app.Ignore
-	catalog    *rows.Catalog // nil: the search uses no footprints
+	varying    naming.Varying // see names
+	watched    []string       // the columns of the user's watch query
+	habits     habits         // for buyers that share one instance
+	guard      ignoreGuard    // see app.Ignore
+	catalog    *rows.Catalog  // nil: the search uses no footprints
 	ownTraffic ownTraffic
-	routine    routine         // see polling
+	routine    retry.Routine   // see polling
 	ctx        context.Context // the context of the current schedule
 }
 
@@ -57,7 +59,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	}
 	x := &Runner{
 		app: s.App, servers: s.Servers, wanted: s.Events, gateTable: gateTable, memory: memory{}, backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, overlap: s.Overlap, tries: cmp.Or(s.Tries, DefaultTries), steps: maxSteps, patience: schedule.HangTimeout, routine: routine{}, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, overlap: s.Overlap, tries: cmp.Or(s.Tries, DefaultTries), steps: retry.MaxSteps, patience: schedule.HangTimeout, routine: retry.Routine{}, ctx: ctx,
 	}
 	if x.shared && slices.Contains(s.Events, schedule.Crash) {
 		return nil, errors.New("--events crash: all buyers share one instance, so one of them cannot crash alone; give `run:`, which starts one for each")
@@ -67,7 +69,7 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 			x.backends[p.Name] = p.backend(s.Servers)
 		}
 	}
-	x.varying.asked = s.App.Random
+	x.varying.Asked = s.App.Random
 	x.instances = &instances{app: s.App, servers: s.Servers, gateTable: x.gateTable, backends: x.backends, shared: x.shared}
 	x.holdings = holdings{gateTable: x.gateTable, backends: x.backends}
 	x.probe = probe{x.instances, x.patience}
@@ -114,7 +116,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if err := r.rows.Begin(ctx, x.servers.SQL("postgres")); err != nil {
 		return e, err
 	}
-	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.endless, Pauses: x.shared}).Run(ctx, choose)
+	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.Endless, Pauses: x.shared}).Run(ctx, choose)
 }
 
 // expired returns how many keys of Redis the clock has removed so far.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // Times for finding a standstill. None of them decides a step.
@@ -30,7 +31,7 @@ const (
 // voided returns a schedule.Void. why is the same text each time. The details describe this run; values
 // that differ between runs are replaced.
 func voided(why, details string, args ...any) error {
-	return schedule.Void{Why: why, Details: plain(fmt.Sprintf(details, args...))}
+	return schedule.Void{Why: why, Details: naming.Plain(fmt.Sprintf(details, args...))}
 }
 
 // A settling takes a run from one standstill to the next. Only a settling delivers answers.
@@ -230,7 +231,7 @@ func (r settling) attribute() (come []*op, _ error) {
 	}
 	// Values that differ between runs are named in this order, so it must not depend on them.
 	slices.SortStableFunc(f.fresh, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(r.names.blank(a.Text), r.names.blank(b.Text)), a.Came.Compare(b.Came))
+		return cmp.Or(cmp.Compare(r.names.Blank(a.Text), r.names.Blank(b.Text)), a.Came.Compare(b.Came))
 	})
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
@@ -241,8 +242,8 @@ func (r settling) attribute() (come []*op, _ error) {
 		if r.buyer(o.buyer).crashed {
 			return nil, voided("a program that was killed sends a command", "%s", o.of())
 		}
-		o.shown = r.names.shown(o.Text)
-		o.name = r.names.ofShown(o.shown)
+		o.shown = r.names.Shown(o.Text)
+		o.name = r.names.OfShown(o.shown)
 		r.buyer(o.buyer).begun = true
 		if r.x.guard.on() {
 			r.steps[templateOf(o.Command)] = true
@@ -287,7 +288,7 @@ func (r settling) ending(ctx context.Context) (bool, error) {
 		if err != nil || !gone {
 			return true, err
 		}
-		r.polling.changedBy(&r.buyer(c.Buyer).pollster, c.Protocol) // a waiting buyer may try again
+		r.polling.ChangedBy(c.Buyer, c.Protocol) // a waiting buyer may try again
 		r.rows.Closed(c)
 		f.mu.Lock()
 		f.conns.ended(c)

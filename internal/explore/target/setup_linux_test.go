@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // TestSetUp: a command that sets up a new connection is no step, unless its buyer may wait for it, or the
@@ -20,7 +21,7 @@ func TestSetUp(t *testing.T) {
 	f.close()
 	x := &Runner{gateTable: f, app: &app.App{}}
 	x.guard = ignoreGuard{x: x}
-	r := settling{rest{&run{x: x, names: newNames(&x.varying, false), buyers: []*buyer{{id: 1, alive: true}}}}}
+	r := settling{rest{&run{x: x, names: naming.New(&x.varying, false), buyers: []*buyer{{id: 1, alive: true}}}}}
 	address := echo(t, f)
 	say := func(conn net.Conn, command string) (held int) {
 		fmt.Fprintln(conn, command)

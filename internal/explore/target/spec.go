@@ -63,6 +63,9 @@ type Alone struct {
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 
+// An exchange is a command and its answer, both with the names of their values and in full.
+type exchange struct{ command, server, answer string }
+
 // Seen is a command that waited at a gate.
 type Seen struct{ Server, Text, Result string }
 

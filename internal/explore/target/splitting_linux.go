@@ -102,8 +102,7 @@ func (s splitting) executed(ctx context.Context) error {
 func (r *run) learn(o *op) string {
 	if !o.known {
 		for _, value := range o.Answer.Made {
-			r.names.made(o.Text, value)
-			r.x.short = r.x.short || len(value) < longID
+			r.x.short = r.names.Made(o.Text, value) || r.x.short
 		}
 		o.result, o.known = r.answer(o), true
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -66,9 +65,6 @@ func (h *habits) learn(a *attribution) {
 	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }
 
-// appeared matches a name by order of appearance. Two runs give the same value different names.
-var appeared = regexp.MustCompile(named)
-
 // An attribution infers which buyer has sent a command.
 type attribution struct {
 	r        *run
@@ -83,11 +79,6 @@ type attribution struct {
 
 // released records that a move is about to be made. Its buyer receives nothing before the answer.
 func (a *attribution) released() { a.before = a.r.handed }
-
-// usual returns a command or an answer without the values that differ between runs.
-func (a *attribution) usual(text string) string {
-	return appeared.ReplaceAllString(a.r.names.shown(text), "<>")
-}
 
 // senders returns the buyers that could have sent the next command.
 func (a *attribution) senders() (all []*buyer) {
@@ -112,7 +103,7 @@ func (a *attribution) senders() (all []*buyer) {
 // whose returns the buyer that sent a command after the last delivery. It is called with gateTable.mu held.
 func (a *attribution) whose(o *op) error {
 	h := &a.r.x.habits
-	name := a.usual(a.r.names.of(o.Text))
+	name := a.r.names.Usual(a.r.names.Of(o.Text))
 	if owner := a.open[o.Conn()]; owner != 0 {
 		a.owns(o, owner, name)
 		return nil

@@ -1,14 +1,14 @@
-package target
+package retry
 
 import "testing"
 
 // TestPolls: only questions that would get the same answer are held back.
 func TestPolls(t *testing.T) {
-	read := try{name: "GET a", answer: "1", server: "redis"}
-	failed := try{name: "SET lock", answer: "nil", server: "redis"}
-	wrote := try{name: "SET b", answer: "OK", server: "redis", changed: true}
-	other := try{name: "GET a", answer: "2", server: "redis"}
-	times := func(n int, tries ...try) (all []try) {
+	read := Try{Name: "GET a", Answer: "1", Server: "redis"}
+	failed := Try{Name: "SET lock", Answer: "nil", Server: "redis"}
+	wrote := Try{Name: "SET b", Answer: "OK", Server: "redis", Changed: true}
+	other := Try{Name: "GET a", Answer: "2", Server: "redis"}
+	times := func(n int, tries ...Try) (all []Try) {
 		for range n {
 			all = append(all, tries...)
 		}
@@ -16,7 +16,7 @@ func TestPolls(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		tries   []try
+		tries   []Try
 		command string
 		others  int // changes by other buyers since
 		polls   bool
@@ -35,7 +35,7 @@ func TestPolls(t *testing.T) {
 		{"two commands of which one writes", times(6, read, wrote), "GET a", 0, false},
 		{"two commands whose answers differ", append(times(3, read, failed), other, failed), "GET a", 0, false},
 		{"two commands, and another has changed something", times(4, read, failed), "GET a", 1, false},
-		{"three commands for the fifth time", times(4, read, failed, try{name: "GET c", server: "redis"}), "GET a", 0, true},
+		{"three commands for the fifth time", times(4, read, failed, Try{Name: "GET c", Server: "redis"}), "GET a", 0, true},
 	} {
 		if got := polls(c.tries, c.command, 4, func(string) int { return c.others }); got != c.polls {
 			t.Errorf("%s: %v", c.name, got)
@@ -57,17 +57,17 @@ func TestRoutine(t *testing.T) {
 		{"alone fewer times than the limit", 4, 4, true},
 		{"alone endlessly", 100, 4, true},
 	} {
-		p := polling{often: 4, routine: routine{}, alone: true, changes: map[string]int{}}
-		again := func(n int) *pollster {
-			b := &pollster{own: map[string]int{}}
+		p := NewPolling(4, Routine{})
+		p.Alone = true
+		again := func(buyer, n int) {
 			for range n {
-				p.tried(b, try{name: command, answer: "1", server: "postgres"})
+				p.Tried(buyer, Try{Name: command, Answer: "1", Server: "postgres"})
 			}
-			return b
 		}
-		again(c.alone)
-		p.alone = false
-		if got := p.polls(again(c.searched), command); got != c.polls {
+		again(1, c.alone)
+		p.Alone = false
+		again(2, c.searched)
+		if got := p.Polls(2, command); got != c.polls {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package target
+package naming
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ func TestNames(t *testing.T) {
 		cart   = "SET cart 33333333-8b86-d011-b42d-00cf4fc964ff"
 		other  = "SELECT * FROM orders WHERE token = '0123456789abcdef'"
 	)
-	n := newNames(&varying{}, false)
+	n := New(&Varying{}, false)
 	for i, c := range []struct{ text, want string }{
 		{first, "INSERT INTO orders VALUES ('<orders.1>', '<orders.1b>')"},
 		{cart, "SET cart <set.1>"},
@@ -25,22 +25,22 @@ func TestNames(t *testing.T) {
 		{"SELECT '0123456789abcdef'", "SELECT '<orders-2.1>'"},
 		{"SELECT 'order_01CQ9VZ1M3K4N5P6Q7R8S9T0V1'", "SELECT 'order_<select.1>'"},
 	} {
-		if got := n.of(c.text); got != c.want {
+		if got := n.Of(c.text); got != c.want {
 			t.Errorf("%d: %s, want %s", i, got, c.want)
 		}
 	}
-	n.made(first, "1000001")
-	n.made(first, "7")
-	n.made(second, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	n.Made(first, "1000001")
+	n.Made(first, "7")
+	n.Made(second, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	for text, want := range map[string]string{
 		"UPDATE a SET b = 1000001, c = 7 WHERE d = '01ARZ3NDEKTSV4RRFFQ69G5FAV'": "UPDATE a SET b = <orders:1>, c = 7 WHERE d = '<orders:2>'",
 		"GET order-1000001": "GET order-<orders:1>",
 	} {
-		if got := n.shown(text); got != want {
+		if got := n.Shown(text); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := n.answer(first, "id=1000001 token=44444444-8b86-d011-b42d-00cf4fc964ff"); got != "id=<orders:1> token=<orders:3>" {
+	if got := n.Answer(first, "id=1000001 token=44444444-8b86-d011-b42d-00cf4fc964ff"); got != "id=<orders:1> token=<orders:3>" {
 		t.Error(got)
 	}
 }
@@ -51,19 +51,19 @@ func TestNamesOfTimes(t *testing.T) {
 	for _, text := range []string{
 		"2026-11-26 03:01:02", "2026-11-26T03:01:02.123Z", fmt.Sprint(now.Unix()), fmt.Sprint(now.UnixMilli()), fmt.Sprint(now.UnixMicro()), fmt.Sprint(now.UnixNano()), fmt.Sprint(now.Add(time.Hour).UnixMilli()),
 	} {
-		if got := newNames(&varying{}, false).shown("SELECT " + text); got != "SELECT <time>" {
+		if got := New(&Varying{}, false).Shown("SELECT " + text); got != "SELECT <time>" {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
-	if got := newNames(&varying{}, false).shown("SELECT 9007199254740993"); got != "SELECT <select.1>" {
+	if got := New(&Varying{}, false).Shown("SELECT 9007199254740993"); got != "SELECT <select.1>" {
 		t.Error(got)
 	}
 }
 
 // TestNamesAsked: the patterns of the file name values, too.
 func TestNamesAsked(t *testing.T) {
-	n := newNames(&varying{asked: []*regexp.Regexp{regexp.MustCompile(`ORD-\w+`)}}, false)
-	if got := n.of("SELECT 'ORD-X7', 'ORD-X7', 'ORD-B'"); got != "SELECT '<select.1>', '<select.1>', '<select.1b>'" {
+	n := New(&Varying{Asked: []*regexp.Regexp{regexp.MustCompile(`ORD-\w+`)}}, false)
+	if got := n.Of("SELECT 'ORD-X7', 'ORD-X7', 'ORD-B'"); got != "SELECT '<select.1>', '<select.1>', '<select.1b>'" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package target
+package naming
 
 import (
 	"strings"
@@ -20,11 +20,11 @@ func TestVarying(t *testing.T) {
 		{"the shop's state", "UPDATE a SET stock = 1, by = 'x81'", "UPDATE a SET stock = 1, by = 'q02'", "UPDATE a SET stock = 0, by = 'z77'", "UPDATE a SET stock = 0, by = '?'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var v varying
-			if !v.learn(placeOf(c.one, ""), c.one, c.other) {
+			var v Varying
+			if !v.Learn(PlaceOf(c.one, ""), c.one, c.other) {
 				t.Fatal("the difference cannot be masked")
 			}
-			if got := v.mask(placeOf(c.third, ""), c.third, func(string) string { return "?" }); got != c.want {
+			if got := v.mask(PlaceOf(c.third, ""), c.third, func(string) string { return "?" }); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
 			if got := v.mask(place{statement: "x"}, c.third, func(string) string { return "?" }); got != c.third {
@@ -33,8 +33,8 @@ func TestVarying(t *testing.T) {
 		})
 	}
 	for one, other := range map[string]string{"SELECT [1,2]": "SELECT [1,2,3]", "SELECT a": "SELECT a, b", "x+y": "x-y"} {
-		var v varying
-		if v.learn(place{}, one, other) || len(v.shapes) > 0 {
+		var v Varying
+		if v.Learn(place{}, one, other) || len(v.shapes) > 0 {
 			t.Errorf("%s and %s: learned %v", one, other, v.shapes)
 		}
 	}
@@ -42,8 +42,8 @@ func TestVarying(t *testing.T) {
 
 // TestFits: a learned place is found although other values have names by now.
 func TestFits(t *testing.T) {
-	var v varying
-	v.learn(place{}, "INSERT 'k8s2' 'p0q1' 7", "INSERT 'a1b2' 'c3d4' 7")
+	var v Varying
+	v.Learn(place{}, "INSERT 'k8s2' 'p0q1' 7", "INSERT 'a1b2' 'c3d4' 7")
 	if got := v.mask(place{}, "INSERT '<orders.1>' 'zz99' 7", strings.ToUpper); got != "INSERT '<orders.1>' 'ZZ99' 7" {
 		t.Error(got)
 	}

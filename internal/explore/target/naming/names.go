@@ -1,4 +1,7 @@
-package target
+// Package naming gives values that differ between runs, such as tokens, times and generated ids, names that
+// are the same in every run. Two runs of a schedule then have the same texts, although the program's values
+// differ.
+package naming
 
 import (
 	"cmp"
@@ -29,19 +32,21 @@ var number = regexp.MustCompile(`\b\d+\b`)
 // one may be the id of an item, a quantity or a year.
 const longID = 4
 
-// names names the values that differ between runs. A value has the name of the statement in which it
-// appeared first: <orders.2> came with the second such statement. So a value that a run has in addition
-// does not rename the values of other statements.
-type names struct {
-	varying *varying
+// Names names the values that differ between the runs of a schedule. It belongs to one run and serves one
+// goroutine. A value has the name of the statement in which it appeared first: <orders.2> came with the
+// second such statement. So a value that a run has in addition does not rename the values of other
+// statements.
+type Names struct {
+	varying *Varying
 	known   map[string]string // names by value
 	owners  map[string]string // skeletons of statements by label
 	series  map[string]int    // by label: the number of statements with new values
 	coarse  bool              // generated numbers are as short as others, so no number is part of a name
 }
 
-func newNames(v *varying, coarse bool) *names {
-	return &names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
+// New returns names that also mask what v has learned. coarse removes numbers from the names of commands.
+func New(v *Varying, coarse bool) *Names {
+	return &Names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
 }
 
 // table matches the first table of a statement.
@@ -49,14 +54,14 @@ var table = regexp.MustCompile("(?i)\\b(?:INTO|UPDATE|FROM|TABLE|CALL)\\s+(?:ONL
 
 // label returns the first part of the names of a statement's values: its table, or its first word. Other
 // statements on the same table have another label.
-func (n *names) label(statement string) string {
+func (n *Names) label(statement string) string {
 	label := strings.ToLower(firstWord.FindString(statement))
 	if m := table.FindStringSubmatch(statement); m != nil {
 		label = m[1]
 	}
 	kind := label
 	if table.MatchString(statement) {
-		kind = skeleton(statement)
+		kind = Skeleton(statement)
 	}
 	for i := 1; ; i++ {
 		name := label
@@ -72,8 +77,8 @@ func (n *names) label(statement string) string {
 
 var firstWord = regexp.MustCompile(`[A-Za-z]+`)
 
-// placeOf returns the place of a statement or, with the mark ":", of its answer.
-func placeOf(statement, mark string) place {
+// PlaceOf returns the place of a statement or, with the mark ":", of its answer.
+func PlaceOf(statement, mark string) place {
 	at := place{statement: strings.ToUpper(firstWord.FindString(statement)), answer: mark != ""}
 	if m := table.FindStringSubmatch(statement); m != nil {
 		at.statement += " " + m[1]
@@ -98,15 +103,15 @@ const clockSkew = 24 * time.Hour
 
 // A namer names the new values of one text: <orders.2>, then <orders.2b>.
 type namer struct {
-	*names
+	*Names
 	statement, mark string
 	prefix          string
 	count           int
 }
 
 // namer returns a namer for a statement, or with the mark ":" for its answer.
-func (n *names) namer(statement, mark string) *namer {
-	return &namer{names: n, statement: statement, mark: mark}
+func (n *Names) namer(statement, mark string) *namer {
+	return &namer{Names: n, statement: statement, mark: mark}
 }
 
 func (n *namer) name(v string) string {
@@ -136,11 +141,14 @@ func (n *namer) name(v string) string {
 	return n.known[v]
 }
 
-// made records a value that a server has generated for a statement.
-func (n *names) made(statement, value string) {
-	if len(value) >= longID {
-		n.namer(statement, ":").name(value)
+// Made records a value that a server has generated for a statement. It returns true if the value is too short
+// to be recognized in texts.
+func (n *Names) Made(statement, value string) (short bool) {
+	if len(value) < longID {
+		return true
 	}
+	n.namer(statement, ":").name(value)
+	return false
 }
 
 // text replaces the values that differ between runs.
@@ -149,12 +157,12 @@ func (n *namer) text(text string) string {
 	if n.varying.isEmpty() {
 		return text
 	}
-	return n.varying.mask(placeOf(n.statement, n.mark), text, n.name)
+	return n.varying.mask(PlaceOf(n.statement, n.mark), text, n.name)
 }
 
-// seen replaces the values in a text by their names, without naming new ones: a run that is observed must
+// Seen replaces the values in a text by their names, without naming new ones: a run that is observed must
 // number its values like any other. A value without a name becomes <>.
-func (n *names) seen(text string) string {
+func (n *Names) Seen(text string) string {
 	return n.replaced(text, func(v string) string {
 		if name, ok := n.known[v]; ok {
 			return name
@@ -164,16 +172,16 @@ func (n *names) seen(text string) string {
 }
 
 // Known implements rows.Names.
-func (n *names) Known(value string) string { return n.known[value] }
+func (n *Names) Known(value string) string { return n.known[value] }
 
 // Masked implements rows.Names. It replaces the values in a statement like shown, without naming new ones.
-func (n *names) Masked(statement string) string {
+func (n *Names) Masked(statement string) string {
 	name := func(v string) string { return cmp.Or(n.known[v], "<>") }
-	return n.varying.mask(placeOf(statement, ""), n.replaced(statement, name), name)
+	return n.varying.mask(PlaceOf(statement, ""), n.replaced(statement, name), name)
 }
 
 // replaced replaces the values that look random by what name returns, and the known ones by their names.
-func (n *names) replaced(text string, name func(string) string) string {
+func (n *Names) replaced(text string, name func(string) string) string {
 	if mayBeMoment(text) {
 		text = moment.ReplaceAllString(text, someTime)
 	}
@@ -188,21 +196,30 @@ func (n *names) replaced(text string, name func(string) string) string {
 	return replaceKnown(text, n.known)
 }
 
-// shown replaces the values in a command by their names.
-func (n *names) shown(command string) string { return n.namer(command, "").text(command) }
+// Shown replaces the values in a command by their names.
+func (n *Names) Shown(command string) string { return n.namer(command, "").text(command) }
 
-// answer replaces the values in an answer to a command.
-func (n *names) answer(command, answer string) string { return n.namer(command, ":").text(answer) }
+// Usual returns a command or an answer without the values that differ between runs. Two runs may give the
+// same value different names, so the names are removed, too.
+func (n *Names) Usual(text string) string { return appeared.ReplaceAllString(n.Shown(text), "<>") }
 
-// of returns the name of a command, which is the same in every run.
-func (n *names) of(text string) string { return n.ofShown(n.shown(text)) }
+var appeared = regexp.MustCompile(named)
+
+// Reply replaces the values in the answer to a buyer.
+func (n *Names) Reply(text string) string { return n.namer("answer", "").text(text) }
+
+// Answer replaces the values in an answer to a command.
+func (n *Names) Answer(command, answer string) string { return n.namer(command, ":").text(answer) }
+
+// Of returns the name of a command, which is the same in every run.
+func (n *Names) Of(text string) string { return n.OfShown(n.Shown(text)) }
 
 // size matches the length of a text that was cut, see effect.OneLine. It differs between runs if a value in
 // the text does.
 var size = regexp.MustCompile(`\.\.\. \(\d+ bytes\)`)
 
-// ofShown is of for a command as shown returns it.
-func (n *names) ofShown(shown string) string {
+// OfShown is of for a command as shown returns it.
+func (n *Names) OfShown(shown string) string {
 	if strings.Contains(shown, "... (") {
 		shown = size.ReplaceAllString(shown, "...")
 	}
@@ -212,12 +229,12 @@ func (n *names) ofShown(shown string) string {
 	return shown
 }
 
-// blank removes the values from a command, named or not.
-func (n *names) blank(text string) string {
-	return n.varying.mask(placeOf(text, ""), plain(text), func(string) string { return "<>" })
+// Blank removes the values from a command, named or not.
+func (n *Names) Blank(text string) string {
+	return n.varying.mask(PlaceOf(text, ""), Plain(text), func(string) string { return "<>" })
 }
 
-// plain removes all such values from a command, so that it is the same in two versions of a program.
-func plain(text string) string {
+// Plain removes all such values from a command, so that it is the same in two versions of a program.
+func Plain(text string) string {
 	return random.ReplaceAllString(moment.ReplaceAllString(text, "<>"), "<>")
 }

@@ -1,4 +1,4 @@
-package target
+package naming
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package target
+package naming
 
 import (
 	"regexp"
@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A varying knows the values that differ between two runs of the same buyer although no rule of names
+// A Varying knows the values that differ between two runs of the same buyer although no rule of names
 // recognizes them: ULIDs, nanoids, counters of the process and the like. It learns where they are from
 // two runs, see learn. Later, a text with the same words has such values in the same places.
-type varying struct {
+type Varying struct {
 	shapes map[place][]shape
-	asked  []*regexp.Regexp // of the file
+	Asked  []*regexp.Regexp // of the file
 }
 
 // A place is where a text comes from, so that a shape applies only to the like.
@@ -19,9 +19,6 @@ type place struct {
 	statement string // verb and table
 	answer    bool   // not the statement, but its answer
 }
-
-// An exchange is a command and its answer, both with the names of their values and in full.
-type exchange struct{ command, server, answer string }
 
 // A shape is a text whose varying tokens are known.
 type shape struct {
@@ -41,9 +38,9 @@ var literal = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|` + piece.Str
 // word matches a token that stays the same in all runs: an identifier or a keyword.
 var word = regexp.MustCompile(`^[A-Za-z_]+$`)
 
-// learn compares a text of one run with that in the same place of another run. It returns false if they
+// Learn compares a text of one run with that in the same place of another run. It returns false if they
 // differ, but not in values: the difference cannot be masked.
-func (v *varying) learn(at place, one, other string) bool {
+func (v *Varying) Learn(at place, one, other string) bool {
 	if one == other {
 		return true
 	}
@@ -98,14 +95,14 @@ func (s shape) fits(tokens []string) bool {
 }
 
 // isEmpty reports whether mask leaves every text as it is.
-func (v *varying) isEmpty() bool { return v == nil || len(v.asked) == 0 && len(v.shapes) == 0 }
+func (v *Varying) isEmpty() bool { return v == nil || len(v.Asked) == 0 && len(v.shapes) == 0 }
 
 // mask replaces the varying values of a text by what name returns for them.
-func (v *varying) mask(at place, text string, name func(string) string) string {
+func (v *Varying) mask(at place, text string, name func(string) string) string {
 	if v == nil {
 		return text
 	}
-	for _, pattern := range v.asked {
+	for _, pattern := range v.Asked {
 		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
 			if found == "" {
 				return ""

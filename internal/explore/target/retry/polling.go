@@ -1,0 +1,138 @@
+// Package retry recognizes buyers that repeat themselves, from their commands and answers: a buyer that polls a
+// server until another buyer changes something (Polling), and one that goes round in circles (Loop).
+package retry
+
+import "github.com/oversell/oversell/internal/explore/target/naming"
+
+// A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same
+// answer until another buyer has changed the server, and each number of futile retries would be a
+// schedule of its own. So after Spec.Tries of them in a row, the next one is held back until a change,
+// or until no other buyer can move. The search does not see the program's steps after more futile
+// retries while another buyer could continue; schedule.Point.Held reports that.
+
+// A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
+type Polling struct {
+	Alone   bool           // one buyer runs alone, and routine learns from it
+	often   int            // number of equal retries after which a buyer counts as polling
+	routine Routine        // commands that buyers repeat alone, and need more retries
+	changes map[string]int // by server, by all buyers
+	recent  map[int]*pollster
+}
+
+// NewPolling returns what a run needs to recognize polling. often is the number of futile retries in a row
+// after which a buyer counts as polling, and routine outlives the run.
+func NewPolling(often int, routine Routine) *Polling {
+	return &Polling{often: often, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
+}
+
+// A Routine has the commands that a buyer repeats even alone, so it does not wait for another buyer there:
+// many object-relational mappers read a row again and again. By the command's skeleton, it has the number
+// of equal retries.
+type Routine map[string]int
+
+// mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
+// waits for something within its program.
+const mostRoutine = 16
+
+// learn records a command that repeats the last tries at least often times.
+func (r Routine) learn(tries []Try, name string, often int) {
+	n := often - 1
+	same := func(string) int { return tries[len(tries)-1].others }
+	for n <= mostRoutine && polls(tries, name, n+1, same) {
+		n++
+	}
+	switch key := naming.Skeleton(name); {
+	case n > mostRoutine:
+		delete(r, key)
+	case n >= often:
+		r[key] = max(r[key], n)
+	}
+}
+
+// A pollster records the recent commands of one buyer.
+type pollster struct {
+	tries []Try          // the most recent ones
+	own   map[string]int // the part of polling.changes that this buyer made
+}
+
+// of returns the records of a buyer.
+func (p *Polling) of(buyer int) *pollster {
+	if p.recent[buyer] == nil {
+		p.recent[buyer] = &pollster{own: map[string]int{}}
+	}
+	return p.recent[buyer]
+}
+
+// others returns the number of changes at a server that the buyer did not make.
+func (p *Polling) others(buyer int, server string) int {
+	return p.changes[server] - p.of(buyer).own[server]
+}
+
+// Changed records a change at a server that no buyer made.
+func (p *Polling) Changed(server string) { p.changes[server]++ }
+
+// ChangedBy records a change at a server by a buyer, which then has no reason to try again.
+func (p *Polling) ChangedBy(buyer int, server string) {
+	p.changes[server]++
+	p.of(buyer).own[server]++
+}
+
+// Tried records a command of a buyer and its answer.
+func (p *Polling) Tried(buyer int, t Try) {
+	if t.Changed {
+		p.ChangedBy(buyer, t.Server)
+	}
+	b := p.of(buyer)
+	t.others = p.others(buyer, t.Server)
+	if p.Alone {
+		p.routine.learn(b.tries, t.Name, p.often)
+	}
+	b.tries = append(b.tries, t)
+	if most := longestCycle * (p.often + mostRoutine); len(b.tries) > most {
+		b.tries = b.tries[len(b.tries)-most:]
+	}
+}
+
+// Polls reports whether the buyer has sent that command repeatedly without any change.
+func (p *Polling) Polls(buyer int, name string) bool {
+	often := p.often + p.routine[naming.Skeleton(name)]
+	return polls(p.of(buyer).tries, name, often, func(server string) int { return p.others(buyer, server) })
+}
+
+// A Try is a command and its answer.
+type Try struct {
+	Name, Answer string
+	Server       string
+	others       int // changes at the server by others at the time of the answer
+	Changed      bool
+}
+
+// longestCycle is the maximum number of commands in a retry: WATCH, GET, UNWATCH.
+const longestCycle = 4
+
+// polls reports whether the command would repeat the last tries once more, after they have already been
+// repeated often times without any change. others counts the changes at a server by others until now.
+func polls(tries []Try, name string, often int, others func(server string) int) bool {
+	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
+	for cycle := 1; cycle <= longestCycle; cycle++ {
+		if repeats(tries, cycle, often, fresh) && tries[len(tries)-cycle].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// repeats reports whether the last tries repeat a cycle of that length often enough.
+func repeats(tries []Try, cycle, often int, fresh func(Try) bool) bool {
+	n := cycle * often
+	if len(tries) < n {
+		return false
+	}
+	tail := tries[len(tries)-n:]
+	for i, t := range tail {
+		if !fresh(t) || t != tail[i%cycle] {
+			return false
+		}
+	}
+	return true
+}

@@ -11,49 +11,51 @@ import (
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
 // Check resets the state, looks for a rule that is broken before any buyer, and runs each buyer alone.
 func (x *Runner) Check(ctx context.Context) (c Check, err error) {
-	c.Servers = x.servers.Versions()
-	x.ctx = ctx
-	if err := x.reset(ctx); err != nil {
+	servers, own := x.programs.Servers, x.programs.Gates.OwnTraffic
+	c.Servers = servers.Versions()
+	if err := x.programs.Reset(ctx); err != nil {
 		return c, err
 	}
-	atReset, err := x.servers.Never(ctx, app.Told{})
+	atReset, err := servers.Never(ctx, app.Told{})
 	if err != nil {
 		return c, err
 	}
 	if f := first(atReset, false); f != nil {
 		return c, errAtReset(f)
 	}
-	if x.watched, _, err = x.servers.Watch(ctx); err != nil {
+	if x.watched, _, err = servers.Watch(ctx); err != nil {
 		return c, err
 	}
-	if err := x.rehearsal.warm(ctx, x.instances.all...); err != nil {
+	if err := x.rehearsal.Warm(ctx, x.programs.Instances.All...); err != nil {
 		return c, err
 	}
 	if x.guard.on() {
 		x.guard.begin(ctx)
 	}
-	if err := x.ownTraffic.look(ctx); err != nil {
+	if err := own.Look(ctx, x.rehearsal.Watch); err != nil {
 		return c, err
 	}
 	defer func() {
-		c.Pollers = x.ownTraffic.pollers()
+		c.Pollers = own.Pollers()
 		if len(c.Pollers) > 0 {
-			c.Ignore = x.ownTraffic.entries(c.Pollers, c.commands())
+			c.Ignore = own.Entries(c.Pollers, c.commands())
 		}
 	}()
 	if x.byRows() {
-		if x.catalog, err = rows.Read(ctx, x.servers.SQL("postgres"), x.app.Never); err != nil {
-			x.catalog = nil // a user who may not read it gets a search without footprints
+		if x.learned.catalog, err = rows.Read(ctx, servers.SQL("postgres"), x.programs.App.Never); err != nil {
+			x.learned.catalog = nil // a user who may not read it gets a search without footprints
 		}
 	}
 	steps, check := 0, checker{x}
-	for n := range x.app.Buyers {
+	for n := range x.programs.App.Buyers {
 		alone, err := check.alone(ctx, n+1)
 		if err != nil {
 			return c, err
@@ -66,13 +68,13 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	}
 	x.steps = retry.StepLimit(steps)
 	if steps <= longProgram {
-		x.catalog = nil
-	} else if x.catalog != nil {
+		x.learned.catalog = nil
+	} else if x.learned.catalog != nil {
 		var used [][]rows.Used
 		for _, a := range c.Buyers {
 			used = append(used, a.used)
 		}
-		for i, meets := range x.catalog.Learn(used, x.short) {
+		for i, meets := range x.learned.catalog.Learn(used, x.learned.short) {
 			c.Buyers[i].Meets = meets
 		}
 	}
@@ -85,7 +87,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			return c, err
 		}
 	}
-	x.coarse = x.short
+	x.learned.coarse = x.learned.short
 	return c, nil
 }
 
@@ -107,7 +109,7 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 		}
 		before = append(before, again)
 	}
-	if x.shared && len(first.Varies) > 0 { // the habits have the values of both runs
+	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // the habits have the values of both runs
 		_, err := x.alone(ctx, first.Buyer)
 		return err
 	}
@@ -128,50 +130,51 @@ func (x checker) compared(first *Alone, one, other Alone) bool {
 	for i, a := range one.answers {
 		b := other.answers[i]
 		at := naming.PlaceOf(a.command, "")
-		if !x.varying.Learn(at, a.command, b.command) {
+		if !x.learned.varying.Learn(at, a.command, b.command) {
 			first.Why = fmt.Sprintf("a value that differs each time cannot be found in its command %q, which was then %q; write a pattern for it in `random:` of the file", naming.Short(a.command), naming.Short(b.command))
 			break
 		}
 		if a.command != b.command {
 			first.Varies = append(first.Varies, a.command)
 		}
-		_ = x.varying.Learn(naming.PlaceOf(a.command, ":"), a.answer, b.answer)
+		_ = x.learned.varying.Learn(naming.PlaceOf(a.command, ":"), a.answer, b.answer)
 	}
 	return true
 }
 
 // alone resets the state, runs one buyer step by step, and checks its answer and the rules.
 func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
-	if err := x.rehearsal.recover(ctx); err != nil {
+	if err := x.recovery.Recover(ctx); err != nil {
 		return a, err
 	}
-	if err := x.reset(ctx); err != nil {
+	if err := x.programs.Reset(ctx); err != nil {
 		return a, err
 	}
-	if x.catalog != nil {
-		if err := x.catalog.Sequences(ctx, x.servers.SQL("postgres")); err != nil {
+	if catalog := x.learned.catalog; catalog != nil {
+		db := x.programs.Servers.SQL("postgres")
+		if err := catalog.Sequences(ctx, db); err != nil {
 			return a, err
 		}
 		defer func() {
-			err = errors.Join(err, x.catalog.Sequences(ctx, x.servers.SQL("postgres")))
+			err = errors.Join(err, catalog.Sequences(ctx, db))
 		}()
 	}
-	return x.through(ctx, id, func(a *Alone, me *buyer) error {
+	return x.through(ctx, id, func(a *Alone, reply client.Reply, failed error) error {
 		switch {
-		case me.err != nil:
-			a.Why = "its request fails: " + me.err.Error() + x.instances.of(id).said()
+		case failed != nil:
+			a.Why = "its request fails: " + failed.Error() + x.programs.Instances.Of(id).Said()
 			return nil
-		case me.reply.failed():
-			a.Why = "it is answered " + a.Answer + x.instances.of(id).said()
-			if x.app.Attach != nil {
+		case reply.Failed():
+			a.Why = "it is answered " + a.Answer + x.programs.Instances.Of(id).Said()
+			if x.programs.App.Attach != nil {
 				a.Why += "; a running program must use the gates as its servers, and reconnect when a connection is broken"
 			}
 			return nil
 		}
 		var told app.Told
-		count(&told, me.reply, me.err, x.app.Sold)
+		client.Count(&told, reply, failed, x.programs.App.Sold)
 		a.Sold = told.Sold > 0
-		found, err := x.servers.Never(ctx, told)
+		found, err := x.programs.Servers.Never(ctx, told)
 		if f := first(found, false); f != nil {
 			a.breaks(f)
 		}
@@ -182,16 +185,16 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 
 // inTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
 func (x checker) inTurn(ctx context.Context) (found []app.Finding, err error) {
-	if err := x.rehearsal.recover(ctx); err != nil {
+	if err := x.recovery.Recover(ctx); err != nil {
 		return nil, err
 	}
-	if err := x.reset(ctx); err != nil {
+	if err := x.programs.Reset(ctx); err != nil {
 		return nil, err
 	}
 	var told app.Told
-	for n := range x.app.Buyers {
-		a, err := x.through(ctx, n+1, func(_ *Alone, me *buyer) error {
-			count(&told, me.reply, me.err, x.app.Sold)
+	for n := range x.programs.App.Buyers {
+		a, err := x.through(ctx, n+1, func(_ *Alone, reply client.Reply, failed error) error {
+			client.Count(&told, reply, failed, x.programs.App.Sold)
 			return nil
 		})
 		if err == nil && a.Why != "" {
@@ -201,46 +204,43 @@ func (x checker) inTurn(ctx context.Context) (found []app.Finding, err error) {
 			return nil, err
 		}
 	}
-	return x.servers.Never(ctx, told)
+	return x.programs.Servers.Never(ctx, told)
 }
 
 // through runs one buyer step by step. It calls judge once the buyer is answered and the program is
 // idle.
-func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer) error) (a Alone, err error) {
-	if err := x.rehearsal.recover(ctx); err != nil {
+func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply client.Reply, failed error) error) (a Alone, err error) {
+	if err := x.recovery.Recover(ctx); err != nil {
 		return a, err
 	}
-	b := x.app.Buyers[id-1]
+	b := x.programs.App.Buyers[id-1]
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
-	x.gateTable.close()
-	r := x.newRun(true)
-	r.polling.Alone, r.rows = true, rows.NewTracker(x.catalog, r.names, len(r.buyers), true)
+	x.programs.Gates.Close()
+	r := x.newRun(true, true)
 	begun := time.Now()
-	_, err = conduct.New(alone{r, id}, nil, nil, conduct.Limits{Steps: retry.MaxSteps, Endless: r.repeated.Endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
+	_, err = conduct.New(alone{r, id, &x.solo}, nil, nil, conduct.Limits{Steps: retry.MaxSteps, Endless: r.delivery.loop.Endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)
 	for _, s := range r.record.Steps {
-		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
+		a.Commands = append(a.Commands, gates.Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
-	a.answers, a.used = r.answers, r.rows.Used()
-	for _, h := range x.guard.hidden(r.steps) {
+	a.answers, a.used = r.delivery.answers, r.rows.Used()
+	ignored := x.programs.Gates.Bypass.Ignored()
+	for _, h := range x.guard.hidden(r.delivery.steps, ignored) {
 		a.Hidden = append(a.Hidden, h.text)
 		if h.ruled {
 			a.Hides = h.text
 		}
 	}
-	x.gateTable.mu.Lock()
-	a.Passed = slices.Clone(x.gateTable.noted)
-	for c := range x.gateTable.bypass.passed {
-		a.Ignored = append(a.Ignored, c.text)
+	a.Passed = x.programs.Gates.Bypass.Ungated()
+	for _, c := range ignored {
+		a.Ignored = append(a.Ignored, c.Text)
 	}
 	slices.Sort(a.Ignored)
-	x.gateTable.mu.Unlock()
 	_, void := schedule.AsVoid(err)
 	if !void {
-		x.habits.learn(&r.whose)
+		x.learned.habits.learn(r.whose)
 	}
-	me := r.buyer(id)
-	answered := r.answeredBy(me)
+	reply, answered, failed := r.buyers.Answer(r.buyers.Of(id))
 	switch {
 	case void:
 		a.Why, err = err.Error(), nil
@@ -248,56 +248,42 @@ func (x checker) through(ctx context.Context, id int, judge func(*Alone, *buyer)
 	case !answered:
 		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
 	default:
-		if me.err == nil {
-			a.Answer = me.reply.text()
+		if failed == nil {
+			a.Answer = reply.Text()
 		}
-		err = judge(&a, me)
+		err = judge(&a, reply, failed)
 	}
-	return a, errors.Join(err, r.clearing.finish(ctx, err != nil || !answered))
+	return a, errors.Join(err, r.clearing.Finish(ctx, err != nil || !answered))
 }
 
 // An alone is a conduct.Subject with one buyer, no other buyer and no event.
 type alone struct {
 	*run
-	id int
+	id   int
+	most *int // number of commands at the servers at once, if all were released
 }
 
 // Begin implements conduct.Subject.
 func (a alone) Begin(ctx context.Context) error {
-	if err := a.send(ctx, a.buyer(a.id)); err != nil {
-		return err
-	}
-	return a.settling.settle(ctx)
+	return a.send(ctx, a.buyers.Of(a.id))
 }
 
 // Moves implements conduct.Subject.
 func (a alone) Moves(ctx context.Context) ([]move, error) {
-	if err := (repeating{a.settling}).repeat(ctx); err != nil {
+	if err := a.repeating.repeat(ctx); err != nil {
 		return nil, err
 	}
-	moves, err := choices{a.run}.ready()
-	a.x.solo = max(a.x.solo, a.standing())
+	moves, err := a.choices.ready()
+	now := a.programs.Gates.Table.Now()
+	behind := func(o *gates.Op) bool { return o.Behind }
+	*a.most = max(*a.most, len(now.Flying)+len(slices.DeleteFunc(now.Held, behind)))
 	return moves, err
-}
-
-// standing returns how many commands would be at the servers at once if all were released now.
-func (a alone) standing() int {
-	f := a.x.gateTable
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := len(f.flying)
-	for _, o := range f.held {
-		if !o.behind {
-			n++
-		}
-	}
-	return n
 }
 
 // Do implements conduct.Subject.
 func (a alone) Do(ctx context.Context, m move) error {
 	c := m.Command.Conn()
-	if err := a.x.servers.MayFollow(ctx, c.Protocol, c.ID); err != nil {
+	if err := a.programs.Servers.MayFollow(ctx, c.Protocol, c.ID); err != nil {
 		return err
 	}
 	return a.run.Do(ctx, m)
@@ -306,7 +292,7 @@ func (a alone) Do(ctx context.Context, m move) error {
 // End implements conduct.Subject. The buyer is judged by its answer, see checker.alone.
 func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	if err == nil && e.Cut {
-		err = voided("it goes round in circles", "%s", &a.repeated)
+		err = naming.Void("it goes round in circles", "%s", &a.delivery.loop)
 	}
 	return err
 }
@@ -319,5 +305,5 @@ const longProgram = 100
 // own, whose commands reach the server one after the other. Footprints do not describe events, statements
 // that are held inside the server, and transactions with ignored commands.
 func (x *Runner) byRows() bool {
-	return !x.shared && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
+	return !x.programs.Instances.Shared() && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }

@@ -8,7 +8,7 @@
 //	run: one schedule - requests, choices, judgement; settling brings it to the next standstill,
 //	    and repeating repeats what stood there in earlier runs
 //	    |
-//	gateTable: the commands at the gates and on their way
+//	gates: the commands at the gates and on their way
 //	    |                                   |
 //	wire.Conn, one gate per connection  process.Program, its threads
 //

@@ -6,17 +6,17 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
 // crash kills the buyer's program. The next run gets a new one.
 func (e events) crash(context.Context) (all []move, _ error) {
-	f := e.x.gateTable
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, b := range e.buyers {
-		if b.begun && (b.alive || slices.ContainsFunc(slices.Concat(f.held, f.flying), func(o *op) bool { return b.sent(o) && !o.late })) {
+	now := e.programs.Gates.Table.Now()
+	for _, b := range e.buyers.All {
+		if b.Begun && (e.buyers.IsWaiting(b) || slices.ContainsFunc(slices.Concat(now.Held, now.Flying), func(o *gates.Op) bool { return o.Buyer == b.ID && !o.Late })) {
 			all = append(all, move{
-				Choice: schedule.Choice{Token: numbered(schedule.Crash, b.id), Name: "crash", Buyer: b.id, Global: true},
+				Choice: schedule.Choice{Token: numbered(schedule.Crash, b.ID), Name: "crash", Buyer: b.ID, Global: true},
 				Text:   "its process is killed, its connections end",
 				Make:   func(ctx context.Context) error { return e.kill(ctx, b) },
 			})
@@ -27,19 +27,16 @@ func (e events) crash(context.Context) (all []move, _ error) {
 
 // kill cuts the program's connections on both sides and returns when their transactions are rolled
 // back. The program's commands and answers are dropped.
-func (e events) kill(ctx context.Context, b *buyer) (err error) {
-	f := e.x.gateTable
-	f.mu.Lock()
-	conns := f.conns.of(b.id)
-	b.crashed, b.alive, f.dead[b.id] = true, false, true
-	f.mu.Unlock()
-	e.x.instances.of(b.id).kill() // kill first: otherwise the program could still report that its connections broke
+func (e events) kill(ctx context.Context, b *client.Buyer) (err error) {
+	conns := e.programs.Gates.Connections.Of(b.ID)
+	e.buyers.Crash(b)
+	e.programs.Instances.Of(b.ID).Kill() // kill first: otherwise the program could still report that its connections broke
 	for _, c := range conns {
 		c.Cut()
 	}
-	_ = b.socket.Close()
+	e.buyers.HangUp(b)
 	for _, c := range conns {
-		err = errors.Join(err, e.x.backends[c.Protocol].end(ctx, c.ID))
+		err = errors.Join(err, e.programs.Backends.Of(c).End(ctx, c.ID))
 	}
 	return err
 }

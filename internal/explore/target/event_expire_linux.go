@@ -8,18 +8,18 @@ import (
 )
 
 // expire deletes every key with a time to live, without notice to its holder, as a pause or a slow
-// section would. During a run no lease expires by itself, see redisBackend.after.
+// section would. During a run no lease expires by itself, see backend.Backend.After.
 func (e events) expire(ctx context.Context) ([]move, error) {
-	if e.x.backends["redis"] == nil {
+	if e.programs.Backends["redis"] == nil {
 		return nil, nil
 	}
-	leases, err := e.x.servers.Redis().Leases(ctx)
+	leases, err := e.programs.Servers.Redis().Leases(ctx)
 	if err != nil || leases == 0 {
 		return nil, err
 	}
 	return []move{{
 		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: "redis", Global: true},
 		Text:   fmt.Sprintf("all leases expire (%d)", leases),
-		Make:   func(ctx context.Context) error { _, err := e.x.servers.Redis().Expire(ctx); return err },
+		Make:   func(ctx context.Context) error { _, err := e.programs.Servers.Redis().Expire(ctx); return err },
 	}}, nil
 }

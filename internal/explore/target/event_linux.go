@@ -5,17 +5,21 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// A move is one thing that can happen next to the buyers.
-type move = conduct.Move[*op]
-
 // events builds the events that may happen in a run. Each event is one file.
-type events struct{ *run }
+type events struct {
+	programs session.Programs
+	buyers   *client.Buyers
+	choices  *choices
+}
 
 // all lists the events in display order.
-func (e events) all() []conduct.Event[*op] {
-	return []conduct.Event[*op]{
+func (e events) all() []conduct.Event[*gates.Op] {
+	return []conduct.Event[*gates.Op]{
 		{Name: schedule.Expire, Moves: e.expire},
 		{Name: schedule.Crash, Moves: e.crash},
 		{Name: schedule.Forget, Moves: e.forget},

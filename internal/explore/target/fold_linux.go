@@ -13,12 +13,12 @@ import (
 
 // folded returns the short form of the steps for people; nil in a run that is not observed. It leaves
 // out no step at a database whose tables cannot be read.
-func (w *recorder) folded(ctx context.Context, e *schedule.Ended) *witness.Folded {
+func (w *recorder) folded(ctx context.Context, e *schedule.Ended, shared bool) *witness.Folded {
 	if !w.Observe {
 		return nil
 	}
-	tables := readTables(ctx, w.r.x.servers)
-	return fold.Fold(fold.Run{Steps: e.Steps, Verdict: e.Verdict, Findings: e.Findings, Watch: e.Watch, Tables: tables, Shared: w.r.x.shared})
+	tables := readTables(ctx, w.servers)
+	return fold.Fold(fold.Run{Steps: e.Steps, Verdict: e.Verdict, Findings: e.Findings, Watch: e.Watch, Tables: tables, Shared: shared})
 }
 
 // readTables returns the tables of each database by its protocol, except those that cannot be read.

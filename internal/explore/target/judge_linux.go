@@ -8,30 +8,31 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A judgement runs the user's queries after a run and decides its verdict.
-type judgement struct{ *run }
+type judgement struct {
+	app      *app.App
+	servers  *app.Servers
+	buyers   *client.Buyers
+	names    *naming.Names
+	leftover *leftover
+	struck   bool // an event has happened
+}
 
 // verdict judges the run.
 func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
 	told, failing, untold := r.told()
-	expired, err := r.x.expired(ctx)
-	switch {
-	case err != nil:
-		return "", "", nil, err
-	case expired != r.expired:
-		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
-	}
 	left, err := r.leftover.why(ctx)
 	if err != nil {
 		return "", "", nil, err
 	}
-	who := r.deadEnd()
-	found, err := r.x.servers.Never(ctx, told)
+	who := r.buyers.Waiting()
+	found, err := r.servers.Never(ctx, told)
 	if app.Locked(err) && left != "" {
 		return verdict.LeakedLock, left + ", which keeps `never` from reading", nil, nil
 	}
@@ -43,7 +44,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	}
 	// A buyer that crashed without an answer may have an order or none: no shop could do better.
 	for more := 1; more <= untold && len(found) > 0; more++ {
-		other, err := r.x.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
+		other, err := r.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
 		if err != nil {
 			return "", "", nil, err
 		}
@@ -73,24 +74,24 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 // whoWaits returns, for example, "buyer 1 waits" or "buyers 1, 2 and 3 wait".
 func whoWaits(ids []int) string {
 	if len(ids) == 1 {
-		return buyerNames(ids) + " waits"
+		return naming.Buyers(ids) + " waits"
 	}
-	return buyerNames(ids) + " wait"
+	return naming.Buyers(ids) + " wait"
 }
 
 // told counts the answers. failing lists the buyers that got a failure or no answer. untold counts
 // the buyers that crashed without an answer.
 func (r judgement) told() (t app.Told, failing []int, untold int) {
-	for _, b := range r.buyers {
+	for _, b := range r.buyers.All {
 		before := t.Failed
-		switch answered := r.answeredBy(b); {
-		case b.crashed && (!answered || b.err != nil):
+		switch reply, answered, err := r.buyers.Answer(b); {
+		case b.Crashed && (!answered || err != nil):
 			untold++
 		case answered:
-			count(&t, b.reply, b.err, r.x.app.Sold)
+			client.Count(&t, reply, err, r.app.Sold)
 		}
 		if t.Failed > before {
-			failing = append(failing, b.id)
+			failing = append(failing, b.ID)
 		}
 	}
 	return t, failing, untold
@@ -100,7 +101,7 @@ func (r judgement) told() (t app.Told, failing []int, untold int) {
 func (r judgement) fails(ids []int) string {
 	var all []string
 	for _, id := range ids {
-		o := r.outcome(r.buyer(id))
+		o := r.outcome(r.buyers.Of(id))
 		if o.Error != "" {
 			o.Answer = "nothing (" + o.Error + ")"
 		}
@@ -112,9 +113,9 @@ func (r judgement) fails(ids []int) string {
 // withRefusals adds the answers that are neither a sale nor a success to the details of a void run. For
 // example, a rate limiter's 429 explains why a buyer sent no more commands.
 func (r judgement) withRefusals(v schedule.Void) schedule.Void {
-	for _, b := range r.buyers {
-		if r.answeredBy(b) && b.err == nil && b.reply.status >= http.StatusBadRequest {
-			v.Details += fmt.Sprintf("; buyer %d was answered %s", b.id, naming.Plain(b.reply.text()))
+	for _, b := range r.buyers.All {
+		if reply, answered, err := r.buyers.Answer(b); answered && err == nil && reply.Status >= http.StatusBadRequest {
+			v.Details += fmt.Sprintf("; buyer %d was answered %s", b.ID, naming.Plain(reply.Text()))
 		}
 	}
 	v.Details = strings.TrimPrefix(v.Details, "; ")
@@ -123,23 +124,23 @@ func (r judgement) withRefusals(v schedule.Void) schedule.Void {
 
 // outcomes returns the answers to the buyers.
 func (r judgement) outcomes() (all []witness.Outcome) {
-	for _, b := range r.buyers {
+	for _, b := range r.buyers.All {
 		all = append(all, r.outcome(b))
 	}
 	return all
 }
 
 // outcome returns the answer to one buyer.
-func (r judgement) outcome(b *buyer) witness.Outcome {
-	o := witness.Outcome{Buyer: b.id, Answer: "no answer"}
-	switch {
-	case b.crashed && (!r.answeredBy(b) || b.err != nil):
+func (r judgement) outcome(b *client.Buyer) witness.Outcome {
+	o := witness.Outcome{Buyer: b.ID, Answer: "no answer"}
+	switch reply, answered, err := r.buyers.Answer(b); {
+	case b.Crashed && (!answered || err != nil):
 		o.Answer = "crashed"
-	case !r.answeredBy(b):
-	case b.err != nil:
-		o.Error = b.err.Error()
+	case !answered:
+	case err != nil:
+		o.Error = err.Error()
 	default:
-		o.Answer, o.Status = b.reply.masked(r.names.Reply), b.reply.status
+		o.Answer, o.Status = reply.Masked(r.names.Reply), reply.Status
 	}
 	return o
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -17,7 +20,14 @@ import (
 // A pause makes one buyer's move while another buyer pauses, and records the commands that each
 // connection has carried in the run.
 type pause struct {
-	r      *run
+	shared  bool
+	table   *gates.Table
+	buyers  *client.Buyers
+	names   *naming.Names
+	whose   *attribution
+	choices *choices
+	record  *recorder
+
 	wanted string                // token of the move to make in a pause; "" if there is none or it is made
 	of     int                   // the buyer that pauses while another moves; 0: none
 	seen   int                   // the first buyer that paused in the step
@@ -43,36 +53,36 @@ func (p *pause) look(ctx context.Context, sleeps bool) (made bool, _ error) {
 
 // interpose makes the wanted move while the current buyer pauses.
 func (p *pause) interpose(ctx context.Context) error {
-	r, token := p.r, p.wanted
-	p.wanted, p.of = "", r.current
-	moves, err := choices{r}.ready()
+	token, current := p.wanted, p.buyers.Current
+	p.wanted, p.of = "", current
+	moves, err := p.choices.ready()
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(moves, func(m move) bool { return m.Token == token && m.Buyer != r.current })
+	at := slices.IndexFunc(moves, func(m move) bool { return m.Token == token && m.Buyer != current })
 	if at < 0 {
 		p.wanted = token
 		return schedule.Void{Why: "another buyer than before has paused", Missed: true}
 	}
 	m := moves[at]
-	r.whose.released()
+	p.whose.released()
 	if m.Make != nil {
 		m.Text += fmt.Sprintf(", while buyer %d pauses", p.of)
-		r.record.happened(m)
+		p.record.happened(m)
 		return m.Make(ctx)
 	}
-	r.record.sent(m.Command)
-	r.current = m.Buyer
-	r.x.gateTable.letGo(m.Command)
+	p.record.sent(m.Command)
+	p.buyers.Current = m.Buyer
+	p.table.LetGo(m.Command)
 	return nil
 }
 
 // pauses reports whether the current buyer pauses inside the program, and records the first that does.
 // The caller knows that the program sleeps.
 func (p *pause) pauses() bool {
-	is := p.r.x.shared && p.isInside(p.r.current)
+	is := p.shared && p.isInside(p.buyers.Current)
 	if is && p.seen == 0 {
-		p.seen = p.r.current
+		p.seen = p.buyers.Current
 	}
 	return is
 }
@@ -98,10 +108,7 @@ func (p *pause) goesOn(sleeps bool) error {
 
 // isInside reports whether a buyer's request is inside the program.
 func (p *pause) isInside(buyer int) bool {
-	f := p.r.x.gateTable
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Contains(p.r.rest.inside(), buyer)
+	return slices.Contains(p.buyers.Inside(p.table.Now()), buyer)
 }
 
 // end returns an error if the step had a move to make in a pause that did not come.
@@ -114,18 +121,16 @@ func (p *pause) end() error {
 
 // standing returns schedule.Point.Standing.
 func (p *pause) standing() string {
-	r, f := p.r, p.r.x.gateTable
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	now := p.table.Now()
 	var all []string
-	for _, o := range slices.Concat(f.held, f.flying) {
-		all = append(all, fmt.Sprintf("%d %s on %q", o.buyer, r.names.Usual(o.name), p.roles[o.Conn()]))
+	for _, o := range slices.Concat(now.Held, now.Flying) {
+		all = append(all, fmt.Sprintf("%d %s on %q", o.Buyer, p.names.Usual(o.Name), p.roles[o.Conn()]))
 	}
 	slices.Sort(all)
-	return fmt.Sprint(r.rest.inside(), all)
+	return fmt.Sprint(p.buyers.Inside(now), all)
 }
 
 // carried records a command as carried by its connection.
-func (p *pause) carried(o *op) {
-	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.buyer, p.r.names.Usual(o.name))
+func (p *pause) carried(o *gates.Op) {
+	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.Buyer, p.names.Usual(o.Name))
 }

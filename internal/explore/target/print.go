@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
@@ -49,7 +50,7 @@ func (c Check) Print(out io.Writer, program string) {
 	}
 	fmt.Fprintln(out, "\npollers: sent while no buyer was there")
 	for _, p := range c.Pollers {
-		fmt.Fprintf(out, "      %-8s  %s (%s)\n", p.Server, naming.Short(p.Text), p.every())
+		fmt.Fprintf(out, "      %-8s  %s (%s)\n", p.Server, naming.Short(p.Text), p.Period())
 	}
-	fmt.Fprintf(out, "      to let them pass, write in the file\n%s\n", ignoreLine(c.Ignore))
+	fmt.Fprintf(out, "      to let them pass, write in the file\n%s\n", gates.IgnoreLine(c.Ignore))
 }

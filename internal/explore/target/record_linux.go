@@ -1,72 +1,79 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A recorder is a conduct.Recorder that also shows the user's watch query after each step.
 type recorder struct {
-	*conduct.Recorder[*op]
-	r       *run
-	columns []string // of the user's watch query
+	*conduct.Recorder[*gates.Op]
+	names    *naming.Names
+	servers  *app.Servers
+	leftover *leftover
+	watched  []string // the columns of the user's watch query
+
+	columns []string // watched, once it has run
 	shown   int      // number of steps that have their watched values
 }
 
 // sent records a command that is released.
-func (w *recorder) sent(o *op) {
-	s := witness.Step{Buyer: o.buyer, Command: o.shown, Name: naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "waits for another"}
+func (w *recorder) sent(o *gates.Op) {
+	s := witness.Step{Buyer: o.Buyer, Command: o.Shown, Name: naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "waits for another"}
 	if w.Observe && o.Whole != nil {
-		s.Whole = w.r.names.Seen(o.Whole())
+		s.Whole = w.names.Seen(o.Whole())
 	}
 	w.Sent(o, s)
 }
 
 // executed records that a command was executed and is held inside its server.
-func (w *recorder) executed(o *op) {
-	w.answer(o, o.result+", held inside the server before its commit")
+func (w *recorder) executed(o *gates.Op) {
+	w.answer(o, o.Result+", held inside the server before its commit")
 }
 
 // commits records that a held command commits.
-func (w *recorder) commits(o *op) {
-	s := witness.Step{Buyer: o.buyer, Command: "(commits) " + naming.UpToTable(o.shown), Name: "COMMIT of " + naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
+func (w *recorder) commits(o *gates.Op) {
+	s := witness.Step{Buyer: o.Buyer, Command: "(commits) " + naming.UpToTable(o.Shown), Name: "COMMIT of " + naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
 	w.Sent(o, s)
 }
 
 // answered records the result of a command.
-func (w *recorder) answered(o *op) {
-	if o.committing && !o.Answer.Failed {
-		w.Answered(o, witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "committed"}, false)
+func (w *recorder) answered(o *gates.Op) {
+	if o.Committing && !o.Answer.Failed {
+		w.Answered(o, witness.Step{Buyer: o.Buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "committed"}, false)
 		return
 	}
-	w.answer(o, o.result)
+	w.answer(o, o.Result)
 }
 
 // answer records an answer, with its text for people.
-func (w *recorder) answer(o *op, result string) {
-	s := witness.Step{Buyer: o.buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: result, Unseen: o.Answer.Unseen}
+func (w *recorder) answer(o *gates.Op, result string) {
+	s := witness.Step{Buyer: o.Buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: result, Unseen: o.Answer.Unseen}
 	if w.Observe {
 		for _, row := range o.Answer.Rows {
 			var cells []witness.Cell
 			for _, v := range row {
-				cells = append(cells, witness.Cell{Column: v.Column, Value: w.r.names.Seen(v.Text)})
+				cells = append(cells, witness.Cell{Column: v.Column, Value: w.names.Seen(v.Text)})
 			}
 			s.Rows = append(s.Rows, cells)
 		}
 	}
-	w.Answered(o, s, o.timedOut)
+	w.Answered(o, s, o.Interrupted)
 }
 
 // pushed records a message.
-func (w *recorder) pushed(o *op) {
+func (w *recorder) pushed(o *gates.Op) {
 	if w.Observe {
-		w.Steps = append(w.Steps, witness.Step{Buyer: o.buyer, Command: "(message) " + w.r.answer(o), Server: o.Conn().Protocol})
+		w.Steps = append(w.Steps, witness.Step{Buyer: o.Buyer, Command: "(message) " + w.answerOf(o), Server: o.Conn().Protocol})
 	}
 }
 
@@ -87,11 +94,11 @@ func (w *recorder) watch(ctx context.Context) error {
 	if !w.Observe {
 		return nil
 	}
-	if err := w.r.leftover.look(ctx); err != nil {
+	if err := w.leftover.look(ctx); err != nil {
 		return err
 	}
-	_, values, err := w.r.x.servers.Watch(ctx)
-	w.columns = w.r.x.watched
+	_, values, err := w.servers.Watch(ctx)
+	w.columns = w.watched
 	switch {
 	case app.Locked(err):
 		values = slices.Repeat([]string{"locked"}, len(w.columns))
@@ -102,4 +109,10 @@ func (w *recorder) watch(ctx context.Context) error {
 		w.Steps[w.shown].Watched = values
 	}
 	return nil
+}
+
+// answerOf returns a command's answer for people, which is the same in every run. Values have their names
+// before the text is shortened.
+func (w *recorder) answerOf(o *gates.Op) string {
+	return wire.Shorten(w.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)))
 }

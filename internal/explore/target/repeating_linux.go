@@ -6,6 +6,11 @@ import (
 	"hash/fnv"
 	"slices"
 	"time"
+
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
 // A buyer with several commands at the gates may also have timers: a branch of its request pauses, and
@@ -22,8 +27,17 @@ const (
 	missed      = 200 * time.Millisecond // for a missing command, if no timer runs
 )
 
-// A memory holds what stood at the gates, by point. It stops at mostPoints, which take about 100 MB.
-type memory map[point][]standing
+// A memory holds what stood at the gates, by point, for all runs. It stops at mostPoints, which take about
+// 100 MB.
+type memory struct {
+	points   map[point][]standing
+	parallel bool                          // a buyer has had several commands at the gates
+	due      map[*instance.Instance]window // of the next timer at the last point
+}
+
+func newMemory() memory {
+	return memory{points: map[point][]standing{}, due: map[*instance.Instance]window{}}
+}
 
 const mostPoints = 1 << 20
 
@@ -43,35 +57,44 @@ type standing struct {
 	timed bool   // see op
 }
 
-func standingOf(o *op) standing {
+func standingOf(o *gates.Op) standing {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, o.buyer, " ", o.name)
-	return standing{h.Sum64(), o.timed}
+	_, _ = fmt.Fprint(h, o.Buyer, " ", o.Name)
+	return standing{h.Sum64(), o.Timed}
 }
 
 // A window is the time in which a timer of an instance fires.
 type window struct{ from, to time.Time }
 
-// repeating makes a standstill have the commands that it had in earlier runs.
-type repeating struct{ settling }
+// repeating makes a standstill have the commands that it had in earlier runs. It belongs to one run, and knows
+// its point.
+type repeating struct {
+	gates     *gates.Gates
+	instances *instance.Instances
+	buyers    *client.Buyers
+	settling  *rest.Settling
+	memory    *memory
+	alone     bool // one buyer runs alone, so the points are not those of the search
+
+	point  point // the steps so far
+	before int   // number of deliveries at the last point
+}
+
+// leaves records that the run leaves its point by a choice.
+func (r *repeating) leaves(token string) { r.point = r.point.after(token) }
 
 // repeat makes the commands at the gates those of the earlier runs. It is called at each point, when no
 // buyer moves.
-func (r repeating) repeat(ctx context.Context) error {
-	if r.x.shared { // nothing tells which buyer a timer belongs to
+func (r *repeating) repeat(ctx context.Context) error {
+	if r.instances.Shared() { // nothing tells which buyer a timer belongs to
 		return nil
 	}
-	f := r.x.gateTable
-	f.mu.Lock()
-	r.mark(false)
-	several := r.several()
-	f.mu.Unlock()
-	r.x.parallel = r.x.parallel || several
-	if !r.x.parallel {
+	r.memory.parallel = several(r.mark(false)) || r.memory.parallel
+	if !r.memory.parallel {
 		return nil
 	}
-	known, is := r.x.memory[r.point]
-	if is && !r.polling.Alone {
+	known, is := r.memory.points[r.point]
+	if is && !r.alone {
 		return r.match(ctx, known)
 	}
 	if err := r.timers(ctx); err != nil {
@@ -81,11 +104,10 @@ func (r repeating) repeat(ctx context.Context) error {
 	return nil
 }
 
-// several reports whether a buyer has several commands at the gates. It is called with gateTable.mu held.
-func (r repeating) several() bool {
-	held := r.x.gateTable.held
+// several reports whether a buyer has several of the held commands.
+func several(held []*gates.Op) bool {
 	for i := 1; i < len(held); i++ {
-		if held[i].buyer == held[i-1].buyer {
+		if held[i].Buyer == held[i-1].Buyer {
 			return true
 		}
 	}
@@ -93,121 +115,99 @@ func (r repeating) several() bool {
 }
 
 // mark finds the commands that have come since the last point without a delivery to their buyer; with
-// timed, all that have come. It is called with gateTable.mu held.
-func (r repeating) mark(timed bool) {
-	f := r.x.gateTable
-	for _, o := range f.held {
-		if !o.noted {
-			o.noted, o.timed = true, timed || r.buyer(o.buyer).since <= r.before
+// timed, all that have come. It returns the held commands.
+func (r *repeating) mark(timed bool) []*gates.Op {
+	for _, o := range r.gates.Table.Now().Held {
+		if !o.Noted {
+			o.Noted, o.Timed = true, timed || r.buyers.Of(o.Buyer).Since <= r.before
 		}
-		o.late = false
+		o.Late = false
 	}
-	r.before = r.handed
-	inOrder(f.held)
-}
-
-// late reports whether a command waits for a later point.
-func (r repeating) late() bool {
-	f := r.x.gateTable
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.held, func(o *op) bool { return o.late })
+	r.before = r.buyers.Handed()
+	r.gates.Table.Arrange()
+	return r.gates.Table.Now().Held
 }
 
 // timers waits for new timers of the program that has continued last, so that a point of the search has
 // all commands that come without an answer.
-func (r repeating) timers(ctx context.Context) error {
-	f := r.x.gateTable
-	i := r.x.instances.of(max(r.current, 1))
-	for begun := time.Now(); i.up() && time.Since(begun) < mostTimers; {
-		left, timed := i.program.Soonest()
+func (r *repeating) timers(ctx context.Context) error {
+	pulse := r.gates.Pulse
+	i := r.instances.Of(max(r.buyers.Current, 1))
+	for begun := time.Now(); i.Up() && time.Since(begun) < mostTimers; {
+		left, timed := i.Program.Soonest()
 		now := time.Now()
-		f.mu.Lock()
-		due := window{f.last.Add(left), now.Add(left)}
-		f.mu.Unlock()
-		isNew := timed && left <= shortTimer && i.due.from.After(due.to)
-		if i.due = (window{}); timed {
-			i.due = due
+		due := window{pulse.Last().Add(left), now.Add(left)}
+		isNew := timed && left <= shortTimer && r.memory.due[i].from.After(due.to)
+		if r.memory.due[i] = (window{}); timed {
+			r.memory.due[i] = due
 		}
 		if !isNew {
 			return nil
 		}
-		for seq := f.moves(); f.moves() == seq && time.Now().Before(due.to.Add(look)); time.Sleep(time.Millisecond) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-		}
-		f.wake()
-		if err := r.settle(ctx); err != nil {
+		if err := r.settles(ctx, due.to.Add(rest.Look)); err != nil {
 			return err
 		}
-		f.mu.Lock()
 		r.mark(true)
-		f.mu.Unlock()
 	}
 	return nil
 }
 
+// settles waits until something happens, at most until then, and takes the run to the next standstill.
+func (r *repeating) settles(ctx context.Context, then time.Time) error {
+	pulse := r.gates.Pulse
+	for seq := pulse.Moves(); pulse.Moves() == seq && time.Now().Before(then); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	pulse.Wake()
+	return r.settling.Settle(ctx)
+}
+
 // remember records what stands at the gates.
-func (r repeating) remember() {
-	f := r.x.gateTable
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if r.polling.Alone || len(r.x.memory) >= mostPoints {
+func (r *repeating) remember() {
+	if r.alone || len(r.memory.points) >= mostPoints {
 		return
 	}
-	all := make([]standing, 0, len(f.held))
-	for _, o := range f.held {
+	held := r.gates.Table.Now().Held
+	all := make([]standing, 0, len(held))
+	for _, o := range held {
 		all = append(all, standingOf(o))
 	}
-	r.x.memory[r.point] = all
+	r.memory.points[r.point] = all
 }
 
 // match waits until the known commands stand at the gates, and marks the others as late. If one does not
 // come, the program has taken another course.
-func (r repeating) match(ctx context.Context, known []standing) error {
-	f := r.x.gateTable
+func (r *repeating) match(ctx context.Context, known []standing) error {
 	for begun := time.Now(); ; {
-		f.mu.Lock()
-		r.mark(false)
-		missing := r.compare(known)
-		f.mu.Unlock()
-		if !missing {
+		if !r.compare(r.mark(false), known) {
 			return nil
 		}
 		took := time.Since(begun)
-		if took > missedSleep || took > missed && !r.x.instances.sleeps() {
-			f.mu.Lock()
+		if took > missedSleep || took > missed && !r.instances.Sleeps() {
 			r.mark(false)
-			f.mu.Unlock()
 			r.remember()
 			return nil
 		}
-		for seq := f.moves(); f.moves() == seq && time.Since(begun) < took+missed; time.Sleep(time.Millisecond) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-		}
-		f.wake()
-		if err := r.settle(ctx); err != nil {
+		if err := r.settles(ctx, begun.Add(took+missed)); err != nil {
 			return err
 		}
 	}
 }
 
-// compare reports whether a known command is missing. If none is, it marks the commands that are not
-// known as late. It is called with gateTable.mu held.
-func (r repeating) compare(known []standing) (missing bool) {
-	f := r.x.gateTable
+// compare reports whether a known command is missing among the held ones. If none is, it marks the commands
+// that are not known as late.
+func (r *repeating) compare(held []*gates.Op, known []standing) (missing bool) {
 	rest := slices.Clone(known)
-	var late []*op
-	for _, o := range f.held {
+	var late []*gates.Op
+	for _, o := range held {
 		at := slices.IndexFunc(rest, func(s standing) bool { return s.what == standingOf(o).what })
 		if at < 0 {
 			late = append(late, o)
 			continue
 		}
-		o.timed = rest[at].timed
+		o.Timed = rest[at].timed
 		rest = slices.Delete(rest, at, at+1)
 	}
 	if len(rest) > 0 {
@@ -215,9 +215,9 @@ func (r repeating) compare(known []standing) (missing bool) {
 	}
 	if len(known) > 0 { // otherwise the run would end
 		for _, o := range late {
-			o.late = true
+			o.Late = true
 		}
 	}
-	inOrder(f.held)
+	r.gates.Table.Arrange()
 	return false
 }

@@ -5,86 +5,83 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/target/retry"
+	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// A Runner implements schedule.Runner for a program. It serves one goroutine.
+// A Runner implements schedule.Runner for a program. It serves one goroutine. It owns the programs and what
+// their runs have taught; each run is a value of its own.
 type Runner struct {
-	app        *app.App
-	servers    *app.Servers
-	wanted     []schedule.Event
-	gateTable  *gateTable
-	backends   map[string]backend
-	instances  *instances
-	rehearsal  *rehearsal
-	shared     bool
-	overlap    bool // Spec.Overlap
-	tries      int  // Spec.Tries
-	coarse     bool // see names
-	short      bool // a server has generated a short number
-	pushed     bool // a server has pushed a message, so a buyer listens
-	steps      int  // maximum number of steps of a schedule
-	parallel   bool // a buyer has had several commands at the gates
-	memory     memory
-	solo       int // maximum number of commands that a buyer alone has at the servers at once
-	patience   time.Duration
-	holdings   holdings
-	down       []*instance // ended after the previous run; recover restarts them
-	recovery   recovery
-	probe      probe
-	varying    naming.Varying // see names
-	watched    []string       // the columns of the user's watch query
-	habits     habits         // for buyers that share one instance
-	guard      ignoreGuard    // see app.Ignore
-	catalog    *rows.Catalog  // nil: the search uses no footprints
-	ownTraffic ownTraffic
-	routine    retry.Routine   // see polling
-	ctx        context.Context // the context of the current schedule
+	programs  session.Programs
+	rehearsal *session.Rehearsal
+	recovery  *session.Recovery
+	guard     *ignoreGuard // see app.Ignore
+	wanted    []schedule.Event
+	overlap   bool     // Spec.Overlap
+	tries     int      // Spec.Tries
+	steps     int      // maximum number of steps of a schedule
+	solo      int      // maximum number of commands that a buyer alone has at the servers at once
+	watched   []string // the columns of the user's watch query
+	learned   learned
+}
+
+// A learned is what the runs of an exploration teach the later ones.
+type learned struct {
+	varying naming.Varying
+	coarse  bool          // see naming.New
+	routine retry.Routine // see retry.Polling
+	habits  habits        // for buyers that share one instance
+	memory  memory
+	catalog *rows.Catalog // nil: the search uses no footprints
+	short   bool          // a server has generated a short number
+	pushed  bool          // a server has pushed a message, so a buyer listens
 }
 
 // New starts the instances of the program and waits until all are ready. Check must follow before the
 // first Run, and Close at the end. The error is one line that says what to do.
-func New(ctx context.Context, s Spec) (_ *Runner, err error) {
-	gateTable, err := newFloor(s.App.Ignore, s.Servers.Listener())
+func New(ctx context.Context, s Spec) (*Runner, error) {
+	x, err := newRunner(s)
+	if err != nil {
+		return nil, err
+	}
+	if x.programs.Instances.Shared() && slices.Contains(s.Events, schedule.Crash) {
+		err = errors.New("--events crash: all buyers share one instance, so one of them cannot crash alone; give `run:`, which starts one for each")
+	} else {
+		err = x.programs.Instances.Launch(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// newRunner returns a runner whose programs are not started.
+func newRunner(s Spec) (*Runner, error) {
+	programs, err := session.Open(s.App, s.Servers)
 	if err != nil {
 		return nil, err
 	}
 	x := &Runner{
-		app: s.App, servers: s.Servers, wanted: s.Events, gateTable: gateTable, memory: memory{}, backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, overlap: s.Overlap, tries: cmp.Or(s.Tries, DefaultTries), steps: retry.MaxSteps, patience: schedule.HangTimeout, routine: retry.Routine{}, ctx: ctx,
+		programs: programs, rehearsal: session.NewRehearsal(programs), guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
+		tries: cmp.Or(s.Tries, DefaultTries), steps: retry.MaxSteps, learned: learned{routine: retry.Routine{}, memory: newMemory()},
 	}
-	if x.shared && slices.Contains(s.Events, schedule.Crash) {
-		return nil, errors.New("--events crash: all buyers share one instance, so one of them cannot crash alone; give `run:`, which starts one for each")
-	}
-	for _, p := range protocols() {
-		if s.Servers.Addresses()[p.Name] != "" {
-			x.backends[p.Name] = p.backend(s.Servers)
-		}
-	}
-	x.varying.Asked = s.App.Random
-	x.instances = &instances{app: s.App, servers: s.Servers, gateTable: x.gateTable, backends: x.backends, shared: x.shared}
-	x.holdings = holdings{gateTable: x.gateTable, backends: x.backends}
-	x.probe = probe{x.instances, x.patience}
-	x.rehearsal = &rehearsal{Runner: x, calm: map[string]bool{}}
-	x.guard, x.ownTraffic = ignoreGuard{x: x}, ownTraffic{x: x}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, x.Close())
-		}
-	}()
-	if err := x.instances.launch(ctx); err != nil {
-		return nil, err
-	}
+	x.recovery = session.NewRecovery(x.rehearsal)
+	x.rehearsal.Together = x.together
+	x.learned.varying.Asked = s.App.Random
 	return x, nil
 }
+
+// Watch makes Check wait that long without a buyer, for Check.Pollers. Without it, Check has only what
+// the programs sent in the half second in which they were found idle. Call it before Check.
+func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
 // Stated implements schedule.Runner. A program's state is invisible, so it returns false.
 func (x *Runner) Stated() bool { return false }
@@ -92,58 +89,81 @@ func (x *Runner) Stated() bool { return false }
 // Run implements schedule.Runner. A problem in the program, or between it and its servers, is a
 // schedule.Void.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
-	x.ctx = ctx
-	if err := x.rehearsal.recover(ctx); err != nil {
+	if err := x.recovery.Recover(ctx); err != nil {
 		return e, err
 	}
-	r := x.newRun(observe)
-	if err := r.clearing.early(ctx); err != nil {
+	r := x.newRun(observe, false)
+	if err := r.clearing.Early(ctx); err != nil {
 		return e, err
 	}
-	if err := x.reset(ctx); err != nil {
+	if err := x.programs.Reset(ctx); err != nil {
 		return e, err
 	}
-	x.gateTable.forget()
-	if err := r.clearing.early(ctx); err != nil {
+	x.programs.Gates.Connections.Forget()
+	if err := r.clearing.Early(ctx); err != nil {
 		return e, err
 	}
 	if err := x.guard.stretch(ctx); err != nil {
 		return e, err
 	}
-	if r.expired, err = x.expired(ctx); err != nil {
+	if r.expired, err = x.programs.Expired(ctx); err != nil {
 		return e, err
 	}
-	if err := r.rows.Begin(ctx, x.servers.SQL("postgres")); err != nil {
+	if err := r.rows.Begin(ctx, x.programs.Servers.SQL("postgres")); err != nil {
 		return e, err
 	}
-	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: x.steps, Endless: r.repeated.Endless, Pauses: x.shared}).Run(ctx, choose)
+	possible := events{x.programs, r.buyers, r.choices}.all()
+	limits := conduct.Limits{Steps: x.steps, Endless: r.delivery.loop.Endless, Pauses: x.programs.Instances.Shared()}
+	return conduct.New(r, possible, x.wanted, limits).Run(ctx, choose)
 }
 
-// expired returns how many keys of Redis the clock has removed so far.
-func (x *Runner) expired(ctx context.Context) (int, error) {
-	if x.backends["redis"] == nil {
-		return 0, nil
+// together lets all buyers of a shared instance through at once, for a rehearsal.
+func (x *Runner) together(ctx context.Context) error {
+	r := x.newRun(false, false)
+	all := together{r}
+	x.programs.Gates.Close()
+	_, err := conduct.New(all, nil, nil, conduct.Limits{Steps: x.steps}).Run(ctx, all.arrivalsFirst)
+	if _, void := schedule.AsVoid(err); err != nil && !void {
+		return err
 	}
-	return x.servers.Redis().Expired(ctx)
+	x.programs.Gates.Open() // a discarded run goes on without the gates
+	if err = r.clearing.Served(ctx); errors.Is(err, session.ErrJam) {
+		r.buyers.HangUp(r.buyers.All...)
+	}
+	return err
+}
+
+// A together is a conduct.Subject whose end is not judged: the buyers of a shared instance in a rehearsal.
+type together struct{ *run }
+
+// End implements conduct.Subject.
+func (together) End(_ context.Context, _ *schedule.Ended, err error) error { return err }
+
+// arrivalsFirst implements schedule.Chooser. All buyers arrive before the first is served, so each needs a
+// connection of its own. If the speed of the machine decided that, the program's pool would differ from
+// one start to the next, and with it what a schedule does.
+func (t together) arrivalsFirst(p *schedule.Point) (string, error) {
+	if coming := t.choices.coming; len(coming) > 0 {
+		return strconv.Itoa(coming[0].ID), nil
+	}
+	return p.FirstMove(), nil
 }
 
 // Printed returns what the program's instances have printed since the last call, one instance after the
-// other, at most tailSize bytes of each.
+// other, at most 4 KiB of each.
 func (x *Runner) Printed() string {
 	var all strings.Builder
-	for _, i := range x.instances.all {
-		if i.log != nil {
-			all.WriteString(i.log.news())
-		}
+	for _, i := range x.programs.Instances.All {
+		all.WriteString(i.Printed())
 	}
 	return all.String()
 }
 
 // Close ends the programs and their networks.
 func (x *Runner) Close() (err error) {
-	x.gateTable.open()
-	for _, i := range x.instances.all {
-		err = errors.Join(err, i.stop())
+	x.programs.Gates.Open()
+	for _, i := range x.programs.Instances.All {
+		err = errors.Join(err, i.Stop())
 	}
-	return errors.Join(err, x.gateTable.bell.close())
+	return errors.Join(err, x.programs.Gates.End())
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
 // Rush sends one burst of buyers per round, each after a reset. When the program is idle, Rush runs the
@@ -16,21 +19,13 @@ import (
 // one, since it would disturb the next. Rush returns the finished rounds with an error, too. No
 // schedule can be run afterwards.
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
-	x.gateTable.timed.Store(true)
-	x.gateTable.open()
-	x.down = nil
-	if x.app.Attach == nil {
-		for _, i := range x.instances.all {
-			if err := x.instances.end(ctx, i); err != nil {
-				return nil, err
-			}
-		}
-		if err := x.rehearsal.restart(ctx, x.instances.all...); err != nil {
-			return nil, err
-		}
+	x.programs.Gates.EndByClock()
+	x.programs.Gates.Open()
+	if err := x.recovery.RestartAll(ctx); err != nil {
+		return nil, err
 	}
 	for range rounds {
-		c, clean, err := x.crowd(ctx, buyers)
+		c, clean, err := burst{x.programs}.crowd(ctx, Crowd{Buyers: buyers, Alone: x.solo})
 		if err != nil {
 			return all, err
 		}
@@ -43,41 +38,46 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 	return all, nil
 }
 
-// crowd runs one round. clean reports that nothing of it is left.
-func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, err error) {
-	c = Crowd{Buyers: buyers, Alone: x.solo}
-	if err := x.reset(ctx); err != nil {
+// A burst is one round of a rush.
+type burst struct{ programs session.Programs }
+
+// crowd runs the round. clean reports that nothing of it is left.
+func (b burst) crowd(ctx context.Context, c Crowd) (_ Crowd, clean bool, err error) {
+	p := b.programs
+	if err := p.Reset(ctx); err != nil {
 		return c, false, err
 	}
-	if err := x.ownTraffic.staysQuiet(ctx, time.Time{}); err != nil {
+	if err := p.StaysQuiet(ctx, time.Time{}); err != nil {
 		return c, false, err
 	}
-	x.gateTable.rush.gather()
-	all, undone, err := x.probe.askAll(ctx, buyers)
+	p.Gates.Crowd.Gather()
+	all, undone, err := p.Probe().AskAll(ctx, c.Buyers)
 	if err != nil {
 		return c, false, err
 	}
 	for _, one := range all {
-		c.tell(one, x.app.Sold)
+		c.tell(one, p.App.Sold)
 	}
-	ended, err := x.instances.bury(ctx)
+	ended, err := p.Instances.Bury(ctx)
 	if err != nil {
 		return c, false, err
 	}
 	if ended != "" {
 		undone = ended
 	}
-	switch resting, err := x.rests(ctx); {
+	switch resting, err := b.rests(ctx); {
 	case err != nil:
 		return c, false, err
 	case !resting: // the program's next step may be the one that makes the data consistent
-		c.inconclusive("the program does not become idle within %s: its remaining work is not known", x.patience)
+		c.inconclusive("the program does not become idle within %s: its remaining work is not known", instance.Patience)
 		return c, false, nil
 	}
-	if c.AtOnce, err = x.gathered(ctx); err != nil {
+	most, left := p.Gates.Crowd.Gathered()
+	c.AtOnce = most
+	if err := p.Backends.End(ctx, left); err != nil { // their servers may still execute a command
 		return c, false, err
 	}
-	if err := c.judge(func(t app.Told) ([]app.Finding, error) { return x.servers.Never(ctx, t) }); err != nil {
+	if err := c.judge(func(t app.Told) ([]app.Finding, error) { return p.Servers.Never(ctx, t) }); err != nil {
 		return c, false, err
 	}
 	c.leaves(undone)
@@ -85,49 +85,32 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 }
 
 // tell counts the answer to one buyer.
-func (c *Crowd) tell(b told, sold app.Sale) {
-	if b.late {
+func (c *Crowd) tell(b instance.Told, sold app.Sale) {
+	if b.Late {
 		c.late++
 	}
-	if b.err != nil && b.sent {
+	if b.Err != nil && b.Sent {
 		c.Unanswered++
 		return
 	}
 	var t app.Told
-	count(&t, b.reply, b.err, sold)
+	client.Count(&t, b.Reply, b.Err, sold)
 	c.Sold += t.Sold
 	c.Failed += t.Failed
 }
 
 // rests waits until the program is idle: no thread runs or sleeps with a time-out, and no command or
 // answer is on its way. A buyer may be answered before its work is done.
-func (x *Runner) rests(ctx context.Context) (bool, error) {
-	r := x.newRun(false).rest
-	handedOver := func() bool {
-		x.gateTable.mu.Lock()
-		defer x.gateTable.mu.Unlock()
-		return x.gateTable.conns.handedOver()
-	}
-	for deadline := time.Now().Add(x.patience); ; time.Sleep(time.Millisecond) {
+func (b burst) rests(ctx context.Context) (bool, error) {
+	p, r := b.programs, b.programs.Rest()
+	for deadline := time.Now().Add(instance.Patience); ; time.Sleep(time.Millisecond) {
 		switch {
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
-		case r.restful() && !x.instances.sleeps() && handedOver():
+		case r.IsRestful() && !p.Instances.Sleeps() && p.Gates.Connections.HandedOver():
 			return true, nil
 		case time.Now().After(deadline):
 			return false, nil
 		}
 	}
-}
-
-// gathered returns how many commands were at the servers at once. It waits until the servers have also
-// finished the commands of connections that ended meanwhile.
-func (x *Runner) gathered(ctx context.Context) (most int, err error) {
-	most, left := x.gateTable.rush.gathered()
-	for _, c := range left {
-		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
-			return most, err
-		}
-	}
-	return most, nil
 }

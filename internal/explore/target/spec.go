@@ -9,6 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // A Spec describes an exploration.
@@ -35,8 +37,8 @@ const (
 type Check struct {
 	Servers string
 	Buyers  []Alone
-	Pollers []Poller // commands that the program sent while no buyer was there
-	Ignore  []string // entries of `ignore` that let them pass, with those of the file; nil if there are none
+	Pollers []gates.Poller // commands that the program sent while no buyer was there
+	Ignore  []string       // entries of `ignore` that let them pass, with those of the file; nil if there are none
 }
 
 // Alone describes the run of one buyer.
@@ -46,7 +48,7 @@ type Alone struct {
 	Answer   string
 	Sold     bool
 	Took     time.Duration
-	Commands []Seen
+	Commands []gates.Seen
 	Passed   []string // commands that no gate holds
 	Ignored  []string // commands that the file ignores, without their values
 	Hidden   []string // those that have something to do with a step or a rule, each with the reason
@@ -65,9 +67,6 @@ type Alone struct {
 
 // An exchange is a command and its answer, both with the names of their values and in full.
 type exchange struct{ command, server, answer string }
-
-// Seen is a command that waited at a gate.
-type Seen struct{ Server, Text, Result string }
 
 // Err returns why the program cannot be explored, in one line, or nil.
 func (c Check) Err() error {
@@ -88,7 +87,7 @@ func (c Check) Err() error {
 }
 
 // commands returns the commands of all buyers.
-func (c Check) commands() (all []Seen) {
+func (c Check) commands() (all []gates.Seen) {
 	for _, a := range c.Buyers {
 		all = append(all, a.Commands...)
 	}
@@ -106,27 +105,7 @@ func (c Check) answers() string {
 		told[a.Answer] = append(told[a.Answer], a.Buyer)
 	}
 	for n, answer := range all {
-		all[n] = buyerNames(told[answer]) + ": " + answer
+		all[n] = naming.Buyers(told[answer]) + ": " + answer
 	}
 	return strings.Join(all, ", ")
-}
-
-// buyerNames returns "buyer 1", or "buyers 1, 2 and 3".
-func buyerNames(ids []int) string {
-	if len(ids) == 1 {
-		return "buyer " + list(ids, "and")
-	}
-	return "buyers " + list(ids, "and")
-}
-
-// list returns "1", "1 and 2", or "1, 2 and 3"; last is the word before the last one.
-func list(ids []int, last string) string {
-	var all []string
-	for _, id := range ids {
-		all = append(all, fmt.Sprint(id))
-	}
-	if n := len(all) - 1; n > 0 {
-		return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
-	}
-	return strings.Join(all, "")
 }

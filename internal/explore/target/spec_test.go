@@ -3,12 +3,14 @@ package target
 import (
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
 // TestCheckErr: a reason why a program cannot be explored is one line. A single refused buyer is no
 // reason if another buyer is sold a unit.
 func TestCheckErr(t *testing.T) {
-	one := []Seen{{Server: "mysql", Text: "SELECT 1"}}
+	one := []gates.Seen{{Server: "mysql", Text: "SELECT 1"}}
 	bought := Alone{Buyer: 1, Answer: "200 bought", Sold: true, Commands: one}
 	refused := func(buyer int, answer string) Alone { return Alone{Buyer: buyer, Answer: answer, Commands: one} }
 	for _, c := range []struct {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -65,59 +68,87 @@ func (h *habits) learn(a *attribution) {
 	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }
 
-// An attribution infers which buyer has sent a command.
+// A trace is what an attribution knows of one buyer.
+type trace struct {
+	way       way
+	sentSince map[string]int // its commands since its way changed
+	noted     bool           // its answer is part of its way
+}
+
+// An attribution infers which buyer has sent a command. It belongs to one run.
 type attribution struct {
-	r        *run
+	now    func() gates.Commands // see gates.Table
+	buyers *client.Buyers
+	names  *naming.Names
+	habits *habits
+
+	traces   map[int]*trace     // by buyer
 	open     map[*wire.Conn]int // by connection: the buyer with an open transaction
 	lessons  []lesson           // from this run, see habits
 	parallel bool               // as in habits, in this run
 	late     bool               // as in habits, in this run
-	before   int                // run.handed at the last release of a command or request
+	before   int                // Buyers.Handed at the last release of a command or request
 	inferred bool               // a command could have been another buyer's
 	guessed  bool               // two buyers could not be told apart
 }
 
+func newAttribution(now func() gates.Commands, b *client.Buyers, n *naming.Names, h *habits) *attribution {
+	a := &attribution{now: now, buyers: b, names: n, habits: h, traces: map[int]*trace{}, open: map[*wire.Conn]int{}}
+	for _, one := range b.All {
+		a.traces[one.ID] = &trace{way: wayOf(one.Request), sentSince: map[string]int{}}
+	}
+	return a
+}
+
+// of returns the trace of a buyer.
+func (a *attribution) of(b *client.Buyer) *trace {
+	if t := a.traces[b.ID]; t != nil {
+		return t
+	}
+	return &trace{sentSince: map[string]int{}}
+}
+
 // released records that a move is about to be made. Its buyer receives nothing before the answer.
-func (a *attribution) released() { a.before = a.r.handed }
+func (a *attribution) released() { a.before = a.buyers.Handed() }
 
 // senders returns the buyers that could have sent the next command.
-func (a *attribution) senders() (all []*buyer) {
-	h, now := &a.r.x.habits, a.r.buyer(a.r.current)
-	inside := a.r.rest.inside()
+func (a *attribution) senders() (all []*client.Buyer) {
+	h, now := a.habits, a.buyers.Of(a.buyers.Current)
+	inside := a.buyers.Inside(a.now())
 	parallel, late := h.parallel || a.parallel, h.late || a.late
-	for _, b := range a.r.buyers {
+	for _, b := range a.buyers.All {
 		// A buyer whose command is on its way sends nothing before it has received something.
-		if b.alive && (parallel || slices.Contains(inside, b.id) || b == now && b.since > a.before) {
+		if a.buyers.IsWaiting(b) && (parallel || slices.Contains(inside, b.ID) || b == now && b.Since > a.before) {
 			all = append(all, b)
 		}
 	}
 	if len(all) == 0 {
-		all = slices.DeleteFunc(slices.Clone(a.r.buyers), func(b *buyer) bool { return !b.alive })
+		all = slices.DeleteFunc(slices.Clone(a.buyers.All), func(b *client.Buyer) bool { return !a.buyers.IsWaiting(b) })
 	}
-	if now.id != 0 && !now.alive && (late || len(all) == 0) {
+	if now.ID != 0 && !a.buyers.IsWaiting(now) && (late || len(all) == 0) {
 		all = append(all, now)
 	}
 	return all
 }
 
-// whose returns the buyer that sent a command after the last delivery. It is called with gateTable.mu held.
-func (a *attribution) whose(o *op) error {
-	h := &a.r.x.habits
-	name := a.r.names.Usual(a.r.names.Of(o.Text))
+// whose returns the buyer that sent a command after the last delivery.
+func (a *attribution) whose(o *gates.Op) error {
+	h := a.habits
+	name := a.names.Usual(a.names.Of(o.Text))
 	if owner := a.open[o.Conn()]; owner != 0 {
 		a.owns(o, owner, name)
 		return nil
 	}
 	all := a.senders()
 	if len(all) == 1 {
-		a.owns(o, all[0].id, name)
+		a.owns(o, all[0].ID, name)
 		return nil
 	}
 	a.inferred = true
-	var would, may []*buyer
+	var would, may []*client.Buyer
 	for _, b := range all {
-		switch next := h.next[b.way]; {
-		case next[name] > b.sentSince[name]:
+		switch next := h.next[a.of(b).way]; {
+		case next[name] > a.of(b).sentSince[name]:
 			would = append(would, b)
 		case next == nil:
 			may = append(may, b)
@@ -126,69 +157,79 @@ func (a *attribution) whose(o *op) error {
 	if len(would) == 0 {
 		would, may = may, nil
 	}
-	other := func(b *buyer) bool { return b.way != would[0].way || !maps.Equal(b.sentSince, would[0].sentSince) }
+	other := func(b *client.Buyer) bool {
+		return a.of(b).way != a.of(would[0]).way || !maps.Equal(a.of(b).sentSince, a.of(would[0]).sentSince)
+	}
 	if len(would) == 0 || len(may) > 0 || slices.ContainsFunc(would, other) {
 		var ids []int
 		for _, b := range all {
-			ids = append(ids, b.id)
+			ids = append(ids, b.ID)
 		}
-		return voided(notKnown, "%q could be of buyer %s", o.Text, list(ids, "or"))
+		return naming.Void(notKnown, "%q could be of buyer %s", o.Text, naming.List(ids, "or"))
 	}
 	// If several buyers have the same way, the one that has waited longest is assumed to be unblocked
 	// first. The answers show if it was another, see answered.
 	a.guessed = a.guessed || len(would) > 1
-	first := slices.MinFunc(would, func(x, y *buyer) int { return x.since - y.since })
-	a.owns(o, first.id, name)
+	first := slices.MinFunc(would, func(x, y *client.Buyer) int { return x.Since - y.Since })
+	a.owns(o, first.ID, name)
 	return nil
 }
 
 const notKnown = "the buyer of a command is unknown"
 
 // owns records the buyer of a command and adds the command to that buyer's way.
-func (a *attribution) owns(o *op, id int, name string) {
-	b := a.r.buyer(id)
-	o.buyer = id
+func (a *attribution) owns(o *gates.Op, id int, name string) {
+	b := a.buyers.Of(id)
+	o.Buyer = id
 	a.parallel = a.parallel || a.waits(b, o)
-	a.late = a.late || b.told
-	b.sentSince[name]++
-	a.lessons = append(a.lessons, lesson{b.way, name, b.sentSince[name]})
+	a.late = a.late || a.buyers.Told(b)
+	t := a.of(b)
+	t.sentSince[name]++
+	a.lessons = append(a.lessons, lesson{t.way, name, t.sentSince[name]})
 }
 
 // waits reports whether a command of the buyer other than o has no answer yet.
-func (a *attribution) waits(b *buyer, o *op) bool {
-	f := a.r.x.gateTable
-	return slices.ContainsFunc(slices.Concat(f.held, f.flying, f.uncommitted), func(other *op) bool { return other != o && b.sent(other) })
+func (a *attribution) waits(b *client.Buyer, o *gates.Op) bool {
+	now := a.now()
+	return slices.ContainsFunc(slices.Concat(now.Held, now.Flying, now.Uncommitted), func(other *gates.Op) bool { return other != o && other.Buyer == b.ID })
 }
 
 // answered records the buyers that were answered since the last look. If one is answered in the middle
-// of its way, the attribution was wrong: one of its commands was counted for another buyer. It is
-// called with gateTable.mu held.
+// of its way, the attribution was wrong: one of its commands was counted for another buyer.
 func (a *attribution) answered() error {
-	h := &a.r.x.habits
-	for _, b := range a.r.buyers {
-		if !b.told || b.noted {
+	h := a.habits
+	for _, b := range a.buyers.All {
+		t := a.of(b)
+		if t.noted || !a.buyers.Told(b) {
 			continue
 		}
-		b.noted = true
-		next := h.next[b.way]
-		certain := b.id == a.r.current || next == nil && !a.guessed
+		t.noted = true
+		next := h.next[t.way]
+		certain := b.ID == a.buyers.Current || next == nil && !a.guessed
 		waits := a.inferred && !h.parallel && !h.late && a.waits(b, nil)
 		if waits || !certain && next[isTold] == 0 {
-			return voided(notKnown, "buyer %d is answered, and would have sent something yet", b.id)
+			return naming.Void(notKnown, "buyer %d is answered, and would have sent something yet", b.ID)
 		}
 		if certain {
-			a.lessons = append(a.lessons, lesson{b.way, isTold, 1})
+			a.lessons = append(a.lessons, lesson{t.way, isTold, 1})
 		}
 	}
 	return nil
 }
 
+// continues records that a buyer is about to receive the answer to its command.
+func (a *attribution) continues(o *gates.Op, shown string) {
+	t := a.of(a.buyers.Of(o.Buyer))
+	t.way = t.way.after(a.names.Usual(o.Name), a.names.Usual(shown))
+	clear(t.sentSince)
+}
+
 // transaction records the buyer of a connection of the shared program while a transaction is open.
-func (a *attribution) transaction(o *op) {
+func (a *attribution) transaction(o *gates.Op) {
 	switch {
 	case o.Ends:
 		delete(a.open, o.Conn())
 	case o.Effect == schedule.Local:
-		a.open[o.Conn()] = o.buyer
+		a.open[o.Conn()] = o.Buyer
 	}
 }

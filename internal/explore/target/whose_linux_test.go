@@ -1,11 +1,18 @@
 package target
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"maps"
+	"net"
 	"slices"
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -30,28 +37,29 @@ func TestWhose(t *testing.T) {
 		{name: "a command that is not known", next: map[string]int{"SELECT stock": 1}, comes: []string{"SELECT price"}, want: []int{unknown}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := twoInside(t, c.next)
-			r.x.habits.parallel = c.parallel
-			command := func(text string) *op { return &op{Command: &wire.Command{Text: text, Gated: true}} }
+			var now gates.Commands
+			a, _ := inside(t, 2, c.next, &now)
+			a.habits.parallel = c.parallel
+			command := func(text string) *gates.Op { return &gates.Op{Command: &wire.Command{Text: text, Gated: true}} }
 			for _, id := range c.flying {
 				o := command("SELECT stock")
-				r.whose.owns(o, id, o.Text)
-				r.whose.released()
-				r.x.gateTable.flying, r.current = append(r.x.gateTable.flying, o), id
+				a.owns(o, id, o.Text)
+				a.released()
+				now.Flying, a.buyers.Current = append(now.Flying, o), id
 			}
 			var got []int
 			for _, text := range c.comes {
 				o := command(text)
-				if err := r.whose.whose(o); err != nil {
-					o.buyer = unknown
+				if err := a.whose(o); err != nil {
+					o.Buyer = unknown
 				}
-				r.x.gateTable.held = append(r.x.gateTable.held, o)
-				got = append(got, o.buyer)
+				now.Held = append(now.Held, o)
+				got = append(got, o.Buyer)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("of buyers %v, want %v", got, c.want)
 			}
-			if r.whose.parallel {
+			if a.parallel {
 				t.Error("a buyer seems to send while another of its commands is on its way")
 			}
 		})
@@ -61,57 +69,102 @@ func TestWhose(t *testing.T) {
 // TestWhoseAnswered: an answer to a buyer whose command waits shows that the command was another buyer's.
 func TestWhoseAnswered(t *testing.T) {
 	for _, inferred := range []bool{false, true} {
-		r := twoInside(t, map[string]int{"SELECT stock": 1, isTold: 1})
-		first := r.buyers[0]
-		if !inferred {
-			r.buyers[1].alive = false
+		var now gates.Commands
+		buyers := 1
+		if inferred {
+			buyers = 2
 		}
-		o := &op{Command: &wire.Command{Text: "SELECT stock", Gated: true}}
-		if err := r.whose.whose(o); err != nil || !first.sent(o) {
-			t.Fatalf("of buyer %d, %v; want buyer 1", o.buyer, err)
+		a, answer := inside(t, buyers, map[string]int{"SELECT stock": 1, isTold: 1}, &now)
+		first := a.buyers.Of(1)
+		o := &gates.Op{Command: &wire.Command{Text: "SELECT stock", Gated: true}}
+		if err := a.whose(o); err != nil || o.Buyer != first.ID {
+			t.Fatalf("of buyer %d, %v; want buyer 1", o.Buyer, err)
 		}
-		r.x.gateTable.held = append(r.x.gateTable.held, o)
-		first.alive, first.told = false, true
-		if err := r.whose.answered(); (err != nil) != inferred {
+		now.Held = append(now.Held, o)
+		answer()
+		<-first.Answered
+		if err := a.answered(); (err != nil) != inferred {
 			t.Errorf("two buyers: %v; %v", inferred, err)
 		}
 	}
 }
 
-// twoInside returns a run with two buyers inside a shared program. Both have the same way, and next is
-// known on it.
-func twoInside(t *testing.T, next map[string]int) *run {
+// A loopback is a client.Server at an address of this machine.
+type loopback struct{ net.Addr }
+
+func (l loopback) Dial(ctx context.Context, _ string) (*net.TCPConn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", l.String())
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+func (loopback) Said() string { return "" }
+
+// inside returns the attribution of two buyers with the same way, on which next is known. So many of them are
+// inside a shared program; answer has it answer the first. now says where their commands are.
+func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) (a *attribution, answer func()) {
 	t.Helper()
-	f, err := newFloor(app.Ignore{}, nil)
+	g, err := gates.New(&app.App{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &Runner{gateTable: f, shared: true, app: &app.App{Buyers: make([]app.Request, 2)}}
-	r := x.newRun(false)
-	for _, b := range r.buyers {
-		b.alive = true
-		r.markRunnable(b.id)
+	program, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	x.habits.next = map[way]map[string]int{r.buyers[0].way: maps.Clone(next)}
-	return r
+	all := client.New(g, make([]app.Request, 2))
+	for _, b := range all.All {
+		b.Request.URL = "http://shop/"
+	}
+	var conns []net.Conn
+	for _, b := range all.All[:buyers] {
+		if err := all.Send(t.Context(), b, loopback{program.Addr()}); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := program.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	t.Cleanup(func() {
+		all.HangUp(all.All...)
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		_, _ = program.Close(), g.End()
+	})
+	all.Current = 0
+	a = newAttribution(func() gates.Commands { return *now }, all, naming.New(&naming.Varying{}, false), &habits{})
+	a.habits.next = map[way]map[string]int{a.of(all.Of(1)).way: maps.Clone(next)}
+	return a, func() { _, _ = io.WriteString(conns[0], "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
 }
 
 // TestOrderOfAnswers: the answer of a buyer that was unlocked in the server is not delivered before that of
 // the buyer that unlocked it, whichever comes first.
 func TestOrderOfAnswers(t *testing.T) {
-	r := twoInside(t, nil)
-	f := r.x.gateTable
-	unlock := &op{Command: &wire.Command{Text: "SELECT pg_advisory_unlock(1)", Gated: true}, buyer: 1}
-	locked := &op{Command: &wire.Command{Text: "SELECT pg_advisory_lock(1)", Gated: true}, buyer: 2}
-	r.current, f.flying, f.answered = 1, []*op{unlock}, []*op{locked}
-	if moved, err := r.settling.handOver(-1); moved || err != nil || len(f.answered) != 1 {
+	const unlock, lock = "SELECT pg_advisory_unlock(1)", "SELECT pg_advisory_lock(1)"
+	x, address := testRunner(t, &app.App{Shared: "program", Buyers: make([]app.Request, 2)}, unlock)
+	d, table := x.newRun(false, false).delivery, x.programs.Gates.Table
+	commands := map[string]*gates.Op{}
+	for _, text := range []string{unlock, lock} {
+		fmt.Fprintln(dial(t, address), text)
+		now := when(t, x.programs.Gates, func(now gates.Commands) bool { return len(now.Fresh) > 0 && !now.Fresh[0].Behind })
+		commands[text] = now.Fresh[0]
+		table.Admit(now.Fresh[0])
+		table.LetGo(now.Fresh[0])
+	}
+	now := when(t, x.programs.Gates, func(now gates.Commands) bool { return len(now.Answered) > 0 })
+	commands[unlock].Buyer, commands[lock].Buyer, d.buyers.Current = 1, 2, 1
+	if moved, err := d.HandOver(t.Context(), -1); moved || err != nil || len(table.Now().Answered) != 1 {
 		t.Errorf("the answer to the lock is delivered first: %v, %v", moved, err)
 	}
-	if r.settling.uncertain(f.seq.Load()) {
+	if d.uncertain(now, x.programs.Gates.Pulse.Seq()) {
 		t.Error("the unlock waits in the server, so it is not answered before the lock")
 	}
-	f.flying, f.answered = nil, []*op{locked, unlock}
-	if r.settling.uncertain(-1) {
+	if d.uncertain(gates.Commands{Answered: []*gates.Op{commands[lock], commands[unlock]}}, -1) {
 		t.Error("both have come")
 	}
 }

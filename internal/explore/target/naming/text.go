@@ -1,6 +1,12 @@
 package naming
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
 
 // UpToTable returns the beginning of a statement, up to its first table.
 func UpToTable(statement string) string {
@@ -29,4 +35,30 @@ func Short(text string) string {
 		return string(all[:longestName]) + "…"
 	}
 	return text
+}
+
+// Void returns a schedule.Void. why is the same text each time. The details describe this run; values that
+// differ between runs are replaced.
+func Void(why, details string, args ...any) error {
+	return schedule.Void{Why: why, Details: Plain(fmt.Sprintf(details, args...))}
+}
+
+// Buyers returns "buyer 1", or "buyers 1, 2 and 3".
+func Buyers(ids []int) string {
+	if len(ids) == 1 {
+		return "buyer " + List(ids, "and")
+	}
+	return "buyers " + List(ids, "and")
+}
+
+// List returns "1", "1 and 2", or "1, 2 and 3"; last is the word before the last one.
+func List(ids []int, last string) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprint(id))
+	}
+	if n := len(all) - 1; n > 0 {
+		return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
+	}
+	return strings.Join(all, "")
 }

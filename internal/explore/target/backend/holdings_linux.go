@@ -1,0 +1,76 @@
+package backend
+
+import (
+	"context"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A Hold is a lock or an open transaction on a connection of the programs.
+type Hold struct {
+	Conn *wire.Conn
+	What string // its description
+}
+
+// Holdings lists the locks and transactions on the programs' connections, and knows which of them
+// were there before any buyer came. It is for one goroutine.
+type Holdings struct {
+	conns    *gates.Connections
+	backends Backends
+	before   map[Hold]bool
+}
+
+// NewHoldings returns the holdings of the programs behind these gates.
+func NewHoldings(g *gates.Gates, backends Backends) *Holdings {
+	return &Holdings{conns: g.Connections, backends: backends}
+}
+
+// Now asks the databases for the holds of all connections, and returns them in Connections.InOrder.
+func (x *Holdings) Now(ctx context.Context) (all []Hold, err error) {
+	held := map[string]map[int64][]string{}
+	for _, c := range x.conns.InOrder() {
+		if held[c.Protocol] == nil {
+			if held[c.Protocol], err = x.backends.Of(c).Held(ctx); err != nil {
+				return nil, err
+			}
+		}
+		for _, what := range held[c.Protocol][c.ID] {
+			all = append(all, Hold{c, what})
+		}
+	}
+	return all, nil
+}
+
+// Remember records the current holds as the programs' own. The caller ensures that no buyer is there.
+func (x *Holdings) Remember(ctx context.Context) error {
+	all, err := x.Now(ctx)
+	x.before = map[Hold]bool{}
+	for _, h := range all {
+		x.before[h] = true
+	}
+	return err
+}
+
+// Left returns the holds that are not the program's own, on connections that have carried a gated
+// command since Connections.Forget. A hold on any other connection counts as the program's own, for instance
+// the lock of an elected leader.
+func (x *Holdings) Left(ctx context.Context) ([]Hold, error) {
+	all, err := x.Now(ctx)
+	return slices.DeleteFunc(all, func(h Hold) bool { return x.before[h] || !x.conns.Touched(h.Conn) }), err
+}
+
+// Dirty returns the connections with such holds.
+func (x *Holdings) Dirty(ctx context.Context) ([]*wire.Conn, error) {
+	all, err := x.Left(ctx)
+	return Conns(all), err
+}
+
+// Conns returns the connections of holds.
+func Conns(all []Hold) (conns []*wire.Conn) {
+	for _, h := range all {
+		conns = append(conns, h.Conn)
+	}
+	return conns
+}

@@ -1,0 +1,182 @@
+// Package client is the program's clients: the buyers of one run, each with one HTTP request. It knows who is
+// inside the program and who is answered.
+package client
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Buyers are the buyers of one run. They know who was released or answered last, and who was given something
+// to go on with. Except for the answers, which come by themselves, one goroutine changes them.
+type Buyers struct {
+	All     []*Buyer // by number, from 1
+	Current int      // the buyer that was released or answered last; 0: none in particular
+
+	gates  *gates.Gates
+	handed int // number of deliveries to buyers
+	mu     sync.Mutex
+}
+
+// A Buyer is one request.
+type Buyer struct {
+	ID       int
+	Request  app.Request
+	Begun    bool          // one of its commands has come
+	Crashed  bool          // its program was killed
+	Since    int           // Buyers.Handed at the last delivery to this buyer
+	Answered chan struct{} // closed after the answer, or its failure
+
+	socket *wire.Socket
+	alive  bool // was sent, and is not answered yet; guarded by Buyers.mu, as all that follows
+	told   bool // reply and err are set
+	reply  Reply
+	err    error
+}
+
+// New returns buyers that have not come yet.
+func New(g *gates.Gates, requests []app.Request) *Buyers {
+	all := &Buyers{gates: g}
+	for i, r := range requests {
+		all.All = append(all.All, &Buyer{ID: i + 1, Request: r, Answered: make(chan struct{})})
+	}
+	return all
+}
+
+// Of returns a buyer by its number. Number 0 is a buyer that never comes.
+func (all *Buyers) Of(id int) *Buyer {
+	if id < 1 || id > len(all.All) {
+		return &Buyer{}
+	}
+	return all.All[id-1]
+}
+
+// MarkRunnable records that a message was delivered to the buyer, so it is no longer blocked.
+func (all *Buyers) MarkRunnable(id int) {
+	all.handed++
+	all.Of(id).Since = all.handed
+}
+
+// Handed returns the number of deliveries to buyers.
+func (all *Buyers) Handed() int { return all.handed }
+
+// A Server is the instance of the program that serves a buyer.
+type Server interface {
+	Dial(ctx context.Context, address string) (*net.TCPConn, error)
+	// Said describes the program for an error.
+	Said() string
+}
+
+// Send sends the buyer's request to its program. The gates count the answer as on its way until the buyer is
+// known to be done.
+func (all *Buyers) Send(ctx context.Context, b *Buyer, to Server) error {
+	req, err := NewRequest(ctx, b.Request)
+	if err != nil {
+		return err
+	}
+	address, err := HostPort(req.URL.String())
+	if err != nil {
+		return err
+	}
+	c, err := to.Dial(ctx, address)
+	if err != nil {
+		return naming.Void("a buyer does not reach the program", "buyer %d: %v%s", b.ID, err, to.Said())
+	}
+	socket, err := wire.NewSocket(all.gates, c)
+	if err != nil {
+		return err
+	}
+	all.mu.Lock()
+	b.alive, b.socket = true, socket
+	all.mu.Unlock()
+	all.Current = b.ID
+	all.MarkRunnable(b.ID)
+	all.gates.Pulse.Hand(socket, b.ID)
+	if err := req.Write(socket); err != nil {
+		return naming.Void("a buyer cannot send its request", "buyer %d: %v", b.ID, err)
+	}
+	go func() {
+		defer close(b.Answered)
+		reply, err := ReadReply(socket.R, req)
+		all.mu.Lock()
+		b.reply, b.err = reply, err
+		b.alive, b.told = false, true
+		all.mu.Unlock()
+		all.gates.Pulse.Hand(nil, 0)
+		socket.Done()
+		_ = socket.Close()
+	}()
+	return nil
+}
+
+// Answer returns the buyer's answer, or why there is none. told reports that either was delivered.
+func (all *Buyers) Answer(b *Buyer) (reply Reply, told bool, err error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return b.reply, b.told, b.err
+}
+
+// Told reports whether the program has answered the buyer and the answer was delivered.
+func (all *Buyers) Told(b *Buyer) bool {
+	_, told, _ := all.Answer(b)
+	return told
+}
+
+// IsWaiting reports whether the buyer was sent, and is not answered yet.
+func (all *Buyers) IsWaiting(b *Buyer) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return b.alive
+}
+
+// Waiting returns the buyers that have come and have no answer. If nothing can move, the run is a dead end.
+func (all *Buyers) Waiting() (who []int) {
+	for _, b := range all.All {
+		if all.IsWaiting(b) {
+			who = append(who, b.ID)
+		}
+	}
+	return who
+}
+
+// Inside returns the buyers without an answer and without a command at a gate or on its way.
+func (all *Buyers) Inside(now gates.Commands) []int {
+	sent := slices.Concat(now.Held, now.Flying, now.Uncommitted, now.Answered)
+	return slices.DeleteFunc(all.Waiting(), func(id int) bool {
+		return slices.ContainsFunc(sent, func(o *gates.Op) bool { return o.Buyer == id })
+	})
+}
+
+// HaveRead reports whether no answer to a buyer waits to be read. sent reports whether the buyer's program
+// has sent bytes to the socket that have not arrived.
+func (all *Buyers) HaveRead(sent func(buyer int, s *wire.Socket) bool) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return !slices.ContainsFunc(all.All, func(b *Buyer) bool {
+		return b.alive && b.socket != nil && (sent(b.ID, b.socket) || b.socket.Unread() > 0)
+	})
+}
+
+// Crash records that the buyer's program was killed.
+func (all *Buyers) Crash(b *Buyer) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	b.Crashed, b.alive = true, false
+	all.gates.Trouble.Kill(b.ID)
+}
+
+// HangUp closes the connections of the buyers.
+func (all *Buyers) HangUp(buyers ...*Buyer) {
+	for _, b := range buyers {
+		if b.socket != nil {
+			_ = b.socket.Close()
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+// HostPort returns the address of a URL's server.
+func HostPort(target string) (string, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return "", err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
+}
+
+// A Reply is the answer to a buyer.
+type Reply struct {
+	Status int
+	Body   string
+}
+
+// The maximum number of characters that are shown of an answer. An answer of 5xx shows more, since it
+// describes the failure.
+const (
+	longestReply  = 60
+	longestFailed = 300
+)
+
+// mostMasked is the length of an answer in bytes that is looked at for people.
+const mostMasked = 4000
+
+// Text returns a reply in one line: "200 bought".
+func (r Reply) Text() string { return r.Masked(func(text string) string { return text }) }
+
+// Masked is text after mask has replaced the values that differ between runs.
+func (r Reply) Masked(mask func(text string) string) string {
+	longest := longestReply
+	if r.Failed() {
+		longest = longestFailed
+	}
+	body := []rune(mask(OneLine(r.Body[:min(len(r.Body), mostMasked)])))
+	if len(body) > longest {
+		body = append(body[:longest], '…')
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, string(body)))
+}
+
+// OneLine makes a text valid and replaces each run of white space by one space.
+func OneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+}
+
+// Failed reports whether the program itself reports a failure.
+func (r Reply) Failed() bool { return r.Status >= http.StatusInternalServerError }
+
+// Breaks reports whether the reply is a failure. Status 503 is a refusal, not a failure.
+func (r Reply) Breaks() bool { return r.Failed() && r.Status != http.StatusServiceUnavailable }
+
+// Count adds a buyer to t. The buyer got the answer r, or err instead of an answer.
+func Count(t *app.Told, r Reply, err error, sold app.Sale) {
+	switch {
+	case err == nil && sold.Acknowledged(r.Status, r.Body):
+		t.Sold++
+	case err != nil || r.Breaks():
+		t.Failed++
+	}
+}
+
+// bodySize is the maximum size of an answer in bytes.
+const bodySize = 1 << 20
+
+// ReadReply reads a complete answer.
+func ReadReply(from *bufio.Reader, req *http.Request) (Reply, error) {
+	answer, err := http.ReadResponse(from, req)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, bodySize))
+	return Reply{answer.StatusCode, string(body)}, err
+}
+
+// NewRequest builds a buyer's request from the file.
+func NewRequest(ctx context.Context, b app.Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range b.Header {
+		req.Header.Set(name, value)
+	}
+	req.Close = true
+	return req, nil
+}

@@ -1,0 +1,26 @@
+package client
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestReply: an answer is shown in one line. An answer about a failure may be longer than others.
+func TestReply(t *testing.T) {
+	long := strings.Repeat("é", 400)
+	for _, c := range []struct {
+		reply Reply
+		want  string
+	}{
+		{Reply{200, "bought\n"}, "200 bought"},
+		{Reply{303, ""}, "303"},
+		{Reply{409, long}, "409 " + strings.Repeat("é", 60) + "…"},
+		{Reply{500, "no\n\tdatabase"}, "500 no database"},
+		{Reply{503, long}, "503 " + strings.Repeat("é", 300) + "…"},
+		{Reply{500, "a\xffb"}, "500 a\uFFFDb"},
+	} {
+		if got := c.reply.Text(); got != c.want {
+			t.Errorf("%d: %q, want %q", c.reply.Status, got, c.want)
+		}
+	}
+}

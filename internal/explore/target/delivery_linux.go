@@ -1,0 +1,236 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/rows"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/target/retry"
+	"github.com/oversell/oversell/internal/explore/target/session"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A delivery takes the commands that have come, finds their buyers, and delivers the answers, one at a time. It
+// tells the other parts of the run of both. It implements rest.Run: only a rest.Settling calls it, at a
+// standstill.
+type delivery struct {
+	programs session.Programs
+	guard    *ignoreGuard
+	learned  *learned
+	buyers   *client.Buyers
+	names    *naming.Names
+	whose    *attribution
+	polling  *retry.Polling
+	snapshot snapshots
+	rows     *rows.Tracker
+	record   *recorder
+	leftover *leftover
+	pause    *pause
+
+	loop    retry.Loop
+	answers []exchange              // only in an observed run
+	steps   map[gates.Template]bool // the commands, if the file ignores others
+}
+
+// Guard implements rest.Run.
+func (d *delivery) Guard(ctx context.Context) error { return d.guard.look(ctx) }
+
+// Pause implements rest.Run.
+func (d *delivery) Pause(ctx context.Context, sleeps bool) (made bool, _ error) {
+	return d.pause.look(ctx, sleeps)
+}
+
+// Ended implements rest.Run.
+func (d *delivery) Ended(c *wire.Conn) {
+	d.polling.ChangedBy(c.Buyer, c.Protocol) // a waiting buyer may try again
+	d.rows.Closed(c)
+}
+
+// changedAll records that anything may have changed at every server.
+func (d *delivery) changedAll() {
+	for server := range d.programs.Backends {
+		d.polling.Changed(server)
+	}
+}
+
+// HandOver implements rest.Run. The answer is that of the buyer that was released last, else the first
+// buyer's. See uncertain.
+func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
+	come, err := d.attribute()
+	passed := err == nil && d.setUp()
+	d.rows.Arrived(gates.ForRows(come...))
+	now := d.programs.Gates.Table.Now()
+	if err != nil || passed || len(now.Answered) == 0 {
+		return passed, err
+	}
+	for _, o := range now.Answered { // the connection of a pushed message identifies its buyer
+		if o.Buyer == 0 {
+			o.Buyer = d.buyers.Current
+		}
+	}
+	if d.uncertain(now, ordered) {
+		return false, nil
+	}
+	gates.InOrder(now.Answered)
+	o := now.Answered[max(0, slices.IndexFunc(now.Answered, d.isCurrent))]
+	d.programs.Gates.Table.Take(o)
+	if err := d.take(ctx, o); err != nil {
+		return false, err
+	}
+	d.buyers.Current = o.Buyer
+	d.buyers.MarkRunnable(o.Buyer)
+	if o.Push && d.programs.Instances.Shared() {
+		d.buyers.Current = 0 // any buyer that listens
+	}
+	o.Deliver()
+	return true, nil
+}
+
+// isCurrent reports whether the command belongs to the buyer that was released or answered last.
+func (d *delivery) isCurrent(o *gates.Op) bool { return o.Buyer == d.buyers.Current }
+
+// uncertain reports whether the order of the answers is not certain. The buyer that was released last may have
+// unlocked others in the server, whose answers may come before its own. In a shared instance the order of
+// delivery decides which connection the program's pool lends next. ordered is the number of the last event
+// if the servers say that no other answer will come.
+func (d *delivery) uncertain(now gates.Commands, ordered int64) bool {
+	return d.programs.Instances.Shared() && len(now.Flying) > 0 && d.programs.Gates.Pulse.Seq() != ordered && !slices.ContainsFunc(now.Answered, d.isCurrent)
+}
+
+// attribute admits the commands that have come, with their buyers and names.
+func (d *delivery) attribute() (come []*gates.Op, _ error) {
+	if d.programs.Instances.Shared() {
+		if err := d.whose.answered(); err != nil {
+			return nil, err
+		}
+	}
+	come = d.programs.Gates.Table.Now().Fresh
+	// Values that differ between runs are named in this order, so it must not depend on them.
+	slices.SortStableFunc(come, func(a, b *gates.Op) int {
+		return cmp.Or(cmp.Compare(d.names.Blank(a.Text), d.names.Blank(b.Text)), a.Came.Compare(b.Came))
+	})
+	for _, o := range come {
+		if o.Buyer == 0 {
+			if err := d.whose.whose(o); err != nil {
+				return nil, err
+			}
+		}
+		if d.buyers.Of(o.Buyer).Crashed {
+			return nil, naming.Void("a program that was killed sends a command", "%s", o.Of())
+		}
+		o.Shown = d.names.Shown(o.Text)
+		o.Name = d.names.OfShown(o.Shown)
+		d.buyers.Of(o.Buyer).Begun = true
+		if d.guard.on() {
+			d.steps[gates.TemplateOf(o.Command)] = true
+		}
+		d.programs.Gates.Table.Admit(o)
+	}
+	return come, nil
+}
+
+// A pool may open a connection by itself, for example every 30 seconds, and sets it up: SET autocommit=1.
+// The clock would decide at which step that comes. Before its first other command, a connection has no
+// transaction, so such a command changes nothing that another connection can see. It passes at once, and
+// is no step, if its buyer does not wait for it.
+
+// setUp lets the commands pass that set up connections for which no buyer waits, and reports whether there
+// are any.
+func (d *delivery) setUp() (passed bool) {
+	table := d.programs.Gates.Table
+	if d.programs.Instances.Shared() { // the buyer of a command is not certain
+		return false
+	}
+	for _, o := range table.Now().Held {
+		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o) { // a command that was offered as a step remains one
+			continue
+		}
+		d.buyers.Current, passed = o.Buyer, true
+		table.Pass(o)
+	}
+	return passed
+}
+
+// waitsFor reports whether the buyer may be inside its program until the command is answered: it has no
+// answer, and no command on another connection.
+func (d *delivery) waitsFor(o *gates.Op) bool {
+	now := d.programs.Gates.Table.Now()
+	now.Fresh = nil
+	other := func(other *gates.Op) bool { return other.Buyer == o.Buyer && other.Conn() != o.Conn() }
+	return d.buyers.IsWaiting(d.buyers.Of(o.Buyer)) && !slices.ContainsFunc(now.All(), other)
+}
+
+// take receives an answer before it is delivered.
+func (d *delivery) take(ctx context.Context, o *gates.Op) error {
+	protocol := o.Conn().Protocol
+	back := d.programs.Backends.Of(o.Conn())
+	if err := back.Answered(ctx, o); err != nil {
+		return err
+	}
+	if o.Answer.Changed {
+		if err := back.After(ctx); err != nil {
+			return err
+		}
+		if protocol == "postgres" {
+			if err := d.programs.Gates.Notices.Hear(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Push {
+		d.polling.Changed(protocol) // a listener may try again
+		d.learned.pushed = true
+		d.record.pushed(o)
+		return nil
+	}
+	if o.Committing && o.Answer.Failed { // the server has refused the commit
+		o.Known = false
+	}
+	shown := d.learn(o)
+	d.polling.Tried(o.Buyer, retry.Try{Name: o.Name, Answer: shown, Server: protocol, Changed: o.Answer.Changed})
+	d.snapshot.answered(o.Conn(), o.Text)
+	d.loop.Add(retry.Step{Buyer: o.Buyer, Name: o.Name, Answer: shown}, o.Answer.Changed)
+	if d.programs.Instances.Shared() {
+		d.whose.transaction(o)
+		d.pause.carried(o)
+		d.whose.continues(o, shown)
+	}
+	if d.record.Observe {
+		d.answers = append(d.answers, exchange{o.Shown, protocol, d.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
+	}
+	d.rows.Answered(gates.ForRows(o)[0])
+	d.record.answered(o)
+	d.leftover.answered(o)
+	return nil
+}
+
+// learn names the values of an answer, once. It returns the answer for people.
+func (d *delivery) learn(o *gates.Op) string {
+	if !o.Known {
+		for _, value := range o.Answer.Made {
+			d.learned.short = d.names.Made(o.Text, value) || d.learned.short
+		}
+		o.Result, o.Known = d.record.answerOf(o), true
+	}
+	return o.Result
+}
+
+// executed processes the answers of the commands that were executed in this step and are not committed.
+func (d *delivery) executed(ctx context.Context) error {
+	for _, o := range d.programs.Gates.Table.Now().Uncommitted {
+		if o.Known {
+			continue
+		}
+		if err := d.programs.Backends.Of(o.Conn()).Answered(ctx, o); err != nil {
+			return err
+		}
+		d.learn(o)
+		d.record.executed(o)
+		d.leftover.answered(o)
+	}
+	return nil
+}

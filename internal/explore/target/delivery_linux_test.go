@@ -1,0 +1,100 @@
+package target
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+)
+
+// testRunner returns a runner behind shut gates, without a program, and the address of a gate to a server that
+// answers each command with its text, except the silent ones.
+func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address string) {
+	t.Helper()
+	x, err := newRunner(Spec{App: a, Servers: &app.Servers{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = x.Close() })
+	x.programs.Gates.Close()
+	return x, wiretest.Echo(t, x.programs.Gates, silent...)
+}
+
+// dial connects to a gate as a program does.
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// when waits until the commands are as wanted.
+func when(t *testing.T, g *gates.Gates, wanted func(gates.Commands) bool) gates.Commands {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; g.Pulse.Wait(time.Millisecond) {
+		if now := g.Table.Now(); wanted(now) {
+			return now
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(g.Table.Now().Where())
+		}
+	}
+}
+
+// TestSetUp: a command that sets up a new connection is no step, unless its buyer may wait for it, or the
+// connection was used before.
+func TestSetUp(t *testing.T) {
+	x, address := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}})
+	r, table := x.newRun(false, false), x.programs.Gates.Table
+	shop, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.Close()
+	if err := r.buyers.Send(t.Context(), r.buyers.Of(1), loopback{shop.Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	say := func(conn net.Conn, command string) (held int) {
+		fmt.Fprintln(conn, command)
+		when(t, x.programs.Gates, func(now gates.Commands) bool { return len(now.Fresh) > 0 && !now.Fresh[0].Behind })
+		_, err := r.delivery.attribute()
+		r.delivery.setUp()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(r.repeating.mark(false))
+	}
+	first, second := dial(t, address), dial(t, address)
+	if held := say(first, "SET autocommit=0"); held != 1 {
+		t.Errorf("%d commands are held; the buyer may wait for the first", held)
+	}
+	if held := say(second, "SET autocommit=1"); held != 1 {
+		t.Errorf("%d commands are held; the buyer does not wait for the second", held)
+	}
+	if answer, err := bufio.NewReader(second).ReadString('\n'); err != nil || answer != "SET autocommit=1\n" {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	if held := say(second, "UPDATE items SET stock = 0"); held != 2 {
+		t.Errorf("%d commands are held; this one changes rows", held)
+	}
+	o := table.Now().Held[1]
+	table.LetGo(o)
+	when(t, x.programs.Gates, func(now gates.Commands) bool { return len(now.Answered) > 0 })
+	table.Take(o)
+	o.Deliver()
+	if _, err := bufio.NewReader(second).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if held := say(second, "SET autocommit=1"); held != 2 {
+		t.Errorf("%d commands are held; this one may end a transaction", held)
+	}
+}

@@ -1,0 +1,65 @@
+package gates
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A bell wakes the scheduler when something happens at the gates, or after a time. It uses a timerfd
+// (timerfd_create(2)), since Go rounds a timer up to 1 ms while no goroutine can run: its poller counts in
+// milliseconds. Any goroutine may ring; one at a time waits.
+type bell struct {
+	rung  chan struct{}
+	timer *os.File
+	fd    int // of timer
+}
+
+func newBell() (*bell, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("timer: %w", err)
+	}
+	b := &bell{make(chan struct{}, 1), os.NewFile(uintptr(fd), "timer"), fd}
+	go func() {
+		var count [8]byte
+		for {
+			if _, err := b.timer.Read(count[:]); err != nil {
+				return // closed
+			}
+			b.ring()
+		}
+	}()
+	return b, nil
+}
+
+// ring ends the wait, or the next one.
+func (b *bell) ring() {
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when the bell rings or has rung since the last wait, and after the time d at the latest.
+// It may return early. It returns at once if d is not positive.
+func (b *bell) wait(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-b.rung:
+		return
+	default:
+	}
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
+	if unix.TimerfdSettime(b.fd, 0, &at, nil) != nil {
+		time.Sleep(d)
+		return
+	}
+	<-b.rung
+}
+
+func (b *bell) close() error { return b.timer.Close() }

@@ -1,0 +1,188 @@
+// Package gates holds the commands of the programs on their way to their servers. It knows which command
+// waits at a gate, which is at its server, and whether anything has moved.
+//
+//	program -- Connections -- Table: fresh, held, flying, uncommitted, answered -- server
+//	                           |
+//	Pulse: rises with everything that happens
+//
+// The goroutines of the connections report to Gates. The scheduler, one goroutine, reads where the commands
+// are (Table.Now), and moves them on.
+package gates
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Gates implements wire.Gate for all connections of the programs. Each part owns what it knows. One lock
+// guards all of them, since what happens on a connection changes several at once, and a standstill is
+// recognized only by looking at all. The parts lock it in their exported methods; the others are called
+// with the lock held.
+type Gates struct {
+	Pulse       *Pulse
+	Table       *Table
+	Connections *Connections
+	Notices     *Notices
+	Bypass      *Bypass
+	Trouble     *Trouble
+	Crowd       *Crowd
+	OwnTraffic  *OwnTraffic
+
+	mu    *sync.Mutex
+	timed atomic.Bool // see wire.Gate
+}
+
+// New returns open gates. The caller calls End at the end. listener is nil without PostgreSQL.
+func New(a *app.App, listener *app.Listener) (*Gates, error) {
+	bell, err := newBell()
+	if err != nil {
+		return nil, err
+	}
+	mu := &sync.Mutex{}
+	g := &Gates{mu: mu, Pulse: &Pulse{mu: mu, bell: bell}, Crowd: &Crowd{now: map[*wire.Command]bool{}}, Trouble: &Trouble{mu: mu}}
+	g.Table = &Table{mu: mu, pulse: g.Pulse, byCmd: map[*wire.Command]*Op{}}
+	g.Connections = &Connections{mu: mu, pulse: g.Pulse, joined: map[*wire.Conn]bool{}, used: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}}
+	g.Notices = newNotices(mu, listener)
+	g.Bypass = newBypass(mu, a.Ignore)
+	g.OwnTraffic = &OwnTraffic{app: a, pulse: g.Pulse}
+	return g, nil
+}
+
+// End frees what New has opened.
+func (g *Gates) End() error { return g.Pulse.bell.close() }
+
+// Close makes commands wait from now on.
+func (g *Gates) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Table.shut = true
+	g.Trouble.clear()
+	g.Bypass.clear()
+	g.Pulse.happened()
+}
+
+// Open lets everything pass and releases all commands at the gates. It returns the commands that wait in
+// the servers and no longer have a limit of their own.
+func (g *Gates) Open() (unlimited []*Op) {
+	g.mu.Lock()
+	now := g.Table.empty()
+	g.Pulse.happened()
+	g.mu.Unlock()
+	let := slices.Concat(now.Fresh, now.Held)
+	for _, o := range let {
+		o.Release()
+	}
+	for _, o := range now.Uncommitted {
+		o.Commit()
+	}
+	for _, o := range slices.Concat(let, now.Flying, now.Uncommitted, now.Answered) {
+		o.Deliver()
+	}
+	return slices.DeleteFunc(now.Flying, func(o *Op) bool { return o.Unlimited == nil })
+}
+
+// EndByClock lets waits end by the clock from now on, for bursts. See wire.Gate.
+func (g *Gates) EndByClock() { g.timed.Store(true) }
+
+// Timed implements wire.Gate.
+func (g *Gates) Timed() bool { return g.timed.Load() }
+
+// Busy implements wire.Gate.
+func (g *Gates) Busy(n int64) { g.Pulse.add(n) }
+
+// Entered implements wire.Gate.
+func (g *Gates) Entered(c *wire.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Pulse.happened()
+	g.Connections.entering[c] = true
+}
+
+// Joined implements wire.Gate.
+func (g *Gates) Joined(c *wire.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Pulse.happened()
+	g.Connections.join(c)
+	g.Trouble.refused = nil // a client that first asks for TLS and then does without it is not refused
+}
+
+// Left implements wire.Gate. It forgets the commands of the connection. If the program itself hung up
+// on a command, the server may still execute it.
+func (g *Gates) Left(c *wire.Conn, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Pulse.happened()
+	g.Connections.leave(c)
+	g.Bypass.left(c)
+	g.Notices.left(c)
+	g.Crowd.cut(c)
+	g.Trouble.left(c, err, g.Table.left(c))
+}
+
+// Arrived implements wire.Gate.
+func (g *Gates) Arrived(c *wire.Command) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Pulse.happened()
+	g.Notices.arrived(c)
+	if g.Bypass.passes(c) {
+		g.Pulse.ignored()
+		return
+	}
+	g.Pulse.handed = nil
+	setsUp := g.Connections.carries(c)
+	if c.Gated {
+		g.OwnTraffic.saw(c)
+	}
+	if !g.Table.shut {
+		return
+	}
+	if !c.Gated {
+		g.Bypass.ungated = append(g.Bypass.ungated, c.Text)
+		return
+	}
+	c.Hold()
+	g.Table.arrived(&Op{Command: c, Buyer: c.Conn().Buyer, Behind: true, SetsUp: setsUp})
+}
+
+// First implements wire.Gate.
+func (g *Gates) First(c *wire.Command) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.Table.byCmd[c]; o != nil {
+		g.Pulse.happened()
+		o.Behind = false
+	} else if c.Gated {
+		g.Crowd.enter(c)
+	}
+}
+
+// Passed implements wire.Gate.
+func (g *Gates) Passed(c *wire.Command) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Pulse.happened()
+	g.Crowd.leave(c)
+	if g.Bypass.answered(c) {
+		g.Pulse.ignored()
+		return
+	}
+	g.Pulse.handed, g.Pulse.handedTo = c.Conn().Program(), c.Conn().Buyer
+}
+
+// Answered implements wire.Gate. No program receives the answer yet.
+func (g *Gates) Answered(c *wire.Command) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Pulse.counts()
+	if c.Push {
+		g.Notices.pushed(c)
+		g.OwnTraffic.heard()
+	}
+	g.Table.answered(c)
+}

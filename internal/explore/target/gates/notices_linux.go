@@ -1,0 +1,150 @@
+package gates
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Notices tracks the notifications that PostgreSQL owes the programs. The server sends them to each
+// listener in its own time, so a program may look idle although a notification will wake it. The
+// explorer's own connection listens to the same channels. It knows at once what was sent.
+type Notices struct {
+	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
+	own      map[string]bool // its channels
+
+	mu       *sync.Mutex // guards what follows
+	channels map[*wire.Conn][]string
+	owed     map[*wire.Conn]map[string]int // number by text, as pushes show it
+	got      map[*wire.Conn]map[string]int
+	since    time.Time // of the last one that is owed
+}
+
+func newNotices(mu *sync.Mutex, listener *app.Listener) *Notices {
+	n := &Notices{mu: mu, listener: listener, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
+	n.clear()
+	return n
+}
+
+// listening matches a LISTEN, and unlistening the end of one or of all.
+var (
+	listening   = regexp.MustCompile(`(?i)(?:^|;)\s*LISTEN\s+("(?:[^"]|"")+"|\w+)`)
+	unlistening = regexp.MustCompile(`(?i)(?:^|;)\s*(?:UNLISTEN|DISCARD\s+ALL)\b`)
+)
+
+// longestNotice is the time after which no notification is expected on the connection any more: its
+// program may have rolled its LISTEN back.
+const longestNotice = 2 * time.Second
+
+// arrived records the channels of a LISTEN.
+func (n *Notices) arrived(c *wire.Command) {
+	if c.Conn().Protocol != "postgres" {
+		return
+	}
+	if unlistening.MatchString(c.Text) {
+		n.left(c.Conn())
+	}
+	for _, m := range listening.FindAllStringSubmatch(c.Text, -1) {
+		channel := strings.ToLower(m[1])
+		if m[1][0] == '"' {
+			channel = strings.ReplaceAll(m[1][1:len(m[1])-1], `""`, `"`)
+		}
+		if all := n.channels[c.Conn()]; !slices.Contains(all, channel) {
+			n.channels[c.Conn()] = append(all, channel)
+		}
+	}
+}
+
+// pushed records a message that has come.
+func (n *Notices) pushed(c *wire.Command) {
+	if len(n.channels[c.Conn()]) > 0 {
+		add(n.got, c.Conn(), c.Text)
+	}
+}
+
+// left forgets a connection that has ended, or that no longer listens.
+func (n *Notices) left(c *wire.Conn) {
+	delete(n.channels, c)
+	delete(n.owed, c)
+	delete(n.got, c)
+}
+
+func (n *Notices) clear() {
+	n.owed, n.got = map[*wire.Conn]map[string]int{}, map[*wire.Conn]map[string]int{}
+}
+
+func add(to map[*wire.Conn]map[string]int, c *wire.Conn, text string) {
+	if to[c] == nil {
+		to[c] = map[string]int{}
+	}
+	to[c][text]++
+}
+
+// Begin forgets what was owed before.
+func (n *Notices) Begin(ctx context.Context) error {
+	err := n.Hear(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clear()
+	return err
+}
+
+// Hear finds out which notifications were sent since the last call.
+func (n *Notices) Hear(ctx context.Context) error {
+	n.mu.Lock()
+	var missing []string
+	for _, all := range n.channels {
+		for _, channel := range all {
+			if !n.own[channel] {
+				missing = append(missing, channel)
+			}
+		}
+	}
+	none := len(n.channels) == 0
+	n.mu.Unlock()
+	if none {
+		return nil
+	}
+	for _, channel := range missing {
+		if err := n.listener.Listen(ctx, channel); err != nil {
+			return err
+		}
+		n.own[channel] = true
+	}
+	sent, err := n.listener.Notified(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, one := range sent {
+		for c, all := range n.channels {
+			if slices.Contains(all, one.Channel) {
+				add(n.owed, c, wire.Shorten("NOTIFY "+one.Channel+" "+one.Payload))
+				n.since = time.Now()
+			}
+		}
+	}
+	return err
+}
+
+// Missing reports whether a notification is still to come.
+func (n *Notices) Missing() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c, texts := range n.owed {
+		for text, times := range texts {
+			if n.got[c][text] < times {
+				if time.Since(n.since) < longestNotice {
+					return true
+				}
+				n.left(c)
+				return false
+			}
+		}
+	}
+	return false
+}

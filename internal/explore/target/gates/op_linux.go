@@ -1,0 +1,51 @@
+package gates
+
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/rows"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// An Op is a command of the run, from its arrival at the gate until its answer is delivered; or a message
+// that a server has pushed. The gates set what they see; the scheduler owns the rest.
+type Op struct {
+	*wire.Command
+	Buyer       int    // its sender; 0: not known yet
+	Name        string // the same in every run, see naming.Names
+	Shown       string // for people
+	Behind      bool   // an earlier command of its connection is not answered yet
+	Waits       bool   // waits in its server for another connection
+	Interrupted bool   // the schedule has ended its wait
+	Noted       bool   // Timed is known
+	Timed       bool   // it came without an answer to its buyer: a timer of the program has fired
+	Late        bool   // it waits for the point at which an earlier run had it
+	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
+	Result      string // the answer for people
+	Known       bool   // Result is set
+	Halves
+	Usage rows.Usage
+}
+
+// Halves is the state of a command that is two steps: its server executes it, and later commits it.
+type Halves struct {
+	Executed   bool // the server has executed it, and it is not committed
+	Committing bool // it was held, and commits
+	Met        bool // a command ran in between, or this one ran while another one was held
+}
+
+// Of names a command and its buyer, for an error.
+func (o *Op) Of() string {
+	if o.Buyer == 0 {
+		return fmt.Sprintf("%q", o.Text)
+	}
+	return fmt.Sprintf("buyer %d: %q", o.Buyer, o.Text)
+}
+
+// ForRows returns the commands for package rows.
+func ForRows(all ...*Op) (commands []rows.Command) {
+	for _, o := range all {
+		commands = append(commands, rows.Command{Command: o.Command, Buyer: o.Buyer, Timed: o.Timed, Usage: &o.Usage})
+	}
+	return commands
+}

@@ -1,0 +1,191 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// OwnTraffic finds out what the programs send by themselves, while no buyer is there. It has a lock of its own.
+type OwnTraffic struct {
+	app   *app.App
+	pulse *Pulse
+
+	mu   sync.Mutex
+	seen pollers
+	lone *pollers  // records the commands while no buyer is there; nil: one may be there
+	sent time.Time // of the last command that is not ignored, or pushed message
+}
+
+// saw records a command that has arrived at a gate.
+func (l *OwnTraffic) saw(c *wire.Command) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent = time.Now()
+	l.lone.saw(c.Conn().Protocol, c.Text, c.Conn().Buyer, l.sent)
+}
+
+// heard records a pushed message.
+func (l *OwnTraffic) heard() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent = time.Now()
+}
+
+// Late records commands that came after their run, so no buyer was there.
+func (l *OwnTraffic) Late(commands []*Op) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range commands {
+		if !o.Push {
+			l.seen.saw(o.Conn().Protocol, o.Text, o.Buyer, time.Now())
+		}
+	}
+}
+
+// record calls f, and records in a list what is sent meanwhile. The caller ensures that no buyer is there and
+// the gates are open.
+func (l *OwnTraffic) record(list *pollers, f func()) {
+	set := func(list *pollers) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lone = list
+	}
+	set(list)
+	defer set(nil)
+	f()
+}
+
+// Record calls f, and records what is sent meanwhile, for Pollers. The caller ensures that no buyer is there
+// and the gates are open.
+func (l *OwnTraffic) Record(f func()) { l.record(&l.seen, f) }
+
+// Look records what is sent for that long, and up to twice as long if something that was seen did not come
+// again.
+func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) (err error) {
+	if watch == 0 {
+		return nil
+	}
+	l.Record(func() {
+		for begun := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			once := slices.ContainsFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
+			if passed := time.Since(begun); passed > 2*watch || passed > watch && !once {
+				return
+			}
+		}
+	})
+	return err
+}
+
+// Pollers returns what was seen, the most frequent first.
+func (l *OwnTraffic) Pollers() []Poller {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen.list()
+}
+
+// Entries returns what `ignore` of the file needs, with its present entries, so that those commands
+// pass. buyers are the commands of the buyers.
+func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
+	used := map[string]bool{}
+	for _, s := range buyers {
+		_, text := witness.CutMark(s.Text)
+		if slices.ContainsFunc(all, func(p Poller) bool { return p.Server == s.Server && naming.Skeleton(p.Text) == naming.Skeleton(text) }) {
+			continue // it came while the buyer was there
+		}
+		if d, sql := effect.DialectOf(s.Server); sql {
+			for _, name := range effect.Relations(text, d) {
+				used[name] = true
+			}
+		}
+	}
+	taken := func(table string) bool { return used[table] || l.app.RuleOn(table) != "" }
+	entries := slices.Clone(l.app.Ignore.Entries)
+	for _, p := range all {
+		for _, entry := range entryFor(p.Server, p.Text, taken) {
+			if !slices.Contains(entries, entry) {
+				entries = append(entries, entry)
+			}
+		}
+	}
+	return entries
+}
+
+// Hint adds to a void run what the programs send by themselves again and again, and what to write in the
+// file.
+func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
+	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
+	if len(all) > 0 && !v.Missed {
+		v.Details += l.Advice(all)
+	}
+	return v
+}
+
+// Sends watches programs that do not become idle for that long, at least a second, and names what they send,
+// with what to write in the file; "" if they send nothing.
+func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
+	before := l.pulse.Ignored()
+	_ = l.Look(ctx, max(watch, time.Second)) // the caller returns an error anyway
+	all := l.Pollers()
+	if len(all) == 0 && l.pulse.Ignored() > before {
+		return "; the commands that `ignore` lets pass come without a pause: lengthen their period for the test"
+	}
+	return l.Advice(all)
+}
+
+// Advice names the most frequent poller, and says what to write in the file.
+func (l *OwnTraffic) Advice(all []Poller) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the program sends %q by itself (%s); to let that pass, write in the file %s", naming.Short(naming.Plain(all[0].Text)), all[0].Period(), IgnoreLine(l.Entries(all, nil)))
+}
+
+// StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file.
+// Ignored commands do not count, but a message that a server pushes does. since is the earliest beginning
+// of that time, and patience how much longer it may take.
+func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) (err error) {
+	if l.app.Quiet > 0 {
+		var seen pollers
+		l.record(&seen, func() { err = l.quiet(ctx, since, patience, &seen) })
+	}
+	return err
+}
+
+func (l *OwnTraffic) quiet(ctx context.Context, since time.Time, patience time.Duration, seen *pollers) error {
+	quiet := l.app.Quiet
+	for deadline := time.Now().Add(quiet + patience); ; time.Sleep(time.Millisecond) {
+		l.mu.Lock()
+		last := l.sent
+		l.mu.Unlock()
+		if last.Before(since) {
+			last = since
+		}
+		switch now := time.Now(); {
+		case now.Sub(last) >= quiet:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case now.After(deadline):
+			l.mu.Lock()
+			all := seen.list()
+			l.mu.Unlock()
+			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.Advice(all))
+		}
+	}
+}

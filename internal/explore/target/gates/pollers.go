@@ -1,0 +1,45 @@
+package gates
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A Poller is a command that the program sent while no buyer was there.
+type Poller struct {
+	Server, Text string
+	Times        int
+	Every        time.Duration // median time between two of one instance; 0: no instance sent it twice
+}
+
+// Period returns, for example, "every 200ms".
+func (p Poller) Period() string {
+	if p.Every == 0 {
+		return "once"
+	}
+	unit := time.Millisecond
+	if p.Every > 10*time.Second {
+		unit = time.Second
+	}
+	return "every " + p.Every.Round(unit).String()
+}
+
+// Seen is a command that waited at a gate.
+type Seen struct{ Server, Text, Result string }
+
+// IgnoreLine returns the line of the file with these entries.
+func IgnoreLine(entries []string) string {
+	var all []string
+	for _, entry := range entries {
+		if !plainName.MatchString(strings.ToLower(entry)) {
+			entry = "'" + strings.ReplaceAll(entry, "'", "''") + "'"
+		}
+		all = append(all, entry)
+	}
+	return fmt.Sprintf("ignore: [ %s ]", strings.Join(all, ", "))
+}
+
+// plainName matches a table that needs no quotes.
+var plainName = regexp.MustCompile(`^[a-z_]\w*$`)

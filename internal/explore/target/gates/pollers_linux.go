@@ -1,0 +1,103 @@
+package gates
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+)
+
+// pollers collects the commands of programs while no buyer is there. A nil *pollers collects nothing.
+type pollers struct{ all []*observed }
+
+// An observed is a Poller whose period list computes.
+type observed struct {
+	Poller
+	skeleton string
+	last     map[int]time.Time // by buyer, whose instance has sent it
+	gaps     []time.Duration   // between two of one instance
+}
+
+// mostPollers is the maximum number of different commands, and mostGaps that of times between two.
+const mostPollers, mostGaps = 50, 1000
+
+// saw records a command.
+func (p *pollers) saw(server, text string, buyer int, at time.Time) {
+	if p == nil {
+		return
+	}
+	bare := naming.Skeleton(text)
+	for _, one := range p.all {
+		if one.Server == server && one.skeleton == bare {
+			if last, before := one.last[buyer]; before && len(one.gaps) < mostGaps {
+				one.gaps = append(one.gaps, at.Sub(last))
+			}
+			one.Times++
+			one.last[buyer] = at
+			return
+		}
+	}
+	if d, sql := effect.DialectOf(server); sql && effect.Mentions(text, d).Controls {
+		return // it belongs to the transaction of other commands
+	}
+	if len(p.all) < mostPollers {
+		p.all = append(p.all, &observed{Poller{Server: server, Text: text, Times: 1}, bare, map[int]time.Time{buyer: at}, nil})
+	}
+}
+
+// list returns them, the most frequent first.
+func (p *pollers) list() (all []Poller) {
+	for _, one := range p.all {
+		poller := one.Poller
+		if gaps := slices.Sorted(slices.Values(one.gaps)); len(gaps) > 0 {
+			poller.Every = gaps[len(gaps)/2]
+		}
+		all = append(all, poller)
+	}
+	slices.SortStableFunc(all, func(a, b Poller) int { return b.Times - a.Times })
+	return all
+}
+
+// entryFor returns the entry of `ignore` that lets a command pass: the tables of a statement if taken
+// reports that no rule and no buyer uses them, else a pattern.
+func entryFor(server, text string, taken func(table string) bool) (entries []string) {
+	if d, sql := effect.DialectOf(server); sql {
+		tables := effect.Relations(text, d)
+		if m := effect.Mentions(text, d); len(tables) > 0 && !m.Undecided && !slices.ContainsFunc(tables, taken) && !slices.ContainsFunc(tables, reserved) {
+			return tables
+		}
+	}
+	return []string{patternFor(text)}
+}
+
+// reserved reports whether a table is no entry: other statements read the catalog, too, and a name that
+// needs quotes would be a pattern.
+func reserved(table string) bool {
+	return strings.HasPrefix(table, "pg_") || !plainName.MatchString(table)
+}
+
+// longestPattern is in characters of the command.
+const longestPattern = 80
+
+// patternFor returns a regular expression that matches the command with any other values.
+func patternFor(text string) string {
+	if all := []rune(text); len(all) > longestPattern {
+		text = string(all[:longestPattern])
+		text = text[:max(strings.LastIndexByte(text, ' '), 0)]
+	}
+	var pattern strings.Builder
+	pattern.WriteByte('^')
+	from := 0
+	for _, at := range naming.Values(text) {
+		pattern.WriteString(regexp.QuoteMeta(text[from:at[0]]) + ".*")
+		from = at[1]
+	}
+	rest := text[from:]
+	if quote := strings.IndexByte(rest, '\''); quote >= 0 { // a value that was cut
+		rest = rest[:quote]
+	}
+	return pattern.String() + regexp.QuoteMeta(rest)
+}

@@ -1,0 +1,110 @@
+package gates
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A Pulse knows whether anything has moved: it counts what happens at the gates, what is on its way, and
+// remembers whether the programs have received something since they were last found idle. A standstill is
+// certain only if the pulse has not risen while it was looked for, see MarkStill.
+type Pulse struct {
+	busy atomic.Int64
+	seq  atomic.Int64 // rises with everything that happens
+	own  atomic.Int64 // the part of seq that belongs to ignored commands
+	bell *bell        // rings with everything that happens, and when busy falls to 0
+
+	mu       *sync.Mutex  // guards what follows
+	still    bool         // the programs were idle, and received nothing since
+	last     time.Time    // of the last event
+	handed   *wire.Socket // the socket written to last, if nothing has come since
+	handedTo int          // whose it is; 0: all
+}
+
+// Seq returns a number that rises with everything that happens.
+func (p *Pulse) Seq() int64 { return p.seq.Load() }
+
+// Ignored returns the part of Seq that belongs to ignored commands.
+func (p *Pulse) Ignored() int64 { return p.own.Load() }
+
+// Moves returns a number that rises with everything that happens, except ignored commands.
+func (p *Pulse) Moves() int64 { return p.Seq() - p.Ignored() }
+
+// Busy reports whether anything is on its way.
+func (p *Pulse) Busy() bool { return p.busy.Load() != 0 }
+
+// Wait returns when something happens or has happened since the last call, and after the time d at the
+// latest. It may return early. It returns at once if d is not positive.
+func (p *Pulse) Wait(d time.Duration) { p.bell.wait(d) }
+
+// Last returns the time at which something happened last.
+func (p *Pulse) Last() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// Handed returns the socket that was written to last, and the buyer whose program it belongs to, 0 for all
+// buyers. The socket is nil if something has come since.
+func (p *Pulse) Handed() (s *wire.Socket, to int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.handed, p.handedTo
+}
+
+// Hand records that a socket is written to, for the program of a buyer; nil: its answer has come.
+func (p *Pulse) Hand(s *wire.Socket, to int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handed, p.handedTo = s, to
+	p.happened()
+}
+
+// Still reports whether MarkStill has returned true, and nothing has come or was delivered since.
+func (p *Pulse) Still() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.still
+}
+
+// MarkStill records that the programs are idle, until something happens. It returns false if something is on
+// its way, or has happened since Seq returned seq.
+func (p *Pulse) MarkStill(seq int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.still = !p.Busy() && p.Seq() == seq
+	return p.still
+}
+
+// Wake records that a program may have continued by itself.
+func (p *Pulse) Wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.still = false
+}
+
+// add adds n to what is on its way.
+func (p *Pulse) add(n int64) {
+	if p.busy.Add(n) == 0 {
+		p.bell.ring()
+	}
+}
+
+// counts records an event of which no program learns.
+func (p *Pulse) counts() {
+	p.seq.Add(1)
+	p.last = time.Now()
+	p.bell.ring()
+}
+
+// happened records an event of which a program may learn.
+func (p *Pulse) happened() {
+	p.still = false
+	p.counts()
+}
+
+// ignored records that the last event belongs to an ignored command.
+func (p *Pulse) ignored() { p.own.Add(1) }

@@ -1,0 +1,59 @@
+package gates
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Trouble knows why the programs, or this run of them, cannot be explored.
+type Trouble struct {
+	mu      *sync.Mutex
+	dead    map[int]bool // by buyer: its program was killed in this run
+	broken  *HangUp      // why the run is void
+	refused error        // the program cannot be explored, for this reason
+}
+
+// A HangUp is a command whose connection has ended.
+type HangUp struct {
+	Op  *Op
+	Err error
+}
+
+// Broken returns why a gate has refused the program, and the first command of the run whose program, or
+// server, hung up; nil if there is none.
+func (t *Trouble) Broken() (*HangUp, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.broken, t.refused
+}
+
+// OrRefused returns why the program cannot be explored, if the gates know it, else err.
+func (t *Trouble) OrRefused(err error) error {
+	if _, refused := t.Broken(); refused != nil {
+		return refused
+	}
+	return err
+}
+
+// Kill records that the buyer's program is killed, so its connections break.
+func (t *Trouble) Kill(buyer int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dead[buyer] = true
+}
+
+// left records that a connection has ended, with these commands of the run.
+func (t *Trouble) left(c *wire.Conn, err error, theirs []*Op) {
+	if refused := new(wire.Refused); errors.As(err, &refused) && t.refused == nil {
+		t.refused = refused
+	}
+	if len(theirs) > 0 && t.broken == nil && !t.dead[c.Buyer] && !errors.Is(err, io.ErrClosedPipe) {
+		t.broken = &HangUp{theirs[0], err}
+	}
+}
+
+// clear forgets the previous run.
+func (t *Trouble) clear() { t.broken, t.dead = nil, map[int]bool{} }

@@ -1,0 +1,263 @@
+package instance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// An Instance is a program in its network, together with its gates.
+type Instance struct {
+	app       *app.App
+	line      string // empty: the program runs already
+	buyer     int    // 0: serves all buyers
+	Space     *process.Space
+	listeners []*wire.Listener
+	Program   *process.Program
+	log       *tail
+	Restless  bool   // it sets brief timers without end; set and used by package rest
+	home      string // its own HOME, deleted with it; "": that of this process
+}
+
+// Up reports whether the program runs and was not killed.
+func (i *Instance) Up() bool { return i.Program != nil }
+
+// Attached reports whether the program ran before, so it can be neither started nor ended.
+func (i *Instance) Attached() bool { return i.line == "" }
+
+// Line returns the program's command line; "" if it is attached.
+func (i *Instance) Line() string { return i.line }
+
+// Dial implements client.Server.
+func (i *Instance) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
+	return i.Space.Dial(ctx, address)
+}
+
+// Printed returns what the program has printed since the last call, at most tailSize bytes of it.
+func (i *Instance) Printed() string {
+	if i.log == nil {
+		return ""
+	}
+	return i.log.news()
+}
+
+// Serves reports whether a connection to a gate belongs to the instance.
+func (i *Instance) Serves(c *wire.Conn) bool { return i.buyer == c.Buyer }
+
+// Buyers returns the numbers of the buyers that the instance serves.
+func (i *Instance) Buyers() (ids []int) {
+	for n := range i.app.Buyers {
+		if i.buyer == 0 || i.buyer == n+1 {
+			ids = append(ids, n+1)
+		}
+	}
+	return ids
+}
+
+// Kill ends the program at once.
+func (i *Instance) Kill() {
+	i.Program.Stop()
+	i.Program = nil
+}
+
+// A tail keeps the last output of a program.
+type tail struct {
+	mu    sync.Mutex
+	bytes []byte
+	fresh int // number of bytes at the end that news has not returned yet
+}
+
+// tailSize is in bytes, enough for the lines of an error.
+const tailSize = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bytes = append(t.bytes, p...); len(t.bytes) > tailSize {
+		t.bytes = bytes.Clone(t.bytes[len(t.bytes)-tailSize:])
+	}
+	t.fresh = min(t.fresh+len(p), len(t.bytes))
+	return len(p), nil
+}
+
+// news returns the output since the last call, at most tailSize bytes of it.
+func (t *tail) news() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(t.bytes[len(t.bytes)-t.fresh:])
+	t.fresh = 0
+	return text
+}
+
+// lastLines is the number of output lines in an error: the end of a stack trace and its message.
+const lastLines = 5
+
+// last returns the last lines of output in one line, for an error; "" if there are none.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for line := range strings.SplitSeq(string(t.bytes), "\n") {
+		if line = client.OneLine(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; it printed: " + strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
+}
+
+// Start starts the program. The program is not ready yet.
+func (i *Instance) Start() (err error) {
+	i.log = &tail{}
+	if i.line == "" {
+		if i.Program, err = process.Attach(i.app.Attach.PID); err == nil {
+			err = reachable(i.app.Attach.PID)
+		}
+	} else {
+		i.Program, err = process.Start(i.Space, process.Command{Line: i.line, Dir: i.app.Dir, Env: i.env(), Log: i.log})
+	}
+	if err != nil && i.line == "" {
+		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.Label(), err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", i.line, err)
+	}
+	return nil
+}
+
+// Label names the program in an error.
+func (i *Instance) Label() string {
+	if i.line == "" {
+		return fmt.Sprintf("attach: process %d", i.app.Attach.PID)
+	}
+	return i.line
+}
+
+// Said implements client.Server. It describes a program for an error: whether it has ended, and its last lines of output.
+func (i *Instance) Said() string {
+	ended := ""
+	if i.Up() {
+		select {
+		case <-i.Program.Done():
+			i.Program.Stop() // its output is complete then
+			ended = fmt.Sprintf("; the program has ended (%v)", i.Program.Err())
+		default:
+		}
+	}
+	return ended + i.log.last()
+}
+
+// early returns an error for a program that ended before it was ready.
+func (i *Instance) early() error {
+	i.Program.Stop() // its output is complete then
+	how, hint := i.Program.Err(), ""
+	switch how.Error() {
+	case "exit status 0":
+		hint = "; `run:` is to stay in the foreground"
+	case "exit status 126", "exit status 127": // exit codes of the shell
+		hint = "; `run:` is a line for sh in " + i.app.Dir + ": is the program installed, and its path right?"
+	}
+	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.Label(), how, i.log.last(), hint)
+}
+
+func (i *Instance) env() []string {
+	all := os.Environ()
+	if i.home != "" {
+		all = append(all, "HOME="+i.home)
+	}
+	for name, value := range i.app.Env {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// Ready polls until the program serves.
+func (i *Instance) Ready(ctx context.Context) error {
+	target := i.app.Ready
+	if target == "" {
+		target = i.app.Buyers[max(i.buyer, 1)-1].URL
+	}
+	var last error
+	for deadline := time.Now().Add(i.app.ReadyWithin); ; {
+		select {
+		case <-i.Program.Done():
+			return i.early()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if last = i.answers(ctx, target); last == nil {
+			if i.line == "" {
+				if err := i.serving(); err != nil {
+					return err
+				}
+			}
+			return i.Program.Refresh()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.Label(), target, i.app.ReadyWithin, last, i.log.last())
+		}
+	}
+}
+
+// answers requests Ready or, if the file names none, connects to the port. The error says why the
+// program is not ready.
+func (i *Instance) answers(ctx context.Context, target string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	address, err := client.HostPort(target)
+	if err != nil {
+		return err
+	}
+	c, err := i.Space.Dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if i.app.Ready == "" {
+		return nil
+	}
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	if err := req.Write(c); err != nil {
+		return err
+	}
+	answer, err := client.ReadReply(bufio.NewReader(c), req)
+	if err == nil && answer.Failed() {
+		err = errors.New(answer.Text())
+	}
+	return err
+}
+
+// Stop ends the program and its network.
+func (i *Instance) Stop() (err error) {
+	if i.Program != nil {
+		i.Program.Stop()
+	}
+	for _, l := range i.listeners {
+		err = errors.Join(err, l.Close())
+	}
+	if i.home != "" {
+		err = errors.Join(err, os.RemoveAll(i.home))
+	}
+	return errors.Join(err, i.Space.Close())
+}

@@ -1,0 +1,206 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/explore/target/backend"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Instances are the instances of the program: one per buyer, or one for all. It starts and ends them.
+type Instances struct {
+	All []*Instance
+
+	app      *app.App
+	servers  *app.Servers
+	gates    *gates.Gates
+	backends backend.Backends
+}
+
+// New returns instances that are not started.
+func New(a *app.App, servers *app.Servers, g *gates.Gates, backends backend.Backends) *Instances {
+	return &Instances{app: a, servers: servers, gates: g, backends: backends}
+}
+
+// Shared reports whether one instance serves all buyers.
+func (x *Instances) Shared() bool { return x.app.Shared != "" || x.app.Attach != nil }
+
+// lines returns the command line of each instance.
+func (x *Instances) lines() []string {
+	switch {
+	case x.app.Attach != nil:
+		return []string{""}
+	case x.app.Shared != "":
+		return []string{x.app.Shared}
+	case len(x.app.Run) == 1:
+		return slices.Repeat(x.app.Run, len(x.app.Buyers))
+	}
+	return x.app.Run
+}
+
+// Launch starts every instance in its network, together with its gates.
+func (x *Instances) Launch(ctx context.Context) error {
+	for n, line := range x.lines() {
+		i := &Instance{app: x.app, line: line, buyer: n + 1}
+		if x.Shared() {
+			i.buyer = 0
+		}
+		x.All = append(x.All, i)
+		if x.app.Attach == nil {
+			space, err := process.NewSpace()
+			if err != nil {
+				return err
+			}
+			i.Space = space
+		}
+		if err := x.listen(i); err != nil {
+			return err
+		}
+		if x.app.OwnHome {
+			home, err := os.MkdirTemp("", "oversell-home-")
+			if err != nil {
+				return fmt.Errorf("home: %w", err)
+			}
+			i.home = home
+		}
+		if n == 0 && x.app.Migrate != "" {
+			if err := x.migrate(ctx, i); err != nil {
+				return err
+			}
+		}
+		if err := i.Start(); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.All {
+		if err := i.Ready(ctx); err != nil {
+			return x.gates.Trouble.OrRefused(err)
+		}
+	}
+	return nil
+}
+
+// migrationTimeout bounds the command that creates the tables.
+const migrationTimeout = 10 * time.Minute
+
+// migrate runs the command that creates the tables, in the network of an instance that has not started.
+func (x *Instances) migrate(ctx context.Context, i *Instance) error {
+	log := &tail{}
+	p, err := process.Start(i.Space, process.Command{Line: x.app.Migrate, Dir: x.app.Dir, Env: i.env(), Log: log})
+	if err != nil {
+		return fmt.Errorf("migrate: %s: %w", x.app.Migrate, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, migrationTimeout, fmt.Errorf("migrate: %s: it has not ended within %s", x.app.Migrate, migrationTimeout))
+	defer cancel()
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.Stop()
+		return context.Cause(ctx)
+	}
+	p.Stop() // its output is complete then
+	if how := p.Err(); how.Error() != "exit status 0" {
+		return fmt.Errorf("migrate: %s: it failed (%w)%s", x.app.Migrate, how, log.last())
+	}
+	return x.servers.Renumber(ctx)
+}
+
+// listen opens the gates at the addresses of the program's servers.
+func (x *Instances) listen(i *Instance) error {
+	for _, p := range backend.Protocols() {
+		if x.backends[p.Name] == nil {
+			continue
+		}
+		at := x.app.Gate(p.Name)
+		l, err := i.Space.Listen(at)
+		if err != nil {
+			return x.noGate(p.Name, at, err)
+		}
+		listener, err := wire.Listen(x.gates, p.Protocol, i.buyer, l, x.servers.Addresses()[p.Name], nil)
+		if err != nil {
+			return err
+		}
+		i.listeners = append(i.listeners, listener)
+	}
+	return nil
+}
+
+// noGate explains why a gate cannot listen at the address of the program's server.
+func (x *Instances) noGate(name, at string, err error) error {
+	what := ""
+	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
+		what = "; something listens there: give another port under `gates:`, and have the program look there for its server"
+	}
+	return fmt.Errorf("the gate for %s at %s: %w%s", name, at, err, what)
+}
+
+// Of returns the instance that serves a buyer.
+func (x *Instances) Of(buyer int) *Instance {
+	if len(x.All) == 1 {
+		return x.All[0]
+	}
+	return x.All[buyer-1]
+}
+
+// ErrStuck is the error for an attached program that would have to be restarted.
+var ErrStuck = errors.New("the attached program is stuck, and only its owner can restart it; a program under `shared:` is restarted when necessary")
+
+// End kills a program and waits until the servers have rolled back its transactions.
+func (x *Instances) End(ctx context.Context, i *Instance) error {
+	if i.line == "" {
+		return ErrStuck
+	}
+	if i.Up() {
+		i.Kill()
+	}
+	return x.backends.Cut(ctx, x.gates, x.gates.Connections.Of(i.buyer))
+}
+
+// Bury ends the remaining processes of a program whose first process has ended, and reports that it
+// ended.
+func (x *Instances) Bury(ctx context.Context) (why string, err error) {
+	for _, i := range x.All {
+		select {
+		case <-i.Program.Done():
+		default:
+			continue
+		}
+		why = fmt.Sprintf("the program has ended (%v)%s", i.Program.Err(), i.log.last())
+		if i.line == "" { // nothing is left to end
+			continue
+		}
+		if err := x.End(ctx, i); err != nil {
+			return why, err
+		}
+	}
+	return why, nil
+}
+
+// Unaccepted reports whether a connection to a gate or a program has not been accepted yet.
+func (x *Instances) Unaccepted() bool {
+	for _, i := range x.All {
+		for _, l := range i.listeners {
+			if l.Waiting() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Sleeps reports whether a program will continue by itself within LongestSleep.
+func (x *Instances) Sleeps() bool {
+	return slices.ContainsFunc(x.All, func(i *Instance) bool { return i.Up() && i.Program.Sleeping(LongestSleep) })
+}
+
+// LongestSleep is the time above which a sleep of a program counts as none.
+const LongestSleep = 10 * time.Second

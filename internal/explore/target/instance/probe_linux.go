@@ -1,0 +1,100 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/load/buyers"
+)
+
+// A Probe sends buyers' requests to the programs outside of a schedule, with the gates open. Each buyer
+// has a connection of its own. The probe bounds the time for the answers.
+type Probe struct{ Instances *Instances }
+
+// Patience bounds what is waited for outside of a schedule: an answer, or idle programs.
+const Patience = schedule.HangTimeout
+
+// Told is the answer to one request of a probe.
+type Told struct {
+	Reply client.Reply
+	Err   error
+	Sent  bool // part of the request may have reached the program
+	Late  bool // its time was up
+}
+
+// buyerPatience is added to a burst's time for each buyer, since a program may serve them one by one.
+const buyerPatience = 100 * time.Millisecond
+
+// AskAll sends all requests at once. It returns when every buyer is answered or the time is up. In the
+// latter case undone says so.
+func (d Probe) AskAll(ctx context.Context, buyers int) (all []Told, undone string, err error) {
+	asks := make([]func(context.Context) Told, buyers)
+	for n := range asks {
+		id := n % len(d.Instances.app.Buyers)
+		if asks[n], err = d.asking(ctx, d.Instances.Of(id+1), d.Instances.app.Buyers[id]); err != nil {
+			return nil, "", err
+		}
+	}
+	limit := Patience + time.Duration(buyers)*buyerPatience
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	all = make([]Told, buyers)
+	var asked sync.WaitGroup
+	for n, ask := range asks {
+		asked.Go(func() { all[n] = ask(bounded) })
+	}
+	asked.Wait()
+	late := 0
+	for _, one := range all {
+		if one.Late {
+			late++
+		}
+	}
+	if late > 0 {
+		undone = fmt.Sprintf("%d of the buyers got no answer within %s", late, limit)
+	}
+	return all, undone, context.Cause(ctx)
+}
+
+// Ask sends a request to an instance, and waits for the answer.
+func (d Probe) Ask(ctx context.Context, i *Instance, r app.Request) (Told, error) {
+	ask, err := d.asking(ctx, i, r)
+	if err != nil {
+		return Told{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	return ask(ctx), nil
+}
+
+// asking prepares a request to an instance, and returns a function that sends it on a new connection.
+func (d Probe) asking(ctx context.Context, i *Instance, r app.Request) (func(context.Context) Told, error) {
+	req, err := client.NewRequest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	address, err := client.HostPort(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	dial, err := i.Space.Dialer(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) Told {
+		c := buyers.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
+		defer c.Close()
+		answer := c.Send(ctx, req)
+		return Told{
+			Reply: client.Reply{Status: answer.Status, Body: string(answer.Body)}, Err: answer.Err, Sent: answer.Connected,
+			Late: answer.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded),
+		}
+	}, nil
+}

@@ -1,0 +1,105 @@
+// Package rest decides when nothing moves, so that the next step can be chosen: every program sleeps, no byte is
+// on its way, and every command waits at its gate, or in its server for another connection.
+//
+// Rest looks at the programs, Waits asks the servers, and Settling repeats both until neither moves.
+package rest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A Rest decides by thread states and kernel queues whether the programs of a run are idle. It changes
+// nothing but the pulse of the gates, which remembers the decision.
+type Rest struct {
+	gates     *gates.Gates
+	instances *instance.Instances
+	buyers    *client.Buyers
+}
+
+// New returns the rest of one run, with these buyers.
+func New(g *gates.Gates, i *instance.Instances, b *client.Buyers) *Rest { return &Rest{g, i, b} }
+
+// IsRestful reports whether nothing is busy and the programs sleep.
+func (r *Rest) IsRestful() bool {
+	r.gates.Pulse.Wake()
+	return r.isQuiet()
+}
+
+// isQuiet reports whether nothing is on its way to, in, or from the programs.
+func (r *Rest) isQuiet() bool {
+	pulse := r.gates.Pulse
+	if pulse.Still() {
+		return true
+	}
+	before := pulse.Seq()
+	// Bytes go to a program, wake it, and come from it. The looks follow in that order, so that none of
+	// these bytes is missed. An answer that is not yet written counts as busy.
+	return !pulse.Busy() && r.delivered() && r.Asleep() &&
+		r.gates.Connections.Settled(r.sent) && r.buyers.HaveRead(r.sent) && !r.instances.Unaccepted() && pulse.MarkStill(before)
+}
+
+// delivered reports whether the programs' kernels have received the last write, unless something has
+// come since, the last ignored answer, and the servers' part of a login.
+func (r *Rest) delivered() bool {
+	if s, to := r.gates.Pulse.Handed(); s != nil && !r.received(to, s) {
+		return false
+	}
+	if last := r.gates.Bypass.Last(); last != nil && !r.received(last.Buyer, last.Program()) {
+		return false
+	}
+	return r.gates.Connections.Welcomed(r.received)
+}
+
+// Asleep reports whether every program sleeps, except those that cannot have run since the last
+// standstill.
+func (r *Rest) Asleep() bool {
+	for n, i := range r.instances.All {
+		if r.mayRun(n+1) && i.Up() && !i.Program.Asleep() {
+			return false
+		}
+	}
+	return true
+}
+
+// mayRun reports whether the program may have run since the last standstill. Buyer 0 stands for the
+// shared program.
+func (r *Rest) mayRun(buyer int) bool {
+	return len(r.instances.All) == 1 || r.buyers.Current == 0 || r.buyers.Current == buyer
+}
+
+// sent reports whether the program may have sent bytes that our socket has not received. The program
+// may sleep while they wait in a queue of its processor.
+func (r *Rest) sent(buyer int, s *wire.Socket) bool {
+	if !r.mayRun(buyer) {
+		return false
+	}
+	n, err := r.instances.Of(max(buyer, 1)).Space.Unacknowledged(s.TCP())
+	return n > 0 || err != nil
+}
+
+// received reports whether the kernel of the buyer's program has received every byte written to the
+// socket. It asks that kernel, too, since an acknowledgement may take 40 ms.
+func (r *Rest) received(buyer int, s *wire.Socket) bool {
+	if s.Unacknowledged() == 0 {
+		return true
+	}
+	n, err := r.instances.Of(max(buyer, 1)).Space.Received(s.TCP())
+	return err == nil && n >= s.Written()
+}
+
+// SleepsWithin reports whether a buyer is inside a program that will continue by itself within this time.
+func (r *Rest) SleepsWithin(time time.Duration) bool {
+	inside := r.buyers.Inside(r.gates.Table.Now())
+	for n, i := range r.instances.All {
+		if (len(r.instances.All) == 1 && len(inside) > 0 || slices.Contains(inside, n+1)) && i.Up() && i.Program.Sleeping(time) {
+			return true
+		}
+	}
+	return false
+}

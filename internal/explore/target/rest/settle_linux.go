@@ -1,0 +1,187 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/backend"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Times for finding a standstill. None of them decides a step.
+const (
+	// Between two looks at a program that runs: Look at first, later an eighth of the time since the last
+	// event, at most longLook. That keeps the looks from taking the processor from the program.
+	Look, longLook = 20 * time.Microsecond, time.Millisecond
+	// A sleep that lasts longer than instance.LongestSleep counts as none. The run is void if shorter ones
+	// follow one another for mostSleep, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
+	// three times, 8 s apart, after a program has become idle.
+	mostSleep = 28 * time.Second
+	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
+	// farTimer. For sleeps that it cannot see it waits BlindWait.
+	farTimer, BlindWait = time.Minute, 2 * time.Second
+	// Asking a server which statements wait costs it time, so the first such look comes after a
+	// statement has not been answered for this long.
+	slowAnswer = 300 * time.Microsecond
+)
+
+// A Run is what a Settling asks of the run of one schedule.
+type Run interface {
+	// Guard returns an error if an ignored command disturbs the run.
+	Guard(ctx context.Context) error
+	// HandOver takes the commands that have come, and delivers one answer, if there is any. The order of the
+	// answers is certain if nothing has happened since the pulse was ordered. moved reports that a program has
+	// received something.
+	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
+	// Ended records that a server has finished with a connection that its program has closed.
+	Ended(c *wire.Conn)
+	// Pause makes the move that the schedule has for a pause of a buyer, if one pauses. sleeps reports that a
+	// timer of its program runs.
+	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
+}
+
+// A Settling takes a run from one standstill to the next.
+type Settling struct {
+	rest  *Rest
+	waits Waits
+	run   Run
+}
+
+// NewSettling returns the settling of one run.
+func NewSettling(r *Rest, backends backend.Backends, run Run) *Settling {
+	return &Settling{r, Waits{r.gates, backends}, run}
+}
+
+// Settle lets the programs and the servers continue until nothing moves by itself. Answers are delivered
+// one at a time, each followed by a standstill, so only one program runs at a time, even when one
+// command unblocks another. The commands that can be released are in gates.Commands.Held then.
+func (r *Settling) Settle(ctx context.Context) error {
+	pulse := r.rest.gates.Pulse
+	begun := time.Now()
+	sleeping := time.Time{}
+	idle := BriefTimers{Rest: r.rest}
+	lastSeq, lastEvent := pulse.Seq(), begun
+	ordered := int64(-1) // Pulse.Seq when every released command was answered or waited in its server
+	for wait := time.Duration(0); ; pulse.Wait(wait) {
+		now := time.Now()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if now.Sub(begun) > schedule.HangTimeout {
+			return naming.Void(fmt.Sprintf("no standstill within %s", schedule.HangTimeout), "%s", r.where())
+		}
+		if seq := pulse.Seq(); seq != lastSeq {
+			lastSeq, lastEvent = seq, now
+		}
+		if err := r.run.Guard(ctx); err != nil {
+			return err
+		}
+		if pulse.Busy() || r.rest.gates.Notices.Missing() {
+			wait = longLook
+			continue
+		}
+		if !idle.isQuiet() {
+			wait = between(now.Sub(lastEvent))
+			continue
+		}
+		wait = 0 // an answer that is delivered makes the pulse busy
+		moves, err := r.run.HandOver(ctx, ordered)
+		if err == nil && !moves {
+			wait = Look
+			moves, err = r.waits.ending(ctx, r.run.Ended)
+		}
+		if err != nil {
+			return err
+		}
+		if moves {
+			continue
+		}
+		waiting, err := r.waits.all(ctx, now.Sub(lastEvent))
+		if err != nil {
+			return err
+		}
+		if !waiting || pulse.Seq() != lastSeq {
+			wait = max(slowAnswer-now.Sub(lastEvent), between(now.Sub(lastEvent)))
+			continue
+		}
+		if ordered != lastSeq && len(r.rest.gates.Table.Now().Answered) > 0 {
+			ordered, wait = lastSeq, 0
+			continue
+		}
+		sleeps := r.rest.SleepsWithin(instance.LongestSleep)
+		made, err := r.run.Pause(ctx, sleeps)
+		if err != nil {
+			return err
+		}
+		if made {
+			wait = 0
+			continue
+		}
+		switch {
+		case !sleeps:
+			return r.broken()
+		case sleeping.IsZero():
+			sleeping = now
+		case now.Sub(sleeping) > mostSleep:
+			return naming.Void(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", instance.LongestSleep), "%s", r.where())
+		}
+		pulse.Wake()
+		wait = Look * 10
+	}
+}
+
+// between returns the time between two looks at something that has run for so long.
+func between(since time.Duration) time.Duration {
+	return min(max(Look, since/8), longLook)
+}
+
+// broken returns why the run is void, if it is.
+func (r *Settling) broken() error {
+	broken, refused := r.rest.gates.Trouble.Broken()
+	switch {
+	case refused != nil:
+		return refused
+	case broken != nil:
+		return naming.Void("a program, or a server, hung up on a command", "%s (%v)%s", broken.Op.Of(), broken.Err, r.rest.instances.Of(broken.Op.Buyer).Said())
+	}
+	return nil
+}
+
+// where says where each buyer without an answer is, for an error.
+func (r *Settling) where() string {
+	now := r.rest.gates.Table.Now()
+	if inside := r.rest.buyers.Inside(now); len(inside) > 0 {
+		return naming.Buyers(inside) + " inside the program, " + now.Where()
+	}
+	return now.Where()
+}
+
+// Wakes returns at once if a command can be released. If not, and a buyer is inside a program, it waits
+// until no timer is left that could wake the program. So a sleep of any length is distinguished from a
+// dead end.
+func (r *Settling) Wakes(ctx context.Context) error {
+	pulse := r.rest.gates.Pulse
+	for begun := time.Now(); ; {
+		now := r.rest.gates.Table.Now()
+		if len(now.Held)+len(now.Uncommitted) > 0 || len(r.rest.buyers.Inside(now)) == 0 {
+			return nil
+		}
+		for since, moves := time.Now(), pulse.Moves(); pulse.Moves() == moves; time.Sleep(time.Millisecond) {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case time.Since(begun) > 2*farTimer:
+				return naming.Void(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", r.where())
+			case time.Since(since) > BlindWait && r.rest.Asleep() && !r.rest.SleepsWithin(farTimer):
+				return nil
+			}
+		}
+		if err := r.Settle(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/target/rest"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A Clearing begins and ends one run: it leaves the programs idle, without a buyer, behind shut gates. What the
+// next run needs beyond that, it leaves to the Recovery.
+type Clearing struct {
+	Buyers *client.Buyers
+	Rest   *rest.Rest
+	// Dirty returns the connections on which the run has left locks, see backend.Holdings.Dirty.
+	Dirty func(ctx context.Context) ([]*wire.Conn, error)
+
+	p        Programs
+	recovery *Recovery
+}
+
+// NewClearing returns the clearing of a run with these buyers.
+func NewClearing(c *Recovery, b *client.Buyers, r *rest.Rest, dirty func(ctx context.Context) ([]*wire.Conn, error)) *Clearing {
+	return &Clearing{b, r, dirty, c.p, c}
+}
+
+// Early returns an error if a command waits at a gate when a run begins. The command belongs to the
+// previous run. Since that run has its verdict already, Early makes this run void instead.
+func (r *Clearing) Early(ctx context.Context) error {
+	late, own := r.p.Gates.Table.Now().All(), r.p.Gates.OwnTraffic
+	if len(late) == 0 {
+		r.p.Gates.Close()
+		return nil
+	}
+	own.Late(late)
+	if err := r.drain(ctx); err != nil {
+		return err
+	}
+	var texts []string
+	for _, o := range late {
+		texts = append(texts, o.Of())
+	}
+	return naming.Void("the program sends by itself when no buyer is there", "%s%s", strings.Join(texts, ", "), own.Advice(own.Pollers()))
+}
+
+// End ends a run that returned err. stuck reports that the programs may not go on by themselves.
+func (r *Clearing) End(ctx context.Context, err error, stuck bool) error {
+	serves, cuts := r.recovery.after(err)
+	stuck = stuck && !serves && !(cuts && r.cut(ctx))
+	void, _ := schedule.AsVoid(err)
+	r.recovery.restarted = stuck && void.Diverged
+	return r.Finish(ctx, stuck)
+}
+
+// Finish ends the run. It opens the gates, so the programs can finish their work. It ends a program that
+// is stuck, was killed, or has left a lock behind; Recover restarts it before the next run, if there is
+// one. If ctx ends, Finish does not wait for the programs any more.
+func (r *Clearing) Finish(ctx context.Context, stuck bool) error {
+	attached := r.p.App.Attach != nil
+	if !stuck || attached { // an attached program cannot be restarted
+		r.Buyers.Current = 0
+		waits := ctx
+		if attached {
+			waits = context.WithoutCancel(ctx)
+		}
+		stuck = r.drain(waits) != nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	if stuck {
+		r.Buyers.HangUp(r.Buyers.All...)
+	}
+	dirty, err := r.Dirty(ctx)
+	if err != nil {
+		return err
+	}
+	stuck = stuck || r.recovery.renewal == due && len(dirty) > 0
+	if attached && len(dirty) > 0 && !stuck {
+		return r.recovery.rehearsal.reconnect(ctx, dirty)
+	}
+	for _, i := range r.p.Instances.All {
+		if !i.Up() || stuck || r.recovery.rehearsal.cold || slices.ContainsFunc(dirty, i.Serves) {
+			if err := r.p.Instances.End(ctx, i); err != nil {
+				return err
+			}
+			r.recovery.down = append(r.recovery.down, i)
+		}
+	}
+	r.p.Gates.Close()
+	return nil
+}
+
+// drain opens the gates, waits for the buyers' answers and until the programs are idle, and shuts the
+// gates.
+func (r *Clearing) drain(ctx context.Context) error {
+	if r.done() {
+		return nil
+	}
+	if err := r.p.Backends.OpenGates(ctx, r.p.Gates); err != nil {
+		return err
+	}
+	if err := r.Served(ctx); err != nil {
+		return err
+	}
+	idle := rest.BriefTimers{Rest: r.Rest}
+	for deadline := time.Now().Add(instance.Patience); !idle.IsRestful(); r.p.Gates.Pulse.Wait(rest.Look) {
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return errors.New("the program does not become idle")
+		}
+	}
+	r.p.Gates.Close()
+	return nil
+}
+
+// done reports whether the run has just ended in a standstill with nothing at the gates, so there is
+// nothing to wait for.
+func (r *Clearing) done() bool {
+	table := r.p.Gates.Table
+	return len(r.Buyers.Waiting()) == 0 && table.IsShut() && r.p.Gates.Pulse.Still() && len(table.Now().All()) == 0
+}
+
+// ErrJam reports that a buyer has no answer, and nothing moves any more.
+var ErrJam = errors.New("the buyers block each other inside the program")
+
+// Served waits, with the gates open, until all buyers that have come are answered. ErrJam includes a
+// command that waits in a server for the lock of an idle connection.
+func (r *Clearing) Served(ctx context.Context) error {
+	pulse := r.p.Gates.Pulse
+	moved, seq := time.Now(), pulse.Moves()
+	for deadline := moved.Add(instance.Patience); ; pulse.Wait(time.Millisecond) {
+		if now := pulse.Moves(); now != seq {
+			moved, seq = time.Now(), now
+		}
+		if time.Since(moved) > rest.BlindWait && r.Rest.Asleep() {
+			if dirty, err := r.p.Holdings.Dirty(ctx); err != nil || len(dirty) > 0 {
+				return errors.Join(ErrJam, err)
+			}
+			moved = time.Now()
+		}
+		switch {
+		case len(r.Buyers.Waiting()) == 0:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Now().After(deadline):
+			return errors.New("a buyer is not answered")
+		case r.Rest.IsRestful() && !r.Rest.SleepsWithin(instance.LongestSleep) && len(r.Buyers.Waiting()) > 0:
+			return ErrJam
+		}
+	}
+}
+
+// unstickTime bounds the wait for the buyers of a discarded run: first with the gates open, then with the
+// connections cut.
+const unstickTime = 4 * time.Second
+
+// cut ends a discarded run without an end of its programs. It lets the buyers go on and then ends all
+// connections, whose transactions and locks end with them. It returns false if the programs must be
+// restarted: one was killed, a buyer is not answered, or the previous run was discarded, too.
+func (r *Clearing) cut(ctx context.Context) bool {
+	down := func(i *instance.Instance) bool { return !i.Up() || i.Attached() }
+	if r.recovery.renewal == done || r.recovery.rehearsal.cold || slices.ContainsFunc(r.p.Instances.All, down) {
+		return false
+	}
+	r.Buyers.Current = 0
+	if r.p.Backends.OpenGates(ctx, r.p.Gates) != nil {
+		return false
+	}
+	answered := func() bool {
+		deadline := time.Now().Add(unstickTime)
+		for len(r.Buyers.Waiting()) > 0 && time.Now().Before(deadline) && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		return len(r.Buyers.Waiting()) == 0
+	}
+	answered()
+	conns := r.p.Gates.Connections.InOrder()
+	for _, c := range conns {
+		c.Cut()
+	}
+	if r.p.Backends.End(ctx, conns) != nil || !answered() {
+		return false
+	}
+	r.recovery.renewal = due
+	return true
+}

@@ -1,0 +1,86 @@
+package session
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+)
+
+// A renewal is the state of the connections after a discarded run.
+type renewal byte
+
+const (
+	unneeded renewal = iota
+	due              // all connections were cut; Recover lets the programs open others
+	done             // that has happened, and no run has succeeded since
+)
+
+// A Recovery decides what the programs need after a run, and does it before the next. A start of a real shop may
+// take half a minute, so it restarts them only if something cheaper did not help.
+type Recovery struct {
+	p         Programs
+	rehearsal *Rehearsal
+	down      []*instance.Instance // ended after the previous run; Recover restarts them
+	renewal   renewal
+	diverged  bool // the previous run diverged, and nothing was done
+	restarted bool // the previous run diverged, and the programs were restarted
+	futile    bool // after such a restart, the next run diverged, too
+}
+
+// NewRecovery returns the recovery of programs that are up.
+func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
+
+// after records the end of a run. serves reports that the programs may go on as they are: a program that
+// sent other commands than before still serves. If the next run diverges, too, the cause may be in the
+// program's memory, which only a restart empties. cuts reports that new connections may be enough: the
+// cause is another one, or a restart did not help before.
+func (c *Recovery) after(err error) (serves, cuts bool) {
+	void, discarded := schedule.AsVoid(err)
+	if err == nil {
+		c.renewal, c.restarted = unneeded, false
+	}
+	c.futile = c.futile || void.Diverged && c.restarted
+	c.diverged = void.Diverged && !c.diverged
+	return c.diverged, discarded && (!void.Diverged || c.futile)
+}
+
+// Recover restarts the programs that the previous run has ended, or renews the connections that it has
+// cut. If it restarts a program, all that were to end have ended by now, so none has a connection open.
+func (c *Recovery) Recover(ctx context.Context) error {
+	if len(c.down) == 0 && c.renewal != due {
+		return nil
+	}
+	if len(c.down) == 0 {
+		c.renewal = done
+		err := c.rehearsal.renew(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		c.down = c.p.Instances.All
+	}
+	if err := c.restart(ctx, c.down); err != nil { // ends them again, if an earlier recovery has not ended
+		return err
+	}
+	c.down, c.renewal = nil, unneeded
+	c.p.Gates.Close()
+	return nil
+}
+
+// RestartAll restarts every program, unless it is attached.
+func (c *Recovery) RestartAll(ctx context.Context) error {
+	c.down = nil
+	if c.p.App.Attach != nil {
+		return nil
+	}
+	return c.restart(ctx, c.p.Instances.All)
+}
+
+func (c *Recovery) restart(ctx context.Context, programs []*instance.Instance) error {
+	for _, i := range programs {
+		if err := c.p.Instances.End(ctx, i); err != nil {
+			return err
+		}
+	}
+	return c.rehearsal.Restart(ctx, programs...)
+}

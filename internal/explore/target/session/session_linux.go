@@ -1,0 +1,61 @@
+// Package session keeps the programs of an exploration ready for the next run. It owns what outlives a run:
+//
+//	Programs   the instances, their gates and their servers; Reset restores the state before each run
+//	Rehearsal  warms programs up after a start, so that no run has the extra work of a first request
+//	Recovery   decides what the programs need after a run: nothing, new connections, or a restart
+//	Clearing   ends one run, and leaves the programs idle behind shut gates
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/backend"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/instance"
+	"github.com/oversell/oversell/internal/explore/target/rest"
+)
+
+// Programs are what an exploration has for its whole life. The value can be copied.
+type Programs struct {
+	App       *app.App
+	Servers   *app.Servers
+	Gates     *gates.Gates
+	Backends  backend.Backends
+	Instances *instance.Instances
+	Holdings  *backend.Holdings
+}
+
+// Open returns programs that are not started, behind open gates. The caller calls Gates.End at the end.
+func Open(a *app.App, servers *app.Servers) (p Programs, err error) {
+	p = Programs{App: a, Servers: servers, Backends: backend.Open(servers)}
+	if p.Gates, err = gates.New(a, servers.Listener()); err != nil {
+		return p, err
+	}
+	p.Instances = instance.New(a, servers, p.Gates, p.Backends)
+	p.Holdings = backend.NewHoldings(p.Gates, p.Backends)
+	return p, nil
+}
+
+// Probe returns a probe of the programs.
+func (p Programs) Probe() instance.Probe { return instance.Probe{Instances: p.Instances} }
+
+// Rest returns the rest of the programs while no buyer of a schedule is there.
+func (p Programs) Rest() *rest.Rest {
+	return rest.New(p.Gates, p.Instances, client.New(p.Gates, nil))
+}
+
+// StaysQuiet waits until the programs have sent nothing for `quiet` of the file, see gates.OwnTraffic.
+func (p Programs) StaysQuiet(ctx context.Context, since time.Time) error {
+	return p.Gates.OwnTraffic.StaysQuiet(ctx, since, instance.Patience)
+}
+
+// Expired returns how many keys of Redis the clock has removed so far.
+func (p Programs) Expired(ctx context.Context) (int, error) {
+	if p.Backends["redis"] == nil {
+		return 0, nil
+	}
+	return p.Servers.Redis().Expired(ctx)
+}

@@ -3,14 +3,16 @@
 //
 //	explore.Explorer: frontier, reduction, shrinking
 //	    |  schedule.Runner
-//	Runner: outlives schedules - the instances of the program, the user's servers
+//	Runner: outlives schedules; with package session it keeps the programs ready
 //	    |
-//	run: one schedule - requests, choices, judgement; settling brings it to the next standstill,
-//	    and repeating repeats what stood there in earlier runs
-//	    |
-//	gates: the commands at the gates and on their way
+//	run: one schedule - choices, delivery, judgement
+//	    |  rest.Settling: brings it to the next standstill
+//	gates, backend, client, instance: the commands, the servers, the buyers, the programs
 //	    |                                   |
 //	wire.Conn, one gate per connection  process.Program, its threads
+//
+// Four packages have similar names. Package app reads the file that describes the user's shop. Package program
+// explores it, for the commands. Package process sees its processes and threads. This package runs its schedules.
 //
 // Each buyer has an instance of the program in a network of its own. The gates listen there at the
 // addresses of the real servers, so a command's connection identifies its buyer. If all buyers share

@@ -117,12 +117,18 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	return conduct.New(r, possible, x.wanted, limits).Run(ctx, choose)
 }
 
-// together lets all buyers of a shared instance through at once, for a rehearsal.
+// together lets all buyers of a shared instance through at once, for a rehearsal. All buyers arrive before the
+// first is served, so each needs a connection of its own. If the speed of the machine decided that, the
+// program's pool would differ from one start to the next, and with it what a schedule does.
 func (x *Runner) together(ctx context.Context) error {
 	r := x.newRun(false, false)
-	all := together{r}
 	x.programs.Gates.Close()
-	_, err := conduct.New(all, nil, nil, conduct.Limits{Steps: x.steps}).Run(ctx, all.arrivalsFirst)
+	_, err := conduct.New(unjudged{r}, nil, nil, conduct.Limits{Steps: x.steps}).Run(ctx, func(p *schedule.Point) (string, error) {
+		if coming := r.choices.coming; len(coming) > 0 {
+			return strconv.Itoa(coming[0].ID), nil
+		}
+		return p.FirstMove(), nil
+	})
 	if _, void := schedule.AsVoid(err); err != nil && !void {
 		return err
 	}
@@ -133,21 +139,11 @@ func (x *Runner) together(ctx context.Context) error {
 	return err
 }
 
-// A together is a conduct.Subject whose end is not judged: the buyers of a shared instance in a rehearsal.
-type together struct{ *run }
+// An unjudged is a conduct.Subject whose end is not judged.
+type unjudged struct{ *run }
 
 // End implements conduct.Subject.
-func (together) End(_ context.Context, _ *schedule.Ended, err error) error { return err }
-
-// arrivalsFirst implements schedule.Chooser. All buyers arrive before the first is served, so each needs a
-// connection of its own. If the speed of the machine decided that, the program's pool would differ from
-// one start to the next, and with it what a schedule does.
-func (t together) arrivalsFirst(p *schedule.Point) (string, error) {
-	if coming := t.choices.coming; len(coming) > 0 {
-		return strconv.Itoa(coming[0].ID), nil
-	}
-	return p.FirstMove(), nil
-}
+func (unjudged) End(_ context.Context, _ *schedule.Ended, err error) error { return err }
 
 // Printed returns what the program's instances have printed since the last call, one instance after the
 // other, at most 4 KiB of each.

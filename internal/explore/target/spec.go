@@ -22,7 +22,7 @@ type Spec struct {
 	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
 	Tries int
 	// Overlap holds a statement that commits by itself inside its database where another buyer's command
-	// could notice, see inside.
+	// could notice, see splitting.
 	Overlap bool
 }
 

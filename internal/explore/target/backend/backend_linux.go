@@ -1,6 +1,5 @@
-// Package backend asks the user's servers, over connections of its own, what the gates cannot see: which command
-// waits for another connection, which locks and transactions a connection holds, and when a closed connection
-// has ended.
+// Package backend asks the user's servers what the gates cannot see, over connections of its own: which command
+// waits for another connection, which locks a connection holds, and when a closed connection has ended.
 package backend
 
 import (

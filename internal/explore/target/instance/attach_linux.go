@@ -19,7 +19,7 @@ func reachable(pid int) error {
 
 // serving returns why a running program cannot be explored. The process must be the one that answers
 // the buyers; otherwise the explorer would watch the wrong threads.
-func (i *Instance) serving() error {
+func serving(i *Instance) error {
 	for _, b := range i.app.Buyers {
 		address, err := client.HostPort(b.URL)
 		if err != nil {

@@ -19,16 +19,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// An Instance is a program in its network, together with its gates.
+// An Instance is a program in its network, together with its gates. It outlives the program: after Kill, Start
+// starts another.
 type Instance struct {
+	Line     string // the program's command line; "": it runs already
+	Space    *process.Space
+	Program  *process.Program // nil: killed
+	Restless bool             // it sets brief timers without end; set and used by package rest
+
 	app       *app.App
-	line      string // empty: the program runs already
-	buyer     int    // 0: serves all buyers
-	Space     *process.Space
+	buyer     int // 0: serves all buyers
 	listeners []*wire.Listener
-	Program   *process.Program
 	log       *tail
-	Restless  bool   // it sets brief timers without end; set and used by package rest
 	home      string // its own HOME, deleted with it; "": that of this process
 }
 
@@ -36,10 +38,7 @@ type Instance struct {
 func (i *Instance) Up() bool { return i.Program != nil }
 
 // Attached reports whether the program ran before, so it can be neither started nor ended.
-func (i *Instance) Attached() bool { return i.line == "" }
-
-// Line returns the program's command line; "" if it is attached.
-func (i *Instance) Line() string { return i.line }
+func (i *Instance) Attached() bool { return i.Line == "" }
 
 // Dial implements client.Server.
 func (i *Instance) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
@@ -124,28 +123,28 @@ func (t *tail) last() string {
 // Start starts the program. The program is not ready yet.
 func (i *Instance) Start() (err error) {
 	i.log = &tail{}
-	if i.line == "" {
+	if i.Line == "" {
 		if i.Program, err = process.Attach(i.app.Attach.PID); err == nil {
 			err = reachable(i.app.Attach.PID)
 		}
 	} else {
-		i.Program, err = process.Start(i.Space, process.Command{Line: i.line, Dir: i.app.Dir, Env: i.env(), Log: i.log})
+		i.Program, err = process.Start(i.Space, process.Command{Line: i.Line, Dir: i.app.Dir, Env: i.env(), Log: i.log})
 	}
-	if err != nil && i.line == "" {
+	if err != nil && i.Line == "" {
 		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.Label(), err)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", i.line, err)
+		return fmt.Errorf("%s: %w", i.Line, err)
 	}
 	return nil
 }
 
 // Label names the program in an error.
 func (i *Instance) Label() string {
-	if i.line == "" {
+	if i.Line == "" {
 		return fmt.Sprintf("attach: process %d", i.app.Attach.PID)
 	}
-	return i.line
+	return i.Line
 }
 
 // Said implements client.Server. It describes a program for an error: whether it has ended, and its last lines of output.
@@ -163,7 +162,7 @@ func (i *Instance) Said() string {
 }
 
 // early returns an error for a program that ended before it was ready.
-func (i *Instance) early() error {
+func early(i *Instance) error {
 	i.Program.Stop() // its output is complete then
 	how, hint := i.Program.Err(), ""
 	switch how.Error() {
@@ -196,14 +195,14 @@ func (i *Instance) Ready(ctx context.Context) error {
 	for deadline := time.Now().Add(i.app.ReadyWithin); ; {
 		select {
 		case <-i.Program.Done():
-			return i.early()
+			return early(i)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
 		}
 		if last = i.answers(ctx, target); last == nil {
-			if i.line == "" {
-				if err := i.serving(); err != nil {
+			if i.Line == "" {
+				if err := serving(i); err != nil {
 					return err
 				}
 			}

@@ -50,7 +50,7 @@ func (x *Instances) lines() []string {
 // Launch starts every instance in its network, together with its gates.
 func (x *Instances) Launch(ctx context.Context) error {
 	for n, line := range x.lines() {
-		i := &Instance{app: x.app, line: line, buyer: n + 1}
+		i := &Instance{app: x.app, Line: line, buyer: n + 1}
 		if x.Shared() {
 			i.buyer = 0
 		}
@@ -156,7 +156,7 @@ var ErrStuck = errors.New("the attached program is stuck, and only its owner can
 
 // End kills a program and waits until the servers have rolled back its transactions.
 func (x *Instances) End(ctx context.Context, i *Instance) error {
-	if i.line == "" {
+	if i.Line == "" {
 		return ErrStuck
 	}
 	if i.Up() {
@@ -175,7 +175,7 @@ func (x *Instances) Bury(ctx context.Context) (why string, err error) {
 			continue
 		}
 		why = fmt.Sprintf("the program has ended (%v)%s", i.Program.Err(), i.log.last())
-		if i.line == "" { // nothing is left to end
+		if i.Line == "" { // nothing is left to end
 			continue
 		}
 		if err := x.End(ctx, i); err != nil {

@@ -52,7 +52,7 @@ func (r Routine) learn(tries []Try, name string, often int) {
 // A pollster records the recent commands of one buyer.
 type pollster struct {
 	tries []Try          // the most recent ones
-	own   map[string]int // the part of polling.changes that this buyer made
+	own   map[string]int // the part of Polling.changes that this buyer made
 }
 
 // of returns the records of a buyer.

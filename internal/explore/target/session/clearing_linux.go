@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Clearing begins and ends one run: it leaves the programs idle, without a buyer, behind shut gates. What the
-// next run needs beyond that, it leaves to the Recovery.
+// A Clearing begins and ends one run: it leaves the programs idle, without a buyer, behind shut gates. It tells
+// the Recovery which programs the next run needs anew.
 type Clearing struct {
 	Buyers *client.Buyers
 	Rest   *rest.Rest

@@ -214,7 +214,7 @@ func (x *Rehearsal) baseline(programs []*instance.Instance) {
 		enough := look >= calmLooks
 		for _, i := range programs {
 			restless[i] = i.Program.Baseline() && look > 0 || restless[i]
-			enough = enough && x.calm[i.Line()] && !restless[i]
+			enough = enough && x.calm[i.Line] && !restless[i]
 		}
 		if enough {
 			return
@@ -222,7 +222,7 @@ func (x *Rehearsal) baseline(programs []*instance.Instance) {
 		time.Sleep(idlePause)
 	}
 	for _, i := range programs {
-		x.calm[i.Line()] = !restless[i]
+		x.calm[i.Line] = !restless[i]
 	}
 }
 

@@ -52,44 +52,40 @@ func (l *OwnTraffic) Late(commands []*Op) {
 	}
 }
 
-// record calls f, and records in a list what is sent meanwhile. The caller ensures that no buyer is there and
+// record has a list record what is sent, until stop is called. The caller ensures that no buyer is there and
 // the gates are open.
-func (l *OwnTraffic) record(list *pollers, f func()) {
+func (l *OwnTraffic) record(list *pollers) (stop func()) {
 	set := func(list *pollers) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lone = list
 	}
 	set(list)
-	defer set(nil)
-	f()
+	return func() { set(nil) }
 }
 
-// Record calls f, and records what is sent meanwhile, for Pollers. The caller ensures that no buyer is there
+// Record records what is sent until stop is called, for Pollers. The caller ensures that no buyer is there
 // and the gates are open.
-func (l *OwnTraffic) Record(f func()) { l.record(&l.seen, f) }
+func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
 // Look records what is sent for that long, and up to twice as long if something that was seen did not come
 // again.
-func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) (err error) {
+func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
 		return nil
 	}
-	l.Record(func() {
-		for begun := time.Now(); ; {
-			select {
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-			once := slices.ContainsFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
-			if passed := time.Since(begun); passed > 2*watch || passed > watch && !once {
-				return
-			}
+	defer l.Record()()
+	for begun := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
 		}
-	})
-	return err
+		once := slices.ContainsFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
+		if passed := time.Since(begun); passed > 2*watch || passed > watch && !once {
+			return nil
+		}
+	}
 }
 
 // Pollers returns what was seen, the most frequent first.
@@ -159,16 +155,14 @@ func (l *OwnTraffic) Advice(all []Poller) string {
 // StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file.
 // Ignored commands do not count, but a message that a server pushes does. since is the earliest beginning
 // of that time, and patience how much longer it may take.
-func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) (err error) {
-	if l.app.Quiet > 0 {
-		var seen pollers
-		l.record(&seen, func() { err = l.quiet(ctx, since, patience, &seen) })
-	}
-	return err
-}
-
-func (l *OwnTraffic) quiet(ctx context.Context, since time.Time, patience time.Duration, seen *pollers) error {
+func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) error {
 	quiet := l.app.Quiet
+	if quiet == 0 {
+		return nil
+	}
+	var seen pollers
+	stop := l.record(&seen)
+	defer stop()
 	for deadline := time.Now().Add(quiet + patience); ; time.Sleep(time.Millisecond) {
 		l.mu.Lock()
 		last := l.sent
@@ -182,10 +176,8 @@ func (l *OwnTraffic) quiet(ctx context.Context, since time.Time, patience time.D
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case now.After(deadline):
-			l.mu.Lock()
-			all := seen.list()
-			l.mu.Unlock()
-			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.Advice(all))
+			stop() // nothing changes seen any more
+			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.Advice(seen.list()))
 		}
 	}
 }

@@ -165,6 +165,26 @@ func (x *Instances) End(ctx context.Context, i *Instance) error {
 	return x.backends.Cut(ctx, x.gates, x.gates.Connections.Of(i.buyer))
 }
 
+// Restart ends programs, if they are up, and starts them again. It returns when they are ready.
+func (x *Instances) Restart(ctx context.Context, programs ...*Instance) error {
+	for _, i := range programs {
+		if err := x.End(ctx, i); err != nil {
+			return err
+		}
+	}
+	for _, i := range programs {
+		if err := i.Start(); err != nil {
+			return err
+		}
+	}
+	for _, i := range programs {
+		if err := i.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Bury ends the remaining processes of a program whose first process has ended, and reports that it
 // ended.
 func (x *Instances) Bury(ctx context.Context) (why string, err error) {

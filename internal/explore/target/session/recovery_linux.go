@@ -59,7 +59,7 @@ func (c *Recovery) Recover(ctx context.Context) error {
 		}
 		c.down = c.p.Instances.All
 	}
-	if err := c.restart(ctx, c.down); err != nil { // ends them again, if an earlier recovery has not ended
+	if err := c.rehearsal.restart(ctx, c.down...); err != nil { // ends them again, if an earlier recovery has not ended
 		return err
 	}
 	c.down, c.renewal = nil, unneeded
@@ -73,14 +73,5 @@ func (c *Recovery) RestartAll(ctx context.Context) error {
 	if c.p.App.Attach != nil {
 		return nil
 	}
-	return c.restart(ctx, c.p.Instances.All)
-}
-
-func (c *Recovery) restart(ctx context.Context, programs []*instance.Instance) error {
-	for _, i := range programs {
-		if err := c.p.Instances.End(ctx, i); err != nil {
-			return err
-		}
-	}
-	return c.rehearsal.Restart(ctx, programs...)
+	return c.rehearsal.restart(ctx, c.p.Instances.All...)
 }

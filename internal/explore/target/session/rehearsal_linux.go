@@ -37,17 +37,10 @@ func NewRehearsal(p Programs) *Rehearsal { return &Rehearsal{p: p, calm: map[str
 // is not explored.
 var errLeaves = errors.New("a lock is left behind")
 
-// Restart restarts programs that have ended, and warms them up.
-func (x *Rehearsal) Restart(ctx context.Context, programs ...*instance.Instance) error {
-	for _, i := range programs {
-		if err := i.Start(); err != nil {
-			return err
-		}
-	}
-	for _, i := range programs {
-		if err := i.Ready(ctx); err != nil {
-			return err
-		}
+// restart restarts programs, and warms them up.
+func (x *Rehearsal) restart(ctx context.Context, programs ...*instance.Instance) error {
+	if err := x.p.Instances.Restart(ctx, programs...); err != nil {
+		return err
 	}
 	return x.Warm(ctx, programs...)
 }
@@ -75,12 +68,7 @@ func (x *Rehearsal) Warm(ctx context.Context, programs ...*instance.Instance) er
 		default:
 			x.cold = x.jams || !x.p.Instances.Shared()
 			x.jams = true
-			for _, i := range programs {
-				if err := x.p.Instances.End(ctx, i); err != nil {
-					return err
-				}
-			}
-			return x.Restart(ctx, programs...)
+			return x.restart(ctx, programs...)
 		}
 	}
 	if err := x.idle(ctx, programs...); err != nil {
@@ -145,13 +133,7 @@ func (x *Rehearsal) rehearseShared(ctx context.Context, i *instance.Instance) er
 		return err
 	}
 	x.jams = true
-	if err := x.p.Instances.End(ctx, i); err != nil {
-		return err
-	}
-	if err := i.Start(); err != nil {
-		return err
-	}
-	if err := i.Ready(ctx); err != nil {
+	if err := x.p.Instances.Restart(ctx, i); err != nil {
 		return err
 	}
 	return x.oneByOne(ctx, i)
@@ -201,7 +183,8 @@ func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) er
 			return err
 		}
 	}
-	x.p.Gates.OwnTraffic.Record(func() { x.baseline(programs) })
+	defer x.p.Gates.OwnTraffic.Record()()
+	x.baseline(programs)
 	return nil
 }
 

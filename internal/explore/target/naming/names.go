@@ -101,17 +101,13 @@ func isClock(text string) bool {
 // clockSkew is the distance from now within which a number is a time, such as the end of a session.
 const clockSkew = 24 * time.Hour
 
-// A namer names the new values of one text: <orders.2>, then <orders.2b>.
+// A namer names the new values of one text: <orders.2>, then <orders.2b>. mark is ":" in an answer to the
+// statement.
 type namer struct {
 	*Names
 	statement, mark string
 	prefix          string
 	count           int
-}
-
-// namer returns a namer for a statement, or with the mark ":" for its answer.
-func (n *Names) namer(statement, mark string) *namer {
-	return &namer{Names: n, statement: statement, mark: mark}
 }
 
 func (n *namer) name(v string) string {
@@ -147,7 +143,7 @@ func (n *Names) Made(statement, value string) (short bool) {
 	if len(value) < longID {
 		return true
 	}
-	n.namer(statement, ":").name(value)
+	(&namer{Names: n, statement: statement, mark: ":"}).name(value)
 	return false
 }
 
@@ -197,7 +193,9 @@ func (n *Names) replaced(text string, name func(string) string) string {
 }
 
 // Shown replaces the values in a command by their names.
-func (n *Names) Shown(command string) string { return n.namer(command, "").text(command) }
+func (n *Names) Shown(command string) string {
+	return (&namer{Names: n, statement: command}).text(command)
+}
 
 // Usual returns a command or an answer without the values that differ between runs. Two runs may give the
 // same value different names, so the names are removed, too.
@@ -206,10 +204,12 @@ func (n *Names) Usual(text string) string { return appeared.ReplaceAllString(n.S
 var appeared = regexp.MustCompile(named)
 
 // Reply replaces the values in the answer to a buyer.
-func (n *Names) Reply(text string) string { return n.namer("answer", "").text(text) }
+func (n *Names) Reply(text string) string { return (&namer{Names: n, statement: "answer"}).text(text) }
 
 // Answer replaces the values in an answer to a command.
-func (n *Names) Answer(command, answer string) string { return n.namer(command, ":").text(answer) }
+func (n *Names) Answer(command, answer string) string {
+	return (&namer{Names: n, statement: command, mark: ":"}).text(answer)
+}
 
 // Of returns the name of a command, which is the same in every run.
 func (n *Names) Of(text string) string { return n.OfShown(n.Shown(text)) }

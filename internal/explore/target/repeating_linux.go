@@ -123,7 +123,7 @@ func (r *repeating) mark(timed bool) []*gates.Op {
 		}
 		o.Late = false
 	}
-	r.before = r.buyers.Handed()
+	r.before = r.buyers.Handed
 	r.gates.Table.Arrange()
 	return r.gates.Table.Now().Held
 }

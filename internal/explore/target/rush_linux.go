@@ -25,7 +25,7 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 		return nil, err
 	}
 	for range rounds {
-		c, clean, err := burst{x.programs}.crowd(ctx, Crowd{Buyers: buyers, Alone: x.solo})
+		c, clean, err := crowd(ctx, x.programs, Crowd{Buyers: buyers, Alone: x.solo})
 		if err != nil {
 			return all, err
 		}
@@ -38,12 +38,8 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 	return all, nil
 }
 
-// A burst is one round of a rush.
-type burst struct{ programs session.Programs }
-
-// crowd runs the round. clean reports that nothing of it is left.
-func (b burst) crowd(ctx context.Context, c Crowd) (_ Crowd, clean bool, err error) {
-	p := b.programs
+// crowd runs one round. clean reports that nothing of it is left.
+func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean bool, err error) {
 	if err := p.Reset(ctx); err != nil {
 		return c, false, err
 	}
@@ -65,7 +61,13 @@ func (b burst) crowd(ctx context.Context, c Crowd) (_ Crowd, clean bool, err err
 	if ended != "" {
 		undone = ended
 	}
-	switch resting, err := b.rests(ctx); {
+	// A buyer may be answered before its work is done: a thread runs, or sleeps with a time-out, or a command or an
+	// answer is on its way.
+	r := p.Rest()
+	resting, err := p.Await(ctx, time.Millisecond, func() bool {
+		return r.IsRestful() && !p.Instances.Sleeps() && p.Gates.Connections.HandedOver()
+	})
+	switch {
 	case err != nil:
 		return c, false, err
 	case !resting: // the program's next step may be the one that makes the data consistent
@@ -97,20 +99,4 @@ func (c *Crowd) tell(b instance.Told, sold app.Sale) {
 	client.Count(&t, b.Reply, b.Err, sold)
 	c.Sold += t.Sold
 	c.Failed += t.Failed
-}
-
-// rests waits until the program is idle: no thread runs or sleeps with a time-out, and no command or
-// answer is on its way. A buyer may be answered before its work is done.
-func (b burst) rests(ctx context.Context) (bool, error) {
-	p, r := b.programs, b.programs.Rest()
-	for deadline := time.Now().Add(instance.Patience); ; time.Sleep(time.Millisecond) {
-		switch {
-		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
-		case r.IsRestful() && !p.Instances.Sleeps() && p.Gates.Connections.HandedOver():
-			return true, nil
-		case time.Now().After(deadline):
-			return false, nil
-		}
-	}
 }

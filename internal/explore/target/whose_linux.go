@@ -109,7 +109,7 @@ func (a *attribution) of(b *client.Buyer) *trace {
 }
 
 // released records that a move is about to be made. Its buyer receives nothing before the answer.
-func (a *attribution) released() { a.before = a.buyers.Handed() }
+func (a *attribution) released() { a.before = a.buyers.Handed }
 
 // senders returns the buyers that could have sent the next command.
 func (a *attribution) senders() (all []*client.Buyer) {

@@ -19,10 +19,10 @@ import (
 type Buyers struct {
 	All     []*Buyer // by number, from 1
 	Current int      // the buyer that was released or answered last; 0: none in particular
+	Handed  int      // number of deliveries to buyers
 
-	gates  *gates.Gates
-	handed int // number of deliveries to buyers
-	mu     sync.Mutex
+	gates *gates.Gates
+	mu    sync.Mutex
 }
 
 // A Buyer is one request.
@@ -60,12 +60,9 @@ func (all *Buyers) Of(id int) *Buyer {
 
 // MarkRunnable records that a message was delivered to the buyer, so it is no longer blocked.
 func (all *Buyers) MarkRunnable(id int) {
-	all.handed++
-	all.Of(id).Since = all.handed
+	all.Handed++
+	all.Of(id).Since = all.Handed
 }
-
-// Handed returns the number of deliveries to buyers.
-func (all *Buyers) Handed() int { return all.handed }
 
 // A Server is the instance of the program that serves a buyer.
 type Server interface {

@@ -110,10 +110,8 @@ func (r *Clearing) drain(ctx context.Context) error {
 		return err
 	}
 	idle := rest.BriefTimers{Rest: r.Rest}
-	for deadline := time.Now().Add(instance.Patience); !idle.IsRestful(); r.p.Gates.Pulse.Wait(rest.Look) {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return errors.New("the program does not become idle")
-		}
+	if rests, err := r.p.Await(ctx, rest.Look, idle.IsRestful); err != nil || !rests {
+		return errors.New("the program does not become idle")
 	}
 	r.p.Gates.Close()
 	return nil

@@ -168,15 +168,12 @@ func (x *Rehearsal) oneByOne(ctx context.Context, i *instance.Instance) error {
 
 // idle waits until the programs are idle, and records their timed waits in that state.
 func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) error {
-	r := x.p.Rest()
-	for deadline := time.Now().Add(instance.Patience); !r.IsRestful(); x.p.Gates.Pulse.Wait(time.Millisecond) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if time.Now().After(deadline) {
-			i := programs[max(0, slices.IndexFunc(programs, func(i *instance.Instance) bool { return !i.Program.Asleep() }))]
-			return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s%s", i.Label(), instance.Patience, x.p.Gates.OwnTraffic.Sends(ctx, x.Watch), i.Said())
-		}
+	switch rests, err := x.p.Await(ctx, time.Millisecond, x.p.Rest().IsRestful); {
+	case err != nil:
+		return err
+	case !rests:
+		i := programs[max(0, slices.IndexFunc(programs, func(i *instance.Instance) bool { return !i.Program.Asleep() }))]
+		return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s%s", i.Label(), instance.Patience, x.p.Gates.OwnTraffic.Sends(ctx, x.Watch), i.Said())
 	}
 	for _, i := range programs {
 		if err := i.Program.Refresh(); err != nil {

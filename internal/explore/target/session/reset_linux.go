@@ -40,13 +40,11 @@ func (p Programs) Reset(ctx context.Context) error {
 		return err
 	}
 	r := p.Rest()
-	for deadline := time.Now().Add(instance.Patience); notices.Missing() || !r.IsRestful(); p.Gates.Pulse.Wait(rest.Look) {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case time.Now().After(deadline):
-			return naming.Void("the program does not come to rest after `reset`", "within %s", instance.Patience)
-		}
+	switch rests, err := p.Await(ctx, rest.Look, func() bool { return !notices.Missing() && r.IsRestful() }); {
+	case err != nil:
+		return err
+	case !rests:
+		return naming.Void("the program does not come to rest after `reset`", "within %s", instance.Patience)
 	}
 	p.Gates.Close()
 	return nil

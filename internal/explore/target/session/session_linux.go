@@ -47,6 +47,20 @@ func (p Programs) Rest() *rest.Rest {
 	return rest.New(p.Gates, p.Instances, client.New(p.Gates, nil))
 }
 
+// Await waits until calm returns true, and asks it again when something happens, or after the time every. It
+// returns false if that has not happened within instance.Patience.
+func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bool) (bool, error) {
+	for deadline := time.Now().Add(instance.Patience); !calm(); p.Gates.Pulse.Wait(every) {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // StaysQuiet waits until the programs have sent nothing for `quiet` of the file, see gates.OwnTraffic.
 func (p Programs) StaysQuiet(ctx context.Context, since time.Time) error {
 	return p.Gates.OwnTraffic.StaysQuiet(ctx, since, instance.Patience)

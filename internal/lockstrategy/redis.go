@@ -16,9 +16,12 @@ import (
 // redisLock stores a token in a key with a TTL, and deletes the key by a script that compares
 // the token first.
 //
-//	SET key token NX PX ttl                Take, repeated by one waiter of the process
-//	SELECT, UPDATE, INSERT                 the naive section, see lease.Locked
-//	if GET key == token then DEL key       Release
+//	                                     lease.Locked       locks, sells, unlocks
+//	                                     waiting.Polling    one buyer of the process asks again and again
+//	                                     rediskey           names the key, reverts an attempt without an answer
+//	SET key token NX PX ttl              redisLock.Take     asks once
+//	SELECT, UPDATE, INSERT               purchase.Section   the naive section
+//	if GET key == token then DEL key     redisLease.Release
 //
 // Nothing stops the writes of a holder whose key has expired.
 //

@@ -11,7 +11,13 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -63,4 +69,125 @@ func UntilLost(ctx context.Context, lost <-chan struct{}) (context.Context, cont
 		}
 	}()
 	return ctx, func() { cancel(context.Canceled) }
+}
+
+// Locked runs the naive section under a lease. Every lock strategy is a Locked with its own Locker.
+type Locked struct {
+	deps    deps.Deps
+	locker  Locker
+	section purchase.Section
+	sell    func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error)
+}
+
+// NewLocked runs the section of the named strategy under the leases of l.
+func NewLocked(d deps.Deps, name string, l Locker) *Locked {
+	s := &Locked{deps: d, locker: l, section: d.Section(name)}
+	s.sell = func(ctx context.Context, _ Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
+		return s.section.Sell(ctx, o, waited)
+	}
+	return s
+}
+
+// NewFenced runs the section guarded by the lease's fencing token. Every lease of l must be a
+// Fencer.
+func NewFenced(d deps.Deps, name string, l Locker) *Locked {
+	s := NewLocked(d, name, l)
+	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
+		receipt, err := s.section.SellFenced(ctx, o, lease.(Fencer).Fence(), waited)
+		if source, ok := l.(tokenSource); ok && errors.Is(err, purchase.ErrLockLost) {
+			err = errors.Join(err, catchUp(ctx, d, source, o.Product))
+		}
+		return receipt, err
+	}
+	return s
+}
+
+// A tokenSource can raise its tokens above a greater token that was seen: the source has lost its
+// data.
+type tokenSource interface {
+	RaiseToken(ctx context.Context, product string, atLeast int64) error
+}
+
+// catchUp raises the tokens above the greatest one that the database has seen.
+func catchUp(ctx context.Context, d deps.Deps, source tokenSource, name string) error {
+	ctx, cancel := d.Releasing(ctx)
+	defer cancel()
+	p, err := product.ByName(d.DB.WithContext(ctx), name)
+	if err != nil {
+		return err
+	}
+	return source.RaiseToken(ctx, name, p.Fence)
+}
+
+// Buy implements purchase.Strategy.
+func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, start, cancel := s.deps.WithWait(ctx)
+	defer cancel()
+	event := deps.Event{Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
+	report := func(kind deps.EventKind) {
+		e := event
+		e.Kind = kind
+		s.deps.Report(ctx, e)
+	}
+	report(deps.Waiting)
+	lease, err := s.locker.Lock(ctx, o.Product)
+	if err != nil {
+		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
+	}
+	event.Token = lease.Token()
+	report(deps.Acquired)
+	lost := sync.OnceFunc(func() { report(deps.Lost) }) // noticed while the section runs, or at the release
+
+	unlock := func() { // after the commit, never before it
+		// The event is sent before the release. An observer that sees acquired..released of two
+		// buyers overlap has then seen two holders, and not two messages in the wrong order.
+		report(deps.Released)
+		ctx, cancel := s.deps.Releasing(ctx)
+		defer cancel()
+		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
+			lost() // the sale is valid: the commit decided it
+		}
+	}
+	defer func() {
+		if s.deps.Unlock != nil {
+			s.deps.Unlock(ctx, unlock)
+		} else {
+			unlock()
+		}
+	}()
+	waited := s.deps.Now().Sub(start)
+	ctx, end := lease.Context(ctx)
+	defer end()
+	defer onLoss(ctx, lost)()
+	return s.sell(ctx, lease, o, waited)
+}
+
+// onLoss calls lost when the section's context ends because the lease is lost. From then on the
+// holder writes no more. The caller must call stop before it ends the section's context in the
+// normal way.
+func onLoss(ctx context.Context, lost func()) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), purchase.ErrLockLost) {
+			lost()
+		}
+	})
+}
+
+// Unlocks marks a strategy that calls deps.Deps.Unlock.
+func (s *Locked) Unlocks() {}
+
+// Reset is purchase.Resetter.Reset: it frees the product's lock, for any holder.
+func (s *Locked) Reset(ctx context.Context, product string) error {
+	if r, ok := s.locker.(purchase.Resetter); ok {
+		return r.Reset(ctx, product)
+	}
+	return nil
+}
+
+// Close closes the locker, if it can be closed.
+func (s *Locked) Close() error {
+	if c, ok := s.locker.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }

@@ -1,0 +1,162 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Difference is how a schedule differs from the nearest order of the buyers.
+type Difference struct {
+	Order []int // the nearest order
+	Rows  []DifferenceRow
+}
+
+// A DifferenceRow is a row that only one of the two has, or one that differs.
+type DifferenceRow struct {
+	Table        string // "answer" for the answers
+	This, Serial string // the row after the schedule and after the order; "" if there is none
+	places       []string
+}
+
+// size is the number of rows that only one of the two has.
+func (d *Difference) size() (n int) {
+	for _, r := range d.Rows {
+		if n++; r.This != "" && r.Serial != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// String describes the nearest order: "buyer 2, then buyer 1".
+func (d *Difference) String() string {
+	if len(d.Order) == 0 {
+		return "no buyer"
+	}
+	var all []string
+	for _, b := range d.Order {
+		all = append(all, fmt.Sprint("buyer ", b))
+	}
+	return strings.Join(all, ", then ")
+}
+
+// Places returns the entries of except that would leave the difference out, see New.
+func (d *Difference) Places() (all []string) {
+	for _, r := range d.Rows {
+		all = append(all, r.places...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// compare returns how two forms differ; nil if they are equal. other is that of an order.
+func compare(one, other *form) *Difference {
+	var d Difference
+	tables := slices.Collect(maps.Keys(one.rows))
+	for name := range other.rows {
+		if one.rows[name] == nil {
+			tables = append(tables, name)
+		}
+	}
+	slices.Sort(tables)
+	for _, name := range tables {
+		this, serial := apart(one.rows[name], other.rows[name])
+		for _, a := range this {
+			r := DifferenceRow{Table: name, This: a.shown}
+			if at := a.nearest(serial); at >= 0 {
+				r.Serial, r.places = serial[at].shown, a.differs(serial[at])
+				serial = slices.Delete(serial, at, at+1)
+			} else {
+				r.places = []string{a.place}
+			}
+			d.Rows = append(d.Rows, r)
+		}
+		for _, b := range serial {
+			d.Rows = append(d.Rows, DifferenceRow{Table: name, Serial: b.shown, places: []string{b.place}})
+		}
+	}
+	if len(d.Rows) == 0 {
+		return nil
+	}
+	// A row that looks the same is among them because another one refers to it in another way.
+	if apart := slices.DeleteFunc(slices.Clone(d.Rows), func(r DifferenceRow) bool { return r.This == r.Serial }); len(apart) > 0 {
+		d.Rows = apart
+	}
+	return &d
+}
+
+// apart returns the lines that only one of two sorted lists has.
+func apart(a, b []line) (onlyA, onlyB []line) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].text < b[0].text:
+			onlyA, a = append(onlyA, a[0]), a[1:]
+		case len(a) == 0 || b[0].text < a[0].text:
+			onlyB, b = append(onlyB, b[0]), b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return onlyA, onlyB
+}
+
+// nearest returns the index of the line with the most equal cells; -1 if there is no line.
+func (l line) nearest(others []line) int {
+	best, most := -1, -1
+	for i, other := range others {
+		equal := 0
+		for c := range l.cells {
+			if l.cells[c] == other.cells[c] {
+				equal++
+			}
+		}
+		if equal > most {
+			best, most = i, equal
+		}
+	}
+	return best
+}
+
+// differs returns the entries of except that would make two lines of one table equal.
+func (l line) differs(other line) (places []string) {
+	for c := range l.cells {
+		if l.cells[c] != other.cells[c] {
+			places = append(places, l.columns[c])
+		}
+	}
+	return places
+}
+
+// varying returns the columns whose values differ between two runs of one order, when new generated keys
+// and random values count as equal. They are a time, a counter of the program, or the like.
+func (o *Oracle) varying(one, other Run) (all []string) {
+	a, b := o.columns(one), o.columns(other)
+	for place := range b {
+		if _, both := a[place]; !both {
+			a[place] = nil
+		}
+	}
+	for place, values := range a {
+		if !slices.Equal(slices.Sorted(slices.Values(values)), slices.Sorted(slices.Values(b[place]))) {
+			all = append(all, place)
+		}
+	}
+	return all
+}
+
+// columns returns the values of each column, and of each place in the answers.
+func (o *Oracle) columns(r Run) map[string][]string {
+	all := map[string][]string{}
+	for _, w := range o.rows(r, nil) {
+		for i, c := range w.cells {
+			value := c.text
+			if w.table == answers {
+				value = fmt.Sprint(w.cells[0].text, w.cells[1].text, " ", c.text) // of this buyer, in this place
+			}
+			all[w.columns[i]] = append(all[w.columns[i]], value)
+		}
+	}
+	return all
+}

@@ -1,0 +1,330 @@
+package oracle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A form is a run in a form in which equal ends are equal texts. A new generated key or random value
+// stands for itself as a node of a graph: it is told from others by the rows and answers in which it
+// occurs, and by the values beside it there (color refinement: Weisfeiler and Leman, 1968). Keys that were
+// there before the buyers are values like others.
+type form struct {
+	rows map[string][]line // by table, sorted
+}
+
+// A line is one row of a form.
+type line struct {
+	text    string   // compared
+	cells   []string // the same by column
+	columns []string // the entries of except for the columns
+	place   string   // that for the whole row
+	shown   string
+}
+
+// A node is a generated key or a random value.
+type node struct{ key, value string }
+
+// A cell is a text with nodes: text has a NUL for each.
+type cell struct {
+	text  string
+	nodes []node
+	shown string
+}
+
+// A row is one row before its nodes have colors.
+type row struct {
+	table, place string
+	names        []string
+	columns      []string // as in line
+	cells        []cell
+}
+
+// rounds is how far a node's color reaches: over two references.
+const rounds = 3
+
+// answers is the table of a form with a row for each value in the buyers' answers.
+const answers = "answer"
+
+// form returns the form of a run without the answers to the buyers of drop.
+func (o *Oracle) form(r Run, drop []int) *form {
+	rows := o.rows(r, drop)
+	colors := map[node]string{}
+	for range rounds {
+		places := map[node][]string{}
+		for _, w := range rows {
+			text := strings.Join(w.colored(colors), "\x01")
+			for i, c := range w.cells {
+				for _, n := range c.nodes {
+					places[n] = append(places[n], fmt.Sprint(w.table, "\x00", i, "\x00", text))
+				}
+			}
+		}
+		colors = map[node]string{}
+		for n, all := range places {
+			slices.Sort(all)
+			sum := sha256.Sum256([]byte(strings.Join(all, "\x00")))
+			colors[n] = hex.EncodeToString(sum[:8])
+		}
+	}
+	f := &form{map[string][]line{}}
+	for _, w := range rows {
+		cells := w.colored(colors)
+		f.rows[w.table] = append(f.rows[w.table], line{strings.Join(cells, "\x01"), cells, w.columns, w.place, w.shown()})
+	}
+	for _, all := range f.rows {
+		slices.SortFunc(all, func(a, b line) int { return strings.Compare(a.text, b.text) })
+	}
+	return f
+}
+
+// colored returns the cells with the colors of their nodes.
+func (w row) colored(colors map[node]string) (all []string) {
+	for _, c := range w.cells {
+		text := c.text
+		for _, n := range c.nodes {
+			text = strings.Replace(text, "\x00", "<"+n.key+" "+colors[n]+">", 1)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func (w row) shown() string {
+	var all []string
+	for i, c := range w.cells {
+		all = append(all, strings.TrimSpace(w.names[i]+" "+c.shown))
+	}
+	if w.table == answers {
+		return strings.Join(all, " ")
+	}
+	return strings.Join(all, ", ")
+}
+
+// rows returns the rows of the tables and of the answers, without what is left out.
+func (o *Oracle) rows(r Run, drop []int) (all []row) {
+	known := o.known(r.Data)
+	for _, name := range slices.Sorted(maps.Keys(r.Data)) {
+		t := r.Data[name]
+		if o.out[name+".*"] {
+			continue
+		}
+		for _, values := range t.Rows {
+			w := row{table: name, place: name + ".*"}
+			for i, c := range t.Columns {
+				if !o.out[name+"."+c.Name] {
+					w.names = append(w.names, c.Name)
+					w.columns = append(w.columns, name+"."+c.Name)
+					one := known.cell(c.Name, c.Key, values[i])
+					if c.Key == "" && len(one.nodes) == 1 && o.hadRow(name, values[0]) {
+						position := fmt.Sprintf(" (%d newer)", known.after(one.nodes[0]))
+						one.text, one.shown = one.text+position, one.shown+position
+					}
+					w.cells = append(w.cells, one)
+				}
+			}
+			all = append(all, w)
+		}
+	}
+	for _, b := range slices.Sorted(maps.Keys(r.Answers)) {
+		if slices.Contains(drop, b) || r.Answers[b].Lost {
+			continue
+		}
+		buyer := cell{text: strconv.Itoa(b), shown: strconv.Itoa(b)}
+		for _, leaf := range leaves(r.Answers[b]) {
+			if o.leavesOut(leaf.place) {
+				continue
+			}
+			all = append(all, row{
+				table: answers, place: leaf.place, names: []string{"buyer", "", ""}, columns: []string{leaf.place, leaf.place, leaf.place},
+				cells: []cell{buyer, {text: leaf.path, shown: leaf.path}, known.cell(leaf.name, "", leaf.value)},
+			})
+		}
+	}
+	return all
+}
+
+// hadRow reports whether the table had a row with that first value before the buyers. A generated key in it
+// may say how far a reader has come, so it also counts how many greater ones there are.
+func (o *Oracle) hadRow(table, first string) bool {
+	t := o.reset[table]
+	return t != nil && slices.ContainsFunc(t.Rows, func(values []string) bool { return values[0] == first })
+}
+
+// leavesOut reports whether a place of an answer, or one that contains it, is left out.
+func (o *Oracle) leavesOut(place string) bool {
+	if o.out[place] || o.out["body"] && strings.HasPrefix(place, "body") {
+		return true
+	}
+	for p, path, _ := strings.Cut(place, " "); path != ""; path = path[:max(0, strings.LastIndexByte(path, '/'))] {
+		if o.out[p+" "+path] {
+			return true
+		}
+	}
+	return false
+}
+
+// A leaf is a value in an answer.
+type leaf struct{ place, path, name, value string }
+
+// leaves returns the status and the values of an answer's JSON. Another text is one value.
+func leaves(a Answer) []leaf {
+	all := []leaf{{"status", "status", "", strconv.Itoa(a.Status)}}
+	var value any
+	d := json.NewDecoder(strings.NewReader(a.Body))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return append(all, leaf{"body", "body", "", strings.TrimSpace(a.Body)})
+	}
+	var walk func(path, place, name string, v any)
+	walk = func(path, place, name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				walk(path+"/"+key, place+"/"+key, key, v[key])
+			}
+		case []any:
+			for i, one := range v {
+				walk(fmt.Sprint(path, "/", i), place+"/*", name, one)
+			}
+		default:
+			all = append(all, leaf{strings.TrimSpace("body " + place), strings.TrimSpace("body " + path), name, fmt.Sprint(v)})
+		}
+	}
+	walk("", "", "", value)
+	return all
+}
+
+// A known knows the generated keys of a run that were not there before the buyers.
+type known struct {
+	keys   map[string][]string // the columns by value
+	before map[node]bool
+}
+
+func (o *Oracle) known(d Data) known {
+	k := known{map[string][]string{}, map[node]bool{}}
+	each := func(d Data, do func(node)) {
+		for _, t := range d {
+			for i, c := range t.Columns {
+				for _, values := range t.Rows {
+					if c.Key != "" && values[i] != Null {
+						do(node{c.Key, values[i]})
+					}
+				}
+			}
+		}
+	}
+	each(o.reset, func(n node) { k.before[n] = true })
+	each(d, func(n node) {
+		if !k.before[n] && !slices.Contains(k.keys[n.value], n.key) {
+			k.keys[n.value] = append(k.keys[n.value], n.key)
+		}
+	})
+	return k
+}
+
+// after returns how many new keys of the same column are greater.
+func (k known) after(n node) (count int) {
+	less := func(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
+	for value, keys := range k.keys {
+		if slices.Contains(keys, n.key) && less(n.value, value) {
+			count++
+		}
+	}
+	return count
+}
+
+// idName matches the name of a column or of a place in an answer that contains a key.
+var idName = regexp.MustCompile(`(?i)(?:^|[_.-])(?:id|no|nr|number|key|ref|pk)s?$|[a-z](?:Id|ID|No|Nr|Number|Key|Ref)s?$`)
+
+// cell returns the cell of a value. key is Column.Key.
+func (k known) cell(name, key, value string) cell {
+	c := cell{text: value, shown: value}
+	if n := (node{key, value}); key != "" && value != Null {
+		if k.before[n] {
+			return c
+		}
+		return cell{"\x00", []node{n}, shownNode}
+	}
+	if keys := k.keys[value]; len(keys) > 0 && (len(value) >= longKey || idName.MatchString(name)) {
+		return cell{"\x00", []node{{meant(name, keys), value}}, shownNode}
+	}
+	text := moment.ReplaceAllStringFunc(value, func(found string) string {
+		if isNow(found) {
+			return "<time>"
+		}
+		return found
+	})
+	c.text = inText.ReplaceAllStringFunc(text, func(found string) string {
+		switch {
+		case len(k.keys[found]) > 0:
+			c.nodes = append(c.nodes, node{meant("", k.keys[found]), found})
+		case !random.MatchString(found):
+			return found
+		case isClock(found):
+			return "<time>"
+		default:
+			c.nodes = append(c.nodes, node{"", found})
+		}
+		return "\x00"
+	})
+	c.shown = strings.ReplaceAll(c.text, "\x00", shownNode)
+	return c
+}
+
+// shownNode stands for a generated key or a random value, which differs in each run.
+const shownNode = "(new)"
+
+// longKey is the length from which a generated key is recognized anywhere. A shorter one may be a quantity.
+const longKey = 4
+
+// meant returns the column that a key stands for: order_id means orders.id.
+func meant(name string, keys []string) string {
+	stem := strings.ToLower(strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "id"), "_"))
+	for _, key := range keys {
+		if stem != "" && strings.HasPrefix(strings.ToLower(key), stem) {
+			return key
+		}
+	}
+	slices.Sort(keys)
+	return keys[0]
+}
+
+// random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, and numbers of
+// ten digits or more.
+var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
+	`|\b[0-9a-fA-F]{16,}\b|\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b`)
+
+// inText matches what may be a node in a longer text.
+var inText = regexp.MustCompile(random.String() + `|\b\d{4,}\b`)
+
+// moment matches a time of day with its date.
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?: ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?))*`)
+
+// around is the distance from now within which a time depends on when the run was.
+const around = 48 * time.Hour
+
+func isNow(text string) bool {
+	t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text[:19], "T", " ", 1))
+	return err == nil && time.Since(t).Abs() < around
+}
+
+// isClock reports whether a number is a time of about now, in seconds or a thousandth, a millionth or a
+// billionth of them.
+func isClock(text string) bool {
+	number, err := strconv.ParseFloat(text, 64)
+	for unit := 1.0; err == nil && unit <= 1e9; unit *= 1000 {
+		if time.Since(time.Unix(int64(number/unit), 0)).Abs() < around {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+// Package oracle decides without a rule whether a schedule is right: whether it ended as some order of the
+// buyers, one after the other, would have ended (serializability, see Papadimitriou, "The Serializability
+// of Concurrent Database Updates", 1979).
+//
+//	Add        the answers and the data after buyers who came one after the other
+//	Settle     what differs between two equal runs is left out
+//	Judge      the answers and the data after a schedule; the nearest order and the difference
+//
+// A buyer that was refused need not be part of the order, but must have left nothing. Generated keys and
+// random values are compared by where they stand, not by their value, see form.
+package oracle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// An Answer is what one buyer received.
+type Answer struct {
+	Lost   bool // no answer: the buyer may have taken effect or not
+	Status int
+	Body   string
+}
+
+// refused reports whether the buyer was told that it gets nothing, or was told nothing.
+func (a Answer) refused() bool { return a.Lost || a.Status >= http.StatusBadRequest }
+
+// A Run is the end of one run: the answers by buyer, of those who came, and the data.
+type Run struct {
+	Answers map[int]Answer
+	Data    Data
+}
+
+// An Oracle knows how every order of the buyers ends. It serves one goroutine.
+type Oracle struct {
+	reset  Data // before any buyer
+	serial []serial
+	out    map[string]bool // columns that are left out, see place
+}
+
+// A serial is one order of some buyers, and one or two runs of it.
+type serial struct {
+	order []int
+	runs  []Run
+	forms map[string]*form // by the answers that are not compared
+}
+
+// New returns an oracle for programs that begin with the data of reset. except lists what may differ:
+// "table.column", "table.*", or "body /path" for a place in the JSON of an answer ("body" for all of it).
+func New(reset Data, except []string) *Oracle {
+	o := &Oracle{reset: reset, out: map[string]bool{}}
+	for _, e := range except {
+		o.out[e] = true
+	}
+	return o
+}
+
+// Unrestored returns the tables that differ from those of New although no buyer came. They are left out.
+func (o *Oracle) Unrestored(again Data) (tables []string) {
+	d := compare(o.form(Run{Data: o.reset}, nil), o.form(Run{Data: again}, nil))
+	if d == nil {
+		return nil
+	}
+	for _, r := range d.Rows {
+		if !o.out[r.Table+".*"] {
+			o.out[r.Table+".*"] = true
+			tables = append(tables, r.Table)
+		}
+	}
+	return tables
+}
+
+// Orders returns every order of every subset of the buyers 1 to n, the whole orders first.
+func Orders(n int) (all [][]int) {
+	var grow func(order []int)
+	grow = func(order []int) {
+		all = append(all, slices.Clone(order))
+		for b := 1; b <= n; b++ {
+			if !slices.Contains(order, b) {
+				grow(append(order, b))
+			}
+		}
+	}
+	grow(nil)
+	slices.SortStableFunc(all, func(a, b []int) int { return cmp.Compare(len(b), len(a)) })
+	return all
+}
+
+// Add records a run of the buyers in that order. An order may be run twice, so that Settle sees what differs.
+func (o *Oracle) Add(order []int, r Run) {
+	at := slices.IndexFunc(o.serial, func(s serial) bool { return slices.Equal(s.order, order) })
+	if at < 0 {
+		o.serial = append(o.serial, serial{order: slices.Clone(order), forms: map[string]*form{}})
+		at = len(o.serial) - 1
+	}
+	o.serial[at].runs = append(o.serial[at].runs, r)
+}
+
+// Only forgets the tables that no run of a buyer touches, so that they need not be read after a schedule.
+func (o *Oracle) Only(touched func(table string) bool) {
+	for _, s := range o.serial {
+		for _, r := range s.runs {
+			maps.DeleteFunc(r.Data, func(table string, _ *Table) bool { return !touched(table) })
+		}
+	}
+}
+
+// Settle leaves out the columns that differ between two runs of one order. The error is one line: what
+// still differs, so no schedule can be judged.
+func (o *Oracle) Settle() error {
+	for _, s := range o.serial {
+		for _, again := range s.runs[1:] {
+			for _, place := range o.varying(s.runs[0], again) {
+				o.out[place] = true
+			}
+		}
+	}
+	for i := range o.serial {
+		s := &o.serial[i]
+		for _, again := range s.runs[1:] {
+			one, other := o.form(s.runs[0], nil), o.form(again, nil)
+			if d := compare(one, other); d != nil {
+				return fmt.Errorf("the same buyers, one after the other, end differently each time: %s", strings.Join(d.Places(), ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// LeftOut returns the columns that are not compared, in the words of New's except.
+func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
+
+// Judge returns nil if the run ended as some order of the buyers does.
+func (o *Oracle) Judge(r Run) (*Difference, error) {
+	var nearest *Difference
+	seen := map[string]*form{}
+	for i := range o.serial {
+		s := &o.serial[i]
+		drop, fits := dropped(s.order, r.Answers)
+		if !fits {
+			continue
+		}
+		key := fmt.Sprint(drop)
+		if s.forms[key] == nil {
+			s.forms[key] = o.form(s.runs[0], drop)
+		}
+		if seen[key] == nil {
+			seen[key] = o.form(r, drop)
+		}
+		d := compare(seen[key], s.forms[key])
+		if d == nil {
+			return nil, nil
+		}
+		d.Order = s.order
+		if nearest == nil || d.size() < nearest.size() {
+			nearest = d
+		}
+	}
+	if nearest == nil {
+		return nil, errors.New("no order of the buyers was run")
+	}
+	return nearest, nil
+}
+
+// dropped returns the buyers whose answers are not compared with an order: those that are not part of it,
+// and those that got no answer. It reports false if a buyer that is not part of the order was not refused.
+func dropped(order []int, answers map[int]Answer) (drop []int, fits bool) {
+	for _, b := range slices.Sorted(maps.Keys(answers)) {
+		part := slices.Contains(order, b)
+		if !part && !answers[b].refused() {
+			return nil, false
+		}
+		if !part || answers[b].Lost {
+			drop = append(drop, b)
+		}
+	}
+	return drop, true
+}

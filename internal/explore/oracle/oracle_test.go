@@ -1,0 +1,184 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shop returns the end of a run: the stock, and an order for each buyer of orders, whose key is generated
+// from first on.
+func shop(stock int, first int, orders []int, answers map[int]Answer) Run {
+	rows := [][]string{}
+	for i, b := range orders {
+		rows = append(rows, []string{fmt.Sprint(first + i), fmt.Sprint("buyer ", b), "2026-11-28 15:00:0" + fmt.Sprint(i)})
+	}
+	return Run{answers, Data{
+		"items":  {[]Column{{Name: "id", Key: "items.id"}, {Name: "stock"}}, [][]string{{"1", fmt.Sprint(stock)}}},
+		"orders": {[]Column{{Name: "id", Key: "orders.id"}, {Name: "buyer"}, {Name: "at"}}, rows},
+	}}
+}
+
+func bought(id int) Answer { return Answer{Status: 200, Body: fmt.Sprintf(`{"order_id": %d}`, id)} }
+
+var soldOut = Answer{Status: 409, Body: `{"error": "sold out"}`}
+
+// lastUnit returns the oracle for two buyers of one unit.
+func lastUnit(t *testing.T) *Oracle {
+	t.Helper()
+	reset := shop(1, 0, nil, nil).Data
+	o := New(reset, nil)
+	o.Add(nil, Run{nil, reset})
+	o.Add([]int{1}, shop(0, 7, []int{1}, map[int]Answer{1: bought(7)}))
+	o.Add([]int{2}, shop(0, 8, []int{2}, map[int]Answer{2: bought(8)}))
+	for first := range 2 {
+		o.Add([]int{1, 2}, shop(0, 9+first, []int{1}, map[int]Answer{1: bought(9 + first), 2: soldOut}))
+		o.Add([]int{2, 1}, shop(0, 9+first, []int{2}, map[int]Answer{2: bought(9 + first), 1: soldOut}))
+	}
+	if err := o.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestJudge: a run must end like an order of the buyers, in the answers and in the data. Who was refused
+// need not be part of it, but must have left nothing.
+func TestJudge(t *testing.T) {
+	busy, lost := Answer{Status: 503}, Answer{Lost: true}
+	for name, c := range map[string]struct {
+		run  Run
+		want string // the tables of the difference; "": there is none
+	}{
+		"buyer 1 first":                 {shop(0, 70, []int{1}, map[int]Answer{1: bought(70), 2: soldOut}), ""},
+		"buyer 2 first":                 {shop(0, 71, []int{2}, map[int]Answer{1: soldOut, 2: bought(71)}), ""},
+		"one is refused in another way": {shop(0, 72, []int{1}, map[int]Answer{1: bought(72), 2: busy}), ""},
+		"both are refused":              {shop(1, 0, nil, map[int]Answer{1: busy, 2: busy}), ""},
+		"no answer after a sale":        {shop(0, 73, []int{1}, map[int]Answer{1: lost, 2: soldOut}), ""},
+		"sold twice":                    {shop(0, 74, []int{1, 2}, map[int]Answer{1: bought(74), 2: bought(75)}), "answer orders"},
+		"sold twice, one told so":       {shop(0, 76, []int{1, 2}, map[int]Answer{1: bought(76), 2: soldOut}), "orders"},
+		"told twice":                    {shop(0, 77, []int{1}, map[int]Answer{1: bought(77), 2: bought(77)}), "answer"},
+		"the unit is lost":              {shop(0, 0, nil, map[int]Answer{1: busy, 2: busy}), "items"},
+		"a sale that was refused":       {shop(0, 78, []int{1}, map[int]Answer{1: busy, 2: busy}), "items orders"},
+		"another's order":               {shop(0, 79, []int{2}, map[int]Answer{1: bought(79), 2: soldOut}), "orders"},
+		"the sale is not stored":        {shop(1, 0, nil, map[int]Answer{1: bought(80), 2: busy}), "answer items orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := lastUnit(t).Judge(c.run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tables []string
+			if d != nil {
+				for _, r := range d.Rows {
+					tables = append(tables, r.Table)
+				}
+			}
+			if got := strings.Join(slices.Compact(tables), " "); got != c.want {
+				t.Errorf("it differs in %q, want %q: %+v", got, c.want, d)
+			}
+		})
+	}
+}
+
+// TestNodes: a generated key stands for the row in which it is, in references and in answers.
+func TestNodes(t *testing.T) {
+	data := func(first int, owners ...string) Data {
+		d := Data{
+			"carts": {[]Column{{Name: "id", Key: "carts.id"}, {Name: "buyer"}}, nil},
+			"lines": {[]Column{{Name: "cart", Key: "carts.id"}, {Name: "item"}}, nil},
+		}
+		for i, who := range []string{"ann", "bob"} {
+			d["carts"].Rows = append(d["carts"].Rows, []string{fmt.Sprint(first + i), who})
+		}
+		for i, who := range owners {
+			d["lines"].Rows = append(d["lines"].Rows, []string{fmt.Sprint(first + slices.Index([]string{"ann", "bob"}, who)), fmt.Sprint("item ", i)})
+		}
+		return d
+	}
+	o := New(Data{}, nil)
+	o.Add([]int{1}, Run{nil, data(1, "ann", "bob")})
+	for _, c := range []struct {
+		end   Data
+		equal bool
+	}{{data(100, "ann", "bob"), true}, {data(100, "bob", "ann"), false}, {data(100, "ann", "ann"), false}} {
+		if d, err := o.Judge(Run{nil, c.end}); err != nil || (d == nil) != c.equal {
+			t.Errorf("%v: %+v, %v", c.end["lines"].Rows, d, err)
+		}
+	}
+}
+
+// TestPosition: a row from before the buyers that has a generated key is a reader's position. What comes
+// after it was not read.
+func TestPosition(t *testing.T) {
+	end := func(last string, read ...string) Run {
+		d := Data{
+			"events": {[]Column{{Name: "id", Key: "events.id"}, {Name: "by"}}, [][]string{{"1", "ann"}, {"2", "bob"}}},
+			"reader": {[]Column{{Name: "name"}, {Name: "last_id"}}, [][]string{{"mail", last}}},
+			"read":   {[]Column{{Name: "event_id"}}, nil},
+		}
+		for _, id := range read {
+			d["read"].Rows = append(d["read"].Rows, []string{id})
+		}
+		return Run{nil, d}
+	}
+	o := New(Data{"reader": {[]Column{{Name: "name"}, {Name: "last_id"}}, [][]string{{"mail", "0"}}}}, nil)
+	o.Add([]int{1}, Run{nil, Data{ // bob, the reader, ann
+		"events": {[]Column{{Name: "id", Key: "events.id"}, {Name: "by"}}, [][]string{{"1", "bob"}, {"2", "ann"}}},
+		"reader": {[]Column{{Name: "name"}, {Name: "last_id"}}, [][]string{{"mail", "1"}}},
+		"read":   {[]Column{{Name: "event_id"}}, [][]string{{"1"}}},
+	}})
+	if d, _ := o.Judge(end("2", "2")); d == nil {
+		t.Error("the reader has skipped ann's event, and no difference is found")
+	}
+}
+
+// TestSettle: what differs between two runs of one order is not compared. An end that differs otherwise
+// is an error.
+func TestSettle(t *testing.T) {
+	end := func(token, count string, rows int) Run {
+		logged := &Table{[]Column{{Name: "token"}, {Name: "n"}}, nil}
+		for range rows {
+			logged.Rows = append(logged.Rows, []string{token, count})
+		}
+		return Run{map[int]Answer{1: {Status: 200, Body: "bought with " + token}}, Data{"log": logged}}
+	}
+	o := New(Data{}, nil)
+	o.Add([]int{1}, end("qwe", "1", 1))
+	o.Add([]int{1}, end("rty", "1", 1))
+	if err := o.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(o.LeftOut(), ", "); got != "body, log.token" {
+		t.Errorf("left out: %s", got)
+	}
+	if d, _ := o.Judge(end("uio", "1", 1)); d != nil {
+		t.Errorf("another token: %+v", d)
+	}
+	d, _ := o.Judge(end("uio", "2", 1))
+	if d == nil || strings.Join(d.Places(), ", ") != "log.n" {
+		t.Errorf("another count: %+v", d)
+	}
+	if o = New(Data{}, []string{"log.n", "body"}); true {
+		o.Add([]int{1}, end("qwe", "1", 1))
+		if d, _ := o.Judge(end("qwe", "2", 1)); d != nil {
+			t.Errorf("with except: %+v", d)
+		}
+	}
+	o = New(Data{}, nil)
+	o.Add([]int{1}, end("qwe", "1", 1))
+	o.Add([]int{1}, end("qwe", "1", 2))
+	if err := o.Settle(); err == nil || !strings.Contains(err.Error(), "log.*") {
+		t.Errorf("two rows instead of one: %v", err)
+	}
+}
+
+// TestOrders: every order of every subset, the whole ones first.
+func TestOrders(t *testing.T) {
+	if got := fmt.Sprint(Orders(2)); got != "[[1 2] [2 1] [1] [2] []]" {
+		t.Error(got)
+	}
+	if n := len(Orders(4)); n != 65 {
+		t.Errorf("%d orders of 4 buyers", n)
+	}
+}

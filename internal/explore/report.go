@@ -72,6 +72,9 @@ type Report struct {
 	// to do with a step or a rule: each with the reason. Then the search is not complete.
 	Ignored []string `json:"ignored,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in the file
+	// Uncompared lists what may differ from every order of the buyers, since two runs of the same order differ
+	// in it or the file excepts it: columns, and places in the answers.
+	Uncompared []string `json:"uncompared,omitempty"`
 	// Pauses lists commands after which every pause of the program was too short for another buyer's
 	// move. No such move was explored.
 	Pauses []string `json:"pauses,omitempty"`
@@ -109,7 +112,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Pauses: r.Pauses, Unforeseen: r.Unforeseen, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -224,6 +227,9 @@ func (r Report) Notes() (all []string) {
 	}
 	if len(r.Ignored) > 0 {
 		all = append(all, "ignored although it matters: "+named(r.Ignored))
+	}
+	if len(r.Uncompared) > 0 {
+		all = append(all, "not compared with the buyers one after the other: "+named(r.Uncompared))
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", witness.Count(r.Early, "schedule")))

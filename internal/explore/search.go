@@ -59,6 +59,8 @@ type Result struct {
 	Pauses   []string // see Report.Pauses; at most maxNamed
 	Divided  []string // see Report.Divided; at most maxNamed
 	Ignored  []string // see Report.Ignored; at most maxNamed
+	// Uncompared is Report.Uncompared, at most maxNamed.
+	Uncompared []string
 
 	Unforeseen string // Report.Unforeseen
 
@@ -226,7 +228,7 @@ func withNew(all, seen []string) []string {
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	r.Compound, r.Divided = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided)
-	r.Ignored = withNew(r.Ignored, e.Ignored)
+	r.Ignored, r.Uncompared = withNew(r.Ignored, e.Ignored), withNew(r.Uncompared, e.Uncompared)
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
 	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++

@@ -45,6 +45,8 @@ type App struct {
 	Pauses bool             // the owner vouches for pauses that are too short to explore
 	Atomic bool             // the owner vouches for statements that read and write
 	Never  []string         // queries that must return no row
+	Serial bool             // each run must end like an order of the buyers, one after the other
+	Except []string         // what may differ from that order, see package oracle
 	Random []*regexp.Regexp // values that differ between runs
 	Ignore Ignore           // commands of the program's own work
 	Quiet  time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
@@ -117,6 +119,8 @@ type file struct {
 	Atomic      string            `yaml:"atomic"`
 	Pauses      string            `yaml:"pauses"`
 	Never       []string          `yaml:"never"`
+	Rules       string            `yaml:"rules"`
+	Except      []string          `yaml:"except"`
 	Watch       string            `yaml:"watch"`
 	Random      []string          `yaml:"random"`
 	Ignore      []string          `yaml:"ignore"`
@@ -179,7 +183,7 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).queries, (*App).random, (*App).background,
+		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).judged, (*App).queries, (*App).random, (*App).background,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)

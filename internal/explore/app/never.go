@@ -72,12 +72,38 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
+// mostSerial is the maximum number of buyers of which every order runs: 65 orders of 4.
+const mostSerial = 4
+
+// judged reads what decides whether a run is right: the orders of the buyers one after the other, the
+// rules of `never`, or both.
+func (a *App) judged(f *file) error {
+	a.Serial, a.Except = len(a.Never) == 0 || f.Rules == "also", f.Except
+	switch {
+	case !slices.Contains([]string{"", "only", "also"}, f.Rules):
+		return fmt.Errorf("rules: %q; expected also (each run must end like an order of the buyers, and `never` must hold) or only (only `never`)", f.Rules)
+	case f.Rules != "" && len(a.Never) == 0:
+		return fmt.Errorf("rules: %s needs never: list queries that must return no row, for example SELECT * FROM items WHERE stock < 0, or omit rules", f.Rules)
+	case len(a.Except) > 0 && !a.Serial:
+		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
+	case a.Serial && a.MySQL == nil && a.Postgres == nil && a.Redis == nil:
+		return errors.New("without a server there is nothing to compare; set mysql, postgres or redis")
+	case a.Serial && len(a.Buyers) > mostSerial:
+		return fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", mostSerial)
+	}
+	for _, e := range a.Except {
+		if !exceptEntry.MatchString(e) {
+			return fmt.Errorf("except: %q is neither table.column, table.*, body nor body /path", e)
+		}
+	}
+	return nil
+}
+
+var exceptEntry = regexp.MustCompile(`^(?:[^\s./]+(?:\.[^\s./]+)?\.(?:[^\s./]+|\*)|status|body(?: /\S+)?)$`)
+
 // queries checks the rules and the watch query: each needs a database.
 func (a *App) queries(*file) error {
-	switch {
-	case len(a.Never) == 0:
-		return errors.New("never is missing; list queries that must return no row, for example SELECT * FROM items WHERE stock < 0")
-	case a.MySQL == nil && a.Postgres == nil:
+	if len(a.Never) > 0 && a.MySQL == nil && a.Postgres == nil {
 		return errors.New("never needs a database; set mysql or postgres")
 	}
 	if slices.Contains(a.Never, "") {

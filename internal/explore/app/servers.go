@@ -231,6 +231,9 @@ func (s *Servers) Listener() *Listener { return s.listener }
 // Redis returns the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
+// RedisClient returns the connection to Redis; nil if there is none.
+func (s *Servers) RedisClient() *redis.Client { return s.redis }
+
 // Versions describes the servers for people: "MariaDB 10.11.14, Redis 7.0.15".
 func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
 

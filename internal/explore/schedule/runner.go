@@ -90,6 +90,8 @@ type Ended struct {
 	// Ignored lists commands that ran without being steps, since the file of the program ignores them,
 	// although they have something to do with a step or a rule: each with the reason.
 	Ignored []string
+	// Uncompared lists what was left out of the comparison with the orders of the buyers, see package oracle.
+	Uncompared []string
 
 	// Unforeseen says in one line why commands that counted as commuting may not commute; "": they do.
 	Unforeseen string

@@ -31,6 +31,9 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if f := first(atReset, false); f != nil {
 		return c, errAtReset(f)
 	}
+	if x.learned.serial, err = newSerialOracle(ctx, x); err != nil {
+		return c, err
+	}
 	if x.watched, _, err = servers.Watch(ctx); err != nil {
 		return c, err
 	}
@@ -79,7 +82,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 	}
 	if d := (suspectRules{first(atReset, true), c.Buyers}); d.any() {
-		found, err := check.inTurn(ctx)
+		found, err := check.rulesInTurn(ctx)
 		if err == nil {
 			err = d.decide(found)
 		}
@@ -88,6 +91,12 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 	}
 	x.learned.coarse = x.learned.short
+	if x.learned.serial != nil && !slices.ContainsFunc(c.Buyers, func(a Alone) bool { return a.Why != "" }) {
+		if c.Orders, err = x.learned.serial.learn(ctx, check); err != nil {
+			return c, err
+		}
+		c.Uncompared = x.learned.serial.LeftOut()
+	}
 	return c, nil
 }
 
@@ -183,28 +192,42 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 	})
 }
 
-// inTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
-func (x checker) inTurn(ctx context.Context) (found []app.Finding, err error) {
-	if err := x.recovery.Recover(ctx); err != nil {
-		return nil, err
-	}
-	if err := x.programs.Reset(ctx); err != nil {
-		return nil, err
-	}
+// rulesInTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
+func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
 	var told app.Told
+	var order []int
 	for n := range x.programs.App.Buyers {
-		a, err := x.through(ctx, n+1, func(_ *Alone, reply client.Reply, failed error) error {
-			client.Count(&told, reply, failed, x.programs.App.Sold)
-			return nil
-		})
-		if err == nil && a.Why != "" {
-			err = fmt.Errorf("buyer %d after the others: %s", a.Buyer, a.Why)
-		}
-		if err != nil {
-			return nil, err
-		}
+		order = append(order, n+1)
+	}
+	if err := x.inTurn(ctx, order, func(_ *Alone, reply client.Reply, failed error) {
+		client.Count(&told, reply, failed, x.programs.App.Sold)
+	}); err != nil {
+		return nil, err
 	}
 	return x.programs.Servers.Never(ctx, told)
+}
+
+// inTurn runs the buyers of an order, one after the other. It calls each after each answer.
+func (x checker) inTurn(ctx context.Context, order []int, each func(a *Alone, reply client.Reply, failed error)) error {
+	if err := x.recovery.Recover(ctx); err != nil {
+		return err
+	}
+	if err := x.programs.Reset(ctx); err != nil {
+		return err
+	}
+	for _, id := range order {
+		var reply client.Reply
+		var failed error
+		a, err := x.through(ctx, id, func(_ *Alone, r client.Reply, err error) error { reply, failed = r, err; return nil })
+		switch {
+		case err != nil:
+			return err
+		case a.Why != "":
+			return fmt.Errorf("buyer %d after the others: %s", a.Buyer, a.Why)
+		}
+		each(&a, reply, failed)
+	}
+	return nil
 }
 
 // through runs one buyer step by step. It calls judge once the buyer is answered and the program is

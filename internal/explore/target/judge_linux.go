@@ -21,7 +21,8 @@ type judgement struct {
 	buyers   *client.Buyers
 	names    *naming.Names
 	leftover *leftover
-	struck   bool // an event has happened
+	serial   *serialOracle // nil: the rules of `never` judge alone
+	struck   bool          // an event has happened
 }
 
 // verdict judges the run.
@@ -64,6 +65,15 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	}
 	if len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " forever", nil, nil
+	}
+	if r.serial != nil {
+		findings, err := r.serial.judge(ctx, r.buyers)
+		if err != nil {
+			return "", "", nil, err
+		}
+		if len(findings) > 0 {
+			return verdict.Broken, witness.Why(findings), findings, nil
+		}
 	}
 	if len(failing) > 0 && !r.struck { // after an event, a failure may be the only possible answer
 		return verdict.Failed, r.fails(failing) + ", and every server is healthy", nil, nil

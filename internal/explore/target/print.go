@@ -45,6 +45,12 @@ func (c Check) Print(out io.Writer, program string) {
 			fmt.Fprintf(out, "      told as %s; %s\n", what, rules)
 		}
 	}
+	if c.Orders > 0 {
+		fmt.Fprintf(out, "\none after the other, the buyers came in each of %d orders\n", c.Orders)
+		if len(c.Uncompared) > 0 {
+			fmt.Fprintf(out, "      not compared: %s\n", strings.Join(c.Uncompared, ", "))
+		}
+	}
 	if len(c.Pollers) == 0 {
 		return
 	}

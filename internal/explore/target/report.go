@@ -10,6 +10,9 @@ type CheckReport struct {
 	Buyers  []AloneReport  `json:"buyers"`
 	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
 	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` that let the pollers pass, with those of the file
+
+	Orders     int      `json:"orders,omitempty"`     // orders of some buyers that ran, one after the other
+	Uncompared []string `json:"uncompared,omitempty"` // what may differ from them
 }
 
 // An AloneReport is the run of one buyer alone.
@@ -59,6 +62,6 @@ func (c Check) Report(program string) CheckReport {
 	for _, p := range c.Pollers {
 		r.Pollers = append(r.Pollers, PollerReport{p.Server, p.Text, p.Times, float64(p.Every.Microseconds()) / 1000})
 	}
-	r.Ignore = c.Ignore
+	r.Ignore, r.Orders, r.Uncompared = c.Ignore, c.Orders, c.Uncompared
 	return r
 }

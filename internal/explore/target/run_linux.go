@@ -211,9 +211,12 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.Finish(ctx, true))
 	}
-	judge := judgement{app: r.programs.App, servers: r.programs.Servers, buyers: r.buyers, names: r.names, leftover: r.leftover, struck: r.struck}
+	judge := judgement{app: r.programs.App, servers: r.programs.Servers, buyers: r.buyers, names: r.names, leftover: r.leftover, serial: r.learned.serial, struck: r.struck}
 	if v, void := schedule.AsVoid(err); void {
 		err = r.programs.Gates.OwnTraffic.Hint(judge.withRefusals(v))
+	}
+	if r.learned.serial != nil {
+		e.Uncompared = r.learned.serial.LeftOut()
 	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	e.Unforeseen = r.rows.Why()

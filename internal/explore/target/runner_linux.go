@@ -43,6 +43,7 @@ type learned struct {
 	catalog *rows.Catalog // nil: the search uses no footprints
 	short   bool          // a server has generated a short number
 	pushed  bool          // a server has pushed a message, so a buyer listens
+	serial  *serialOracle // how each order of the buyers ends; nil: the rules of `never` judge alone
 }
 
 // New starts the instances of the program and waits until all are ready. Check must follow before the

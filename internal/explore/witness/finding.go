@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -27,13 +28,26 @@ func (f Finding) More() string {
 const returns = "must return no row, and does: "
 
 // Why describes the findings in one line.
-func Why(findings []Finding) string { return returns + Queries(findings) }
+func Why(findings []Finding) string {
+	if len(findings) == 1 {
+		return findings[0].Heading()
+	}
+	return returns + Queries(findings)
+}
+
+// Heading describes the finding in one line.
+func (f Finding) Heading() string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return returns + f.Query
+}
 
 // Queries lists the queries of the findings in one line.
 func Queries(findings []Finding) string {
 	var all []string
 	for _, f := range findings {
-		all = append(all, f.Query)
+		all = append(all, cmp.Or(f.Query, f.Title))
 	}
 	return strings.Join(all, "; ")
 }
@@ -49,7 +63,10 @@ func (f Finding) Text(out io.Writer) error {
 	if more != "" {
 		more += "\n"
 	}
-	_, err := fmt.Fprintf(out, "%s%s\n%s\n%s", returns, f.Query, t.Render(), more)
+	if f.Remedy != "" {
+		more += f.Remedy + "\n"
+	}
+	_, err := fmt.Fprintf(out, "%s\n%s\n%s", f.Heading(), t.Render(), more)
 	return err
 }
 

@@ -79,9 +79,11 @@ type Choice struct {
 	Server string `json:"server,omitempty"`
 }
 
-// A Finding is a rule of `never` that returned rows.
+// A Finding is a rule of `never` that returned rows, or how the end differs from each order of the buyers.
 type Finding struct {
-	Query   string     `json:"query"`
+	Query   string     `json:"query"`            // "" with Title
+	Title   string     `json:"title,omitempty"`  // what is wrong; "": Query returned rows
+	Remedy  string     `json:"remedy,omitempty"` // what to do if it is right all the same
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"` // one value per column; the caller formats NULL and bytes
 }

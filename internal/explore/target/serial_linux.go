@@ -1,0 +1,151 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/oracle"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// A serialOracle judges runs without rules: each must end like some order of the buyers, see package oracle.
+type serialOracle struct {
+	*oracle.Oracle
+	reader  oracle.Reader
+	reset   oracle.Data     // before any buyer
+	touched map[string]bool // the tables that a buyer alone names or changes
+}
+
+// newSerialOracle reads the data right after reset. It returns nil if the file leaves the judgement to
+// `never`.
+func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
+	if !x.programs.App.Serial {
+		return nil, nil
+	}
+	servers := x.programs.Servers
+	o := &serialOracle{reader: oracle.Reader{MySQL: servers.SQL("mysql"), Postgres: servers.SQL("postgres")}, touched: map[string]bool{}}
+	if c := servers.RedisClient(); c != nil {
+		o.reader.Redis = c
+	}
+	err := o.reader.Open(ctx)
+	if err == nil {
+		o.reset, err = o.reader.Read(ctx, nil)
+	}
+	o.Oracle = oracle.New(o.reset, x.programs.App.Except)
+	return o, err
+}
+
+// learn runs every order of every subset of the buyers, and returns how many there are. The whole orders run twice, in different seconds, so
+// that it is known which values depend on the clock or on chance.
+func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ error) {
+	if err := x.programs.Reset(ctx); err != nil {
+		return 0, err
+	}
+	again, err := o.reader.Read(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	unrestored := o.Unrestored(again)
+	all := oracle.Orders(len(x.programs.App.Buyers))
+	begun := time.Now()
+	for _, order := range all {
+		if err := o.run(ctx, x, order); err != nil {
+			return 0, err
+		}
+	}
+	time.Sleep(time.Until(begun.Truncate(time.Second).Add(1100 * time.Millisecond)))
+	for _, order := range all {
+		if len(order) < len(x.programs.App.Buyers) {
+			break
+		}
+		if err := o.run(ctx, x, order); err != nil {
+			return 0, err
+		}
+	}
+	for _, name := range unrestored {
+		if o.names(name) {
+			return 0, fmt.Errorf("reset does not restore %s, which a buyer uses, so the ends of two runs cannot be compared: add a statement to reset, or except: [%s.*] to the file", name, name)
+		}
+	}
+	for _, name := range o.reader.Large {
+		if o.names(name) && !slices.Contains(x.programs.App.Except, name+".*") {
+			return 0, fmt.Errorf("%s, which a buyer uses, has more than %d rows, too many to compare after each run: start with fewer, or add except: [%s.*] to the file, or rules in never", name, oracle.MostRows, name)
+		}
+	}
+	o.Only(o.names)
+	if err := o.Settle(); err != nil {
+		return 0, fmt.Errorf("%w: add `except:` with what may differ to the file, or `never:` with rules", err)
+	}
+	return len(all), nil
+}
+
+// run runs the buyers of an order, one after the other, and records how that ends.
+func (o *serialOracle) run(ctx context.Context, x checker, order []int) error {
+	end := oracle.Run{Answers: map[int]oracle.Answer{}}
+	err := x.inTurn(ctx, order, func(a *Alone, reply client.Reply, failed error) {
+		end.Answers[a.Buyer] = oracle.Answer{Lost: failed != nil, Status: reply.Status, Body: reply.Body}
+		for _, e := range a.answers {
+			o.mentioned(e.server, e.command)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if end.Data, err = o.reader.Read(ctx, nil); err != nil {
+		return err
+	}
+	for name, t := range end.Data {
+		if before := o.reset[name]; before == nil || !slices.EqualFunc(t.Rows, before.Rows, slices.Equal) {
+			o.touched[name] = true
+		}
+	}
+	o.Add(order, end)
+	return nil
+}
+
+// mentioned records the tables of a command.
+func (o *serialOracle) mentioned(server, text string) {
+	dialects := map[string]effect.Dialect{"mysql": effect.MySQL, "postgres": effect.Postgres}
+	if d, is := dialects[server]; is {
+		for _, table := range effect.Relations(text, d) {
+			o.touched[strings.ToLower(table)] = true
+		}
+	}
+}
+
+// names reports whether a buyer alone names or changes the table.
+func (o *serialOracle) names(table string) bool {
+	_, name, _ := strings.Cut(table, ".") // without its schema
+	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
+}
+
+// judge returns the finding that the run ended like no order of the buyers; nil if it ended like one.
+func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers) ([]witness.Finding, error) {
+	end := oracle.Run{Answers: map[int]oracle.Answer{}}
+	for _, b := range buyers.All {
+		reply, answered, err := buyers.Answer(b)
+		end.Answers[b.ID] = oracle.Answer{Lost: !answered || err != nil, Status: reply.Status, Body: reply.Body}
+	}
+	var err error
+	if end.Data, err = o.reader.Read(ctx, o.names); err != nil {
+		return nil, err
+	}
+	d, err := o.Judge(end)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	f := witness.Finding{
+		Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
+		Remedy:  "if that may differ, add to the file: except: [" + strings.Join(d.Places(), ", ") + "]",
+		Columns: []string{"where", "this run", "one after the other"},
+	}
+	for _, w := range d.Rows {
+		f.Rows = append(f.Rows, []string{w.Table, w.This, w.Serial})
+	}
+	return []witness.Finding{f}, nil
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -250,6 +251,9 @@ func (s *Servers) Reset(ctx context.Context) error {
 			}
 		}
 	}
+	if err := s.purged(ctx); err != nil {
+		return err
+	}
 	if s.app.Reset.Flush {
 		if err := s.redis.FlushDB(ctx).Err(); err != nil {
 			return fmt.Errorf("reset fails: flushdb: %w", err)
@@ -266,6 +270,41 @@ func (s *Servers) Reset(ctx context.Context) error {
 	}
 	return nil
 }
+
+// The maximum waits for InnoDB's purge on a private server, and on one with other users, where it may never
+// be done.
+const (
+	privatePurge = 5 * time.Second
+	sharedPurge  = 500 * time.Millisecond
+)
+
+var history = regexp.MustCompile(`History list length (\d+)`)
+
+// purged waits until InnoDB has purged the rows that reset has deleted. Until then such a row still has a
+// place in its indexes, and whether an INSERT waits for the gap beside it depends on the purge (MySQL
+// manual, "Purge Configuration").
+func (s *Servers) purged(ctx context.Context) error {
+	deletes := func(statement string) bool { return deletion.MatchString(statement) }
+	if !slices.ContainsFunc(s.app.Reset.MySQL, deletes) {
+		return nil
+	}
+	patience := sharedPurge
+	if s.private != nil {
+		patience = privatePurge
+	}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		var kind, name, status string
+		if err := s.databases["mysql"].QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status); err != nil {
+			return context.Cause(ctx) // without the privilege PROCESS there is nothing to wait for
+		}
+		if m := history.FindStringSubmatch(status); m == nil || m[1] == "0" {
+			return nil
+		}
+	}
+	return nil
+}
+
+var deletion = regexp.MustCompile(`(?i)^\s*(?:DELETE|REPLACE)\b`)
 
 // rows returns the first rows of a query as text, at most most.
 func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {

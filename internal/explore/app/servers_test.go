@@ -72,6 +72,7 @@ func TestServers(t *testing.T) {
 		test func(*testing.T, *Servers)
 	}{
 		{"reset", resets},
+		{"purge", purges},
 		{"never", nevers},
 		{"watch", watches},
 		{"errors", serverErrors},
@@ -111,6 +112,19 @@ func (s *Servers) number(t *testing.T, protocol, query string) (n int) {
 	t.Helper()
 	must(t, s.SQL(protocol).QueryRowContext(t.Context(), query).Scan(&n))
 	return n
+}
+
+// purges: after a reset, InnoDB has no trace of the rows that it deleted.
+func purges(t *testing.T, s *Servers) {
+	for range 20 {
+		s.exec(t, "mysql", "INSERT INTO orders (item_id) SELECT seq FROM seq_1_to_200")
+		must(t, s.Reset(t.Context()))
+		var kind, name, status string
+		must(t, s.SQL("mysql").QueryRowContext(t.Context(), "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status))
+		if !strings.Contains(status, "History list length 0\n") {
+			t.Fatal("a reset has left deleted rows for the purge")
+		}
+	}
 }
 
 // resets: the file's own statements reset each server. In Redis they reset only the database number

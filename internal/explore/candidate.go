@@ -22,13 +22,13 @@ type candidate struct {
 
 // compare returns a negative number if c is better.
 func (c *candidate) compare(other *candidate) int {
-	return cmp.Or(c.mildness()-other.mildness(), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
+	return cmp.Or(mildness(c.Verdict)-mildness(other.Verdict), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
 // mildness returns 1 for a failure or a leaked lock, which need not have harmed stock or records, and
 // 0 for every other verdict.
-func (c *candidate) mildness() int {
-	if c.Verdict == verdict.Failed || c.Verdict == verdict.LeakedLock {
+func mildness(v verdict.Verdict) int {
+	if v == verdict.Failed || v == verdict.LeakedLock {
 		return 1
 	}
 	return 0

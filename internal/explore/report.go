@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A Report is a search's result as `shop explore --json` prints it.
@@ -68,6 +69,8 @@ type Report struct {
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between.
 	Divided []string `json:"divided,omitempty"`
+	// Kinds counts the violations by verdict.
+	Kinds map[verdict.Verdict]int `json:"kinds,omitempty"`
 	// Ignored lists commands that were no steps, since the file ignores them, although they have something
 	// to do with a step or a rule: each with the reason. Then the search is not complete.
 	Ignored []string `json:"ignored,omitempty"`
@@ -112,7 +115,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -241,6 +244,31 @@ func (r Report) Notes() (all []string) {
 		all = append(all, v.String())
 	}
 	return all
+}
+
+// kinds returns the counts of the verdicts that are violations; nil if there is none.
+func kinds(all map[verdict.Verdict]int) map[verdict.Verdict]int {
+	violations := maps.Clone(all)
+	delete(violations, verdict.Holds)
+	if len(violations) == 0 {
+		return nil
+	}
+	return violations
+}
+
+// Broken counts the violations: "40 violations (19 broken, 21 failed)", or "1 violation".
+func (r Report) Broken() string {
+	text := witness.Count(r.Violations, "violation")
+	if len(r.Kinds) < 2 {
+		return text
+	}
+	var all []string
+	for _, kind := range slices.SortedFunc(maps.Keys(r.Kinds), func(a, b verdict.Verdict) int {
+		return cmp.Or(mildness(a)-mildness(b), cmp.Compare(a, b))
+	}) {
+		all = append(all, fmt.Sprintf("%d %s", r.Kinds[kind], kind))
+	}
+	return text + " (" + strings.Join(all, ", ") + ")"
 }
 
 // mostNamed is the number of commands in a line.

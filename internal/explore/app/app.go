@@ -39,18 +39,19 @@ type App struct {
 	Schema                 string  // a file with SQL for a private database, or a folder of such files; "" if none
 	Migrate                string  // a command line that creates the tables on private servers, run once before the program; "" if none
 
-	Buyers []Request
-	Reset  Reset
-	Sold   Sale             // answers that acknowledge a sale
-	Pauses bool             // the owner vouches for pauses that are too short to explore
-	Atomic bool             // the owner vouches for statements that read and write
-	Never  []string         // queries that must return no row
-	Serial bool             // each run must end like an order of the buyers, one after the other
-	Except []string         // what may differ from that order, see package oracle
-	Random []*regexp.Regexp // values that differ between runs
-	Ignore Ignore           // commands of the program's own work
-	Quiet  time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
-	Watch  string           // a query whose first row is shown after each step; "" if none
+	Buyers  []Request
+	Reset   Reset
+	Sold    Answers          // answers that acknowledge a sale
+	Refused Answers          // answers that refuse one, although their status is that of a failure
+	Pauses  bool             // the owner vouches for pauses that are too short to explore
+	Atomic  bool             // the owner vouches for statements that read and write
+	Never   []string         // queries that must return no row
+	Serial  bool             // each run must end like an order of the buyers, one after the other
+	Except  []string         // what may differ from that order, see package oracle
+	Random  []*regexp.Regexp // values that differ between runs
+	Ignore  Ignore           // commands of the program's own work
+	Quiet   time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
+	Watch   string           // a query whose first row is shown after each step; "" if none
 
 	Guesses []string // keys whose drafted values are not confirmed, each with its line: "run (line 3)"
 
@@ -116,6 +117,7 @@ type file struct {
 	Buyer       any               `yaml:"buyer"`
 	Reset       reset             `yaml:"reset"`
 	Sold        any               `yaml:"sold"`
+	Refused     any               `yaml:"refused"`
 	Atomic      string            `yaml:"atomic"`
 	Pauses      string            `yaml:"pauses"`
 	Never       []string          `yaml:"never"`
@@ -183,7 +185,7 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).sold, (*App).judged, (*App).queries, (*App).random, (*App).background,
+		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).answers, (*App).judged, (*App).queries, (*App).random, (*App).background,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)

@@ -42,7 +42,7 @@ func TestLoad(t *testing.T) {
 	}
 	for answer, sale := range map[string]bool{`200 {"placed": true}`: true, `200 {"placed": false}`: false, `202 {"placed": true}`: false, `201 {"placed":true}`: true} {
 		status, _ := strconv.Atoi(answer[:3])
-		if got := a.Sold.Acknowledged(status, answer[4:]); got != sale {
+		if got := a.Sold.Has(status, answer[4:]); got != sale {
 			t.Errorf("%s acknowledges a sale: %v", answer, got)
 		}
 	}

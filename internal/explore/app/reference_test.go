@@ -23,8 +23,8 @@ func TestReference(t *testing.T) {
 	for _, key := range requestKeys {
 		accepted = append(accepted, "buyer."+key)
 	}
-	for _, key := range saleKeys {
-		accepted = append(accepted, "sold."+key)
+	for _, key := range answerKeys {
+		accepted = append(accepted, "sold."+key, "refused."+key)
 	}
 	slices.Sort(listed)
 	slices.Sort(accepted)

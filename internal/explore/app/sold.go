@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,65 +11,75 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// A Sale says which answers acknowledge a sale.
-type Sale struct {
+// Answers are the answers of one kind, such as those that acknowledge a sale.
+type Answers struct {
 	Statuses []int
 	Body     *regexp.Regexp // matches the body, too; nil: any body
 }
 
-// Acknowledged reports whether an answer acknowledges a sale.
-func (s Sale) Acknowledged(status int, body string) bool {
+// Has reports whether an answer is one of them.
+func (s Answers) Has(status int, body string) bool {
 	return slices.Contains(s.Statuses, status) && (s.Body == nil || s.Body.MatchString(body))
 }
 
-// saleKeys are the keys of `sold` as a map.
-var saleKeys = []string{"status", "body"}
+// answerKeys are the keys of `sold` and `refused` as a map.
+var answerKeys = []string{"status", "body"}
 
-// sold reads the answers that acknowledge a sale: statuses, or a map with saleKeys.
-func (a *App) sold(f *file) (err error) {
-	status := f.Sold
-	if m, is := status.(map[string]any); is {
-		status = m["status"]
+// answers reads which answers mean a sale, and which a refusal although their status is that of a failure:
+// statuses, or a map with answerKeys.
+func (a *App) answers(f *file) (err error) {
+	if a.Sold, err = answersOf(cmp.Or(f.Sold, any("2xx")), "2xx"); err != nil {
+		return fmt.Errorf("sold: %w", err)
+	}
+	if f.Refused != nil {
+		if a.Refused, err = answersOf(f.Refused, "5xx"); err != nil {
+			return fmt.Errorf("refused: %w", err)
+		}
+	}
+	return nil
+}
+
+// answersOf reads statuses, or a map with answerKeys whose status has a default.
+func answersOf(v any, status string) (all Answers, err error) {
+	if m, is := v.(map[string]any); is {
+		v = cmp.Or(m["status"], any(status))
 		for name := range m {
-			if !slices.Contains(saleKeys, name) {
-				return fmt.Errorf("sold: %w", nearest.Unknown("key", name, saleKeys, ""))
+			if !slices.Contains(answerKeys, name) {
+				return all, nearest.Unknown("key", name, answerKeys, "")
 			}
 		}
 		if body, given := m["body"]; given {
-			if a.Sold.Body, err = regexp.Compile(fmt.Sprint(body)); err != nil {
-				return fmt.Errorf("sold: body: %w", err)
+			if all.Body, err = regexp.Compile(fmt.Sprint(body)); err != nil {
+				return all, fmt.Errorf("body: %w", err)
 			}
 		}
 	}
-	a.Sold.Statuses, err = statuses(status)
-	return err
+	all.Statuses, err = statuses(v)
+	return all, err
 }
 
-// statuses reads 200, a list, or 2xx, the default.
+// statuses reads 200, a list, or 2xx.
 func statuses(v any) (all []int, _ error) {
 	list, ok := v.([]any)
-	switch {
-	case v == nil:
-		list = []any{"2xx"}
-	case !ok:
+	if !ok {
 		list = []any{v}
 	}
 	for _, one := range list {
 		switch s := one.(type) {
 		case uint64:
 			if s < http.StatusContinue || s > 599 {
-				return nil, fmt.Errorf("sold: %d is not an HTTP status", s)
+				return nil, fmt.Errorf("%d is not an HTTP status", s)
 			}
 			all = append(all, int(s))
 		case string:
 			if len(s) != 3 || s[1:] != "xx" || s[0] < '1' || s[0] > '5' {
-				return nil, fmt.Errorf("sold: %q is not an HTTP status; expected 200, a list, 2xx, or { status: 200, body: REGEXP }", s)
+				return nil, fmt.Errorf("%q is not an HTTP status; expected 200, a list, 2xx, or { status: 200, body: REGEXP }", s)
 			}
 			for n := range 100 {
 				all = append(all, int(s[0]-'0')*100+n)
 			}
 		default:
-			return nil, errors.New("sold: expected 200, a list, 2xx, or { status: 200, body: REGEXP }")
+			return nil, errors.New("expected 200, a list, 2xx, or { status: 200, body: REGEXP }")
 		}
 	}
 	return all, nil

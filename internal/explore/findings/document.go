@@ -23,7 +23,7 @@ type Origin struct {
 func (o Origin) Document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every schedule of %d buyers of %s", r.Buyers, r.Strategy),
-		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), witness.Count(r.Violations, "violation")),
+		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), r.Broken()),
 		Took:   time.Duration(r.Seconds * float64(time.Second)),
 		Groups: []report.Group{{Heading: "What breaks"}},
 		Value:  r,

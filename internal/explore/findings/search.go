@@ -16,11 +16,11 @@ import (
 func Of(r explore.Report) witness.Document {
 	d := witness.Document{
 		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
-			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, witness.Count(r.Violations, "violation")),
+			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, r.Broken()),
 		Title:   fmt.Sprintf("shop explore %s%s", titled(r), withEvents(r.Events)),
 		Notes:   r.Notes(),
 		Extent:  r.Extent(),
-		Summary: fmt.Sprintf("%s, %s.", r.Extent(), witness.Count(r.Violations, "violation")),
+		Summary: fmt.Sprintf("%s, %s.", r.Extent(), r.Broken()),
 		Buyers:  r.Buyers,
 		Data:    r,
 	}

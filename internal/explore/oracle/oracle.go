@@ -23,12 +23,13 @@ import (
 // An Answer is what one buyer received.
 type Answer struct {
 	Lost   bool // no answer: the buyer may have taken effect or not
+	No     bool // a refusal, whatever its status
 	Status int
 	Body   string
 }
 
 // refused reports whether the buyer was told that it gets nothing, or was told nothing.
-func (a Answer) refused() bool { return a.Lost || a.Status >= http.StatusBadRequest }
+func (a Answer) refused() bool { return a.Lost || a.No || a.Status >= http.StatusBadRequest }
 
 // A Run is the end of one run: the answers by buyer, of those who came, and the data.
 type Run struct {

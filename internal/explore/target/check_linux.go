@@ -181,7 +181,7 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 			return nil
 		}
 		var told app.Told
-		client.Count(&told, reply, failed, x.programs.App.Sold)
+		client.Count(&told, reply, failed, x.programs.App)
 		a.Sold = told.Sold > 0
 		found, err := x.programs.Servers.Never(ctx, told)
 		if f := first(found, false); f != nil {
@@ -200,7 +200,7 @@ func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
 		order = append(order, n+1)
 	}
 	if err := x.inTurn(ctx, order, func(_ *Alone, reply client.Reply, failed error) {
-		client.Count(&told, reply, failed, x.programs.App.Sold)
+		client.Count(&told, reply, failed, x.programs.App)
 	}); err != nil {
 		return nil, err
 	}

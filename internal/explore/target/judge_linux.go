@@ -98,7 +98,7 @@ func (r judgement) told() (t app.Told, failing []int, untold int) {
 		case b.Crashed && (!answered || err != nil):
 			untold++
 		case answered:
-			client.Count(&t, reply, err, r.app.Sold)
+			client.Count(&t, reply, err, r.app)
 		}
 		if t.Failed > before {
 			failing = append(failing, b.ID)

@@ -52,7 +52,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 		return c, false, err
 	}
 	for _, one := range all {
-		c.tell(one, p.App.Sold)
+		c.tell(one, p.App)
 	}
 	ended, err := p.Instances.Bury(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 }
 
 // tell counts the answer to one buyer.
-func (c *Crowd) tell(b instance.Told, sold app.Sale) {
+func (c *Crowd) tell(b instance.Told, a *app.App) {
 	if b.Late {
 		c.late++
 	}
@@ -96,7 +96,7 @@ func (c *Crowd) tell(b instance.Told, sold app.Sale) {
 		return
 	}
 	var t app.Told
-	client.Count(&t, b.Reply, b.Err, sold)
+	client.Count(&t, b.Reply, b.Err, a)
 	c.Sold += t.Sold
 	c.Failed += t.Failed
 }

@@ -27,7 +27,7 @@ func TestTold(t *testing.T) {
 		{"cut within the answer", instance.Told{Reply: client.Reply{Status: 200}, Err: cut, Sent: true}, []int{200}, Crowd{Unanswered: 1}},
 	} {
 		var got Crowd
-		if got.tell(c.told, app.Sale{Statuses: c.sold}); got.Sold != c.want.Sold || got.Failed != c.want.Failed || got.Unanswered != c.want.Unanswered {
+		if got.tell(c.told, &app.App{Sold: app.Answers{Statuses: c.sold}}); got.Sold != c.want.Sold || got.Failed != c.want.Failed || got.Unanswered != c.want.Unanswered {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

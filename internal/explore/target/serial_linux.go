@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/oracle"
 	"github.com/oversell/oversell/internal/explore/target/client"
@@ -16,6 +17,7 @@ import (
 // A serialOracle judges runs without rules: each must end like some order of the buyers, see package oracle.
 type serialOracle struct {
 	*oracle.Oracle
+	app     *app.App
 	reader  oracle.Reader
 	reset   oracle.Data     // before any buyer
 	touched map[string]bool // the tables that a buyer alone names or changes
@@ -28,7 +30,7 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 		return nil, nil
 	}
 	servers := x.programs.Servers
-	o := &serialOracle{reader: oracle.Reader{MySQL: servers.SQL("mysql"), Postgres: servers.SQL("postgres")}, touched: map[string]bool{}}
+	o := &serialOracle{app: x.programs.App, reader: oracle.Reader{MySQL: servers.SQL("mysql"), Postgres: servers.SQL("postgres")}, touched: map[string]bool{}}
 	if c := servers.RedisClient(); c != nil {
 		o.reader.Redis = c
 	}
@@ -88,7 +90,7 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 func (o *serialOracle) run(ctx context.Context, x checker, order []int) error {
 	end := oracle.Run{Answers: map[int]oracle.Answer{}}
 	err := x.inTurn(ctx, order, func(a *Alone, reply client.Reply, failed error) {
-		end.Answers[a.Buyer] = oracle.Answer{Lost: failed != nil, Status: reply.Status, Body: reply.Body}
+		end.Answers[a.Buyer] = answerOf(reply, failed != nil, o.app)
 		for _, e := range a.answers {
 			o.mentioned(e.server, e.command)
 		}
@@ -106,6 +108,10 @@ func (o *serialOracle) run(ctx context.Context, x checker, order []int) error {
 	}
 	o.Add(order, end)
 	return nil
+}
+
+func answerOf(reply client.Reply, lost bool, a *app.App) oracle.Answer {
+	return oracle.Answer{Lost: lost, No: a.Refused.Has(reply.Status, reply.Body), Status: reply.Status, Body: reply.Body}
 }
 
 // mentioned records the tables of a command.
@@ -129,7 +135,7 @@ func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers) ([]witn
 	end := oracle.Run{Answers: map[int]oracle.Answer{}}
 	for _, b := range buyers.All {
 		reply, answered, err := buyers.Answer(b)
-		end.Answers[b.ID] = oracle.Answer{Lost: !answered || err != nil, Status: reply.Status, Body: reply.Body}
+		end.Answers[b.ID] = answerOf(reply, !answered || err != nil, o.app)
 	}
 	var err error
 	if end.Data, err = o.reader.Read(ctx, o.names); err != nil {

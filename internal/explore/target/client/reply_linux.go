@@ -66,15 +66,13 @@ func OneLine(text string) string {
 // Failed reports whether the program itself reports a failure.
 func (r Reply) Failed() bool { return r.Status >= http.StatusInternalServerError }
 
-// Breaks reports whether the reply is a failure. Status 503 is a refusal, not a failure.
-func (r Reply) Breaks() bool { return r.Failed() && r.Status != http.StatusServiceUnavailable }
-
-// Count adds a buyer to t. The buyer got the answer r, or err instead of an answer.
-func Count(t *app.Told, r Reply, err error, sold app.Sale) {
+// Count adds a buyer to t. The buyer got the answer r, or err instead of an answer. Status 503 is a refusal, not
+// a failure.
+func Count(t *app.Told, r Reply, err error, a *app.App) {
 	switch {
-	case err == nil && sold.Acknowledged(r.Status, r.Body):
+	case err == nil && a.Sold.Has(r.Status, r.Body):
 		t.Sold++
-	case err != nil || r.Breaks():
+	case err != nil || r.Failed() && r.Status != http.StatusServiceUnavailable && !a.Refused.Has(r.Status, r.Body):
 		t.Failed++
 	}
 }

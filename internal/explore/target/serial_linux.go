@@ -9,8 +9,8 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/effect"
-	"github.com/oversell/oversell/internal/explore/oracle"
 	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/oracle"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, numbers with ten
+// Random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, numbers with ten
 // digits or more, and fractions such as random numbers. mayBeRandom must know what it needs.
-var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
+var Random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
 	`|\b[0-9a-fA-F]{16,}\b|[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
 
-// moment matches a time. Two times that are equal in one run differ in another, so they have no names
+// Moment matches a time. Two times that are equal in one run differ in another, so they have no names
 // that tell them apart.
-var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?`)
+var Moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?`)
 
 // someTime is the name of every time.
 const someTime = "<time>"
@@ -86,9 +86,9 @@ func PlaceOf(statement, mark string) place {
 	return at
 }
 
-// isClock reports whether a number is the current time in seconds, milliseconds, microseconds or
+// IsClock reports whether a number is the current time in seconds, milliseconds, microseconds or
 // nanoseconds.
-func isClock(text string) bool {
+func IsClock(text string) bool {
 	number, err := strconv.ParseFloat(text, 64)
 	for unit := 1.0; err == nil && unit <= 1e9; unit *= 1000 {
 		if math.Abs(number/unit-float64(time.Now().Unix())) < clockSkew.Seconds() {
@@ -179,11 +179,11 @@ func (n *Names) Masked(statement string) string {
 // replaced replaces the values that look random by what name returns, and the known ones by their names.
 func (n *Names) replaced(text string, name func(string) string) string {
 	if mayBeMoment(text) {
-		text = moment.ReplaceAllString(text, someTime)
+		text = Moment.ReplaceAllString(text, someTime)
 	}
 	if mayBeRandom(text) {
-		text = random.ReplaceAllStringFunc(text, func(v string) string {
-			if isClock(v) {
+		text = Random.ReplaceAllStringFunc(text, func(v string) string {
+			if IsClock(v) {
 				return someTime
 			}
 			return name(v)
@@ -236,5 +236,5 @@ func (n *Names) Blank(text string) string {
 
 // Plain removes all such values from a command, so that it is the same in two versions of a program.
 func Plain(text string) string {
-	return random.ReplaceAllString(moment.ReplaceAllString(text, "<>"), "<>")
+	return Random.ReplaceAllString(Moment.ReplaceAllString(text, "<>"), "<>")
 }

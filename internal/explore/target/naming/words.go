@@ -5,7 +5,7 @@ import "strings"
 // The functions of this file do the work of the patterns of names over bytes, or find that a text has
 // nothing that a pattern could match. For long statements the patterns alone are slow.
 
-// mayBeRandom reports whether the pattern random may match: it needs eight hexadecimal digits or the 26
+// mayBeRandom reports whether the pattern Random may match: it needs eight hexadecimal digits or the 26
 // digits of a ULID in a row, or six digits after a point.
 func mayBeRandom(text string) bool {
 	hex, ulid, fraction := 0, 0, -1

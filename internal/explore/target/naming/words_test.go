@@ -36,7 +36,7 @@ func TestReplaceKnown(t *testing.T) {
 		if want != text {
 			replaced++
 		}
-		if !mayBeRandom(text) && random.MatchString(text) || !mayBeMoment(text) && moment.MatchString(text) {
+		if !mayBeRandom(text) && Random.MatchString(text) || !mayBeMoment(text) && Moment.MatchString(text) {
 			t.Fatalf("%q is passed over", text)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
 // A form is a run in a form in which equal ends are equal texts. A new generated key or random value
@@ -257,7 +259,7 @@ func (k known) cell(name, key, value string) cell {
 	if keys := k.keys[value]; len(keys) > 0 && (len(value) >= longKey || idName.MatchString(name)) {
 		return cell{"\x00", []node{{meant(name, keys), value}}, shownNode}
 	}
-	text := moment.ReplaceAllStringFunc(value, func(found string) string {
+	text := naming.Moment.ReplaceAllStringFunc(value, func(found string) string {
 		if isNow(found) {
 			return "<time>"
 		}
@@ -267,9 +269,9 @@ func (k known) cell(name, key, value string) cell {
 		switch {
 		case len(k.keys[found]) > 0:
 			c.nodes = append(c.nodes, node{meant("", k.keys[found]), found})
-		case !random.MatchString(found):
+		case !naming.Random.MatchString(found):
 			return found
-		case isClock(found):
+		case naming.IsClock(found):
 			return "<time>"
 		default:
 			c.nodes = append(c.nodes, node{"", found})
@@ -298,16 +300,8 @@ func meant(name string, keys []string) string {
 	return keys[0]
 }
 
-// random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, and numbers of
-// ten digits or more.
-var random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
-	`|\b[0-9a-fA-F]{16,}\b|\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b`)
-
 // inText matches what may be a node in a longer text.
-var inText = regexp.MustCompile(random.String() + `|\b\d{4,}\b`)
-
-// moment matches a time of day with its date.
-var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?: ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?))*`)
+var inText = regexp.MustCompile(naming.Random.String() + `|\b\d{4,}\b`)
 
 // around is the distance from now within which a time depends on when the run was.
 const around = 48 * time.Hour
@@ -315,16 +309,4 @@ const around = 48 * time.Hour
 func isNow(text string) bool {
 	t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text[:19], "T", " ", 1))
 	return err == nil && time.Since(t).Abs() < around
-}
-
-// isClock reports whether a number is a time of about now, in seconds or a thousandth, a millionth or a
-// billionth of them.
-func isClock(text string) bool {
-	number, err := strconv.ParseFloat(text, 64)
-	for unit := 1.0; err == nil && unit <= 1e9; unit *= 1000 {
-		if time.Since(time.Unix(int64(number/unit), 0)).Abs() < around {
-			return true
-		}
-	}
-	return false
 }

@@ -38,6 +38,7 @@ type little struct {
 	compound func() []string                     // Ended.Compound; may be nil
 	ignored  []string                            // Ended.Ignored
 	runs     int
+	kept     bool                       // something of an earlier run is in the program's memory
 	finals   map[string]verdict.Verdict // verdicts of the judged runs
 	observed int                        // number of runs with observe
 }
@@ -74,6 +75,9 @@ type thread struct {
 }
 
 func (l *little) Stated() bool { return false }
+
+// Anew implements schedule.Anew.
+func (l *little) Anew() { l.kept = false }
 
 func (l *little) begin() *world {
 	w := &world{l: l, values: map[string]int{}, holder: map[string]*thread{}, queue: map[string][]*thread{}, answers: map[int][]string{}}

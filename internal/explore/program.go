@@ -225,7 +225,17 @@ func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirm
 	defer cancel()
 	found := &confirmed{c: c}
 	for range shownTries {
+		if v.s.result.Keeps {
+			v.anew()
+		}
 		w, err := c.witness(bounded, v.s.x)
+		if !v.s.result.Keeps && diverged(err) && ctx.Err() == nil { // it counts as void, and not as a replay
+			v.s.result.Keeps = true
+			if err := v.s.voids.count(v.s.x.mode.diverged(err.Error())); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		switch {
 		case err != nil && bounded.Err() != nil:
 			return found.orNil(), nil
@@ -253,6 +263,20 @@ func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirm
 		}
 	}
 	return found.orNil(), nil
+}
+
+// diverged reports whether a replay did not fit its schedule.
+func diverged(err error) bool {
+	void, _ := schedule.AsVoid(err)
+	return void.Diverged || errors.Is(err, schedule.ErrDivergence)
+}
+
+// anew starts the programs anew for the next run. What they keep in their memory from an earlier run may
+// decide how a schedule goes.
+func (v *programViolations) anew() {
+	if x, ok := v.s.x.runner.(schedule.Anew); ok {
+		x.Anew()
+	}
 }
 
 // orNil returns nil if no replay broke again.

@@ -63,6 +63,7 @@ type Result struct {
 	Uncompared []string
 
 	Unforeseen string // Report.Unforeseen
+	Keeps      bool   // Report.Keeps
 
 	// Answers is Report.Answers.
 	Answers answers

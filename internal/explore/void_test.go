@@ -259,6 +259,31 @@ func TestVoidDropped(t *testing.T) {
 	}
 }
 
+// TestKeeps: a program that keeps something after a run that breaks is started anew before its replays.
+func TestKeeps(t *testing.T) {
+	l := oversells()
+	wrong := l.wrong
+	l.wrong = func(w *world) string {
+		why := wrong(w)
+		l.kept = l.kept || why != ""
+		return why
+	}
+	l.trouble = func(w *world, p *schedule.Point) error {
+		if l.kept && l.observed > 0 && p.Depth == 1 {
+			return fmt.Errorf("%w: 1 is gone", schedule.ErrDivergence)
+		}
+		return nil
+	}
+	c := littleConfig(l)
+	r := searchLittle(t, c, l)
+	if r.Witness == nil || r.Witness.Again != "" || !r.Keeps || r.Dropped != 0 {
+		t.Errorf("%d dropped, kept %v, witness %+v", r.Dropped, r.Keeps, r.Witness)
+	}
+	if said := strings.Join(explore.NewReport(c, r).Notes(), "\n"); !strings.Contains(said, "started anew for each replay") {
+		t.Errorf("says %q", said)
+	}
+}
+
 // TestSteady: the witness breaks again in each replay, if there is such a violation. If there is none, the
 // report says how often the witness broke.
 func TestSteady(t *testing.T) {

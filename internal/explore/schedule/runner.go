@@ -21,6 +21,12 @@ type Runner interface {
 	Stated() bool
 }
 
+// An Anew is a Runner of programs that may keep something in their memory from run to run.
+type Anew interface {
+	// Anew makes the next Run begin with programs that were started for it.
+	Anew()
+}
+
 // A Chooser picks one of the choices by its token, or returns "" if the schedule need not continue. The
 // point is valid during the call. At the end of a schedule there is no choice; then Judge makes the
 // runner judge the schedule, as does every other token except "".

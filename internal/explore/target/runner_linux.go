@@ -84,6 +84,9 @@ func newRunner(s Spec) (*Runner, error) {
 // the programs sent in the half second in which they were found idle. Call it before Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
+// Anew implements schedule.Anew.
+func (x *Runner) Anew() { x.recovery.Anew() }
+
 // Stated implements schedule.Runner. A program's state is invisible, so it returns false.
 func (x *Runner) Stated() bool { return false }
 

@@ -67,6 +67,13 @@ func (c *Recovery) Recover(ctx context.Context) error {
 	return nil
 }
 
+// Anew makes the next Recover restart every program, unless it is attached.
+func (c *Recovery) Anew() {
+	if c.p.App.Attach == nil {
+		c.down = c.p.Instances.All
+	}
+}
+
 // RestartAll restarts every program, unless it is attached.
 func (c *Recovery) RestartAll(ctx context.Context) error {
 	c.down = nil

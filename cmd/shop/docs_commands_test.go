@@ -17,7 +17,7 @@ import (
 var commandNotes = map[string]string{
 	"rush": `
 - ` + "`--strike`" + ` injects a fault in the middle of each burst. The shops are then child processes with short leases. A verdict ` + "`holds`" + `
-  without proof that the fault took effect is ` + "`inconclusive`" + `. The command skips a strategy that the fault cannot affect.
+  without proof that the fault took effect is ` + "`inconclusive`" + `. After the fault, another burst buys the rest.
 - ` + "`--duration`" + ` needs less ` + "`--stock`" + ` than the buyers can buy in that time.
 - ` + "`--for`" + ` restocks and sends one burst after the other, of each strategy in turn: all buyers, then a quarter, a half and three
   quarters of buyers and stock. With ` + "`--duration`" + `, a wave is a steady load of that length instead of a burst. A row has the sums of its

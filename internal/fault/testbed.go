@@ -126,11 +126,10 @@ func open(ctx context.Context, t *Testbed) error {
 	return nil
 }
 
-// finish waits until both shops are ready and lets a burst of buyers buy what is left. A connection
-// that the fault broke may cost a buyer an error, so finish repeats a burst with errors, at most
-// twice.
+// finish waits until both shops are ready, and lets bursts of buyers buy what is left.
 func finish(ctx context.Context, t *Testbed) (last []buyers.Answer, err error) {
 	t.buyers.wait()
+	sender := t.buyers.sender
 	for _, shop := range t.shops() {
 		if !shop.Ready(ctx, time.Minute) {
 			if err := ctx.Err(); err != nil {
@@ -138,21 +137,10 @@ func finish(ctx context.Context, t *Testbed) (last []buyers.Answer, err error) {
 			}
 			return nil, errors.New("a shop was not ready a minute after the fault")
 		}
+		sender.URLs = append(sender.URLs, shop.URL())
 	}
-	for round := range 3 {
-		report, err := t.Audit(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("audit after the fault: %w", err)
-		}
-		last = t.buyers.crowd(ctx, fmt.Sprintf("crowd%d", round), int(max(2*report.Leftover, 10)), t.A, t.B)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(last, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
-			break
-		}
-	}
-	return last, nil
+	_, last, err = rush.BuyRest(ctx, sender, t.Servers.Auditor, "crowd")
+	return last, err
 }
 
 // Audit reads the product's stock and records.

@@ -106,51 +106,53 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Report
 	switch {
 	case e.Lost > 0:
-		return verdict.Lost, fmt.Sprintf("%d sales were acknowledged and have no record", e.Lost)
+		return verdict.Lost, Count(e.Lost, "sale") + verb(e.Lost, " was acknowledged and has no record", " were acknowledged and have no record")
 	case r.Diverged != "":
 		return verdict.Diverged, r.Diverged
 	case r.Duplicates > 0:
-		return verdict.Duplicated, fmt.Sprintf("%d records repeat an Idempotency-Key", r.Duplicates)
+		return verdict.Duplicated, Count(r.Duplicates, "record") + verb(r.Duplicates, " repeats", " repeat") + " an Idempotency-Key"
 	case r.Oversold > 0:
-		return verdict.Oversold, fmt.Sprintf("%d units sold of %d stocked", r.UnitsSold, r.Stocked)
+		return verdict.Oversold, fmt.Sprintf("%s sold of %d stocked", Count(r.UnitsSold, "unit"), r.Stocked)
 	case r.Drift > 0:
-		return verdict.Drifted, fmt.Sprintf("%d updates of the stock were lost", r.Drift)
+		return verdict.Drifted, Count(r.Drift, "update") + " of the stock" + verb(r.Drift, " was", " were") + " lost"
 	case r.Drift < 0 && r.Leftover < 0:
-		return verdict.Leaked, fmt.Sprintf("the stock is %d: more was taken from it than the %d units that were sold", r.Leftover, r.UnitsSold)
+		return verdict.Leaked, fmt.Sprintf("the stock is %d: more was taken from it than the %s sold", r.Leftover, Count(r.UnitsSold, "unit"))
 	case r.Drift < 0:
-		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
+		return verdict.Leaked, Count(-r.Drift, "unit") + " left the stock and" + verb(-r.Drift, " was", " were") + " not sold"
 	case e.Untold > 0:
-		return verdict.Leaked, fmt.Sprintf("%d records belong to buyers that were refused, or that have two records for one sale", e.Untold)
+		return verdict.Leaked, Count(e.Untold, "record") + verb(e.Untold, " belongs to a buyer that was refused, or that has", " belong to buyers that were refused, or that have") + " two records for one sale"
 	case r.Leftover > 0 && e.Denied > 0 && e.Doubtful >= r.Leftover && e.Progress.Starvation != "":
-		return verdict.Inconclusive, fmt.Sprintf("%s: %d units are left, and orders for %d units were not answered in time, so the shop may have reserved them when it refused others",
-			e.Progress.Starvation, r.Leftover, e.Doubtful)
+		return verdict.Inconclusive, fmt.Sprintf("%s: %s, and orders for %s were not answered in time, so the shop may have reserved them when it refused others",
+			e.Progress.Starvation, r.left(), Count(e.Doubtful, "unit"))
 	case r.Leftover > 0 && e.Denied > 0:
-		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.Denied)
+		return verdict.Leaked, fmt.Sprintf("%s and %s told that it is sold out", r.left(), were(e.Denied))
 	case e.Progress.Stuck() != "":
 		return verdict.Stalled, e.Progress.Stuck() + e.gaveUp()
 	case e.Progress.Early > 0 && r.Leftover > 0 && e.Demand >= r.Stocked:
-		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %d units are left",
-			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
+		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %s",
+			were(e.Progress.Early), inWords(e.Progress.Wait), r.left())
 	case e.Failed > 0:
-		return verdict.Failed, were(int(e.Failed)) + " answered with an error, although no fault was injected"
+		return verdict.Failed, were(e.Failed) + " answered with an error that no fault explains"
 	case e.Progress.starving() != "":
 		return verdict.Inconclusive, e.Progress.starving() + e.gaveUp()
 	case e.Demand-e.Unread <= r.Stocked:
-		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
+		return verdict.Inconclusive, fmt.Sprintf("%s asked for, %d stocked: the demand was not above the stock", Count(e.Demand-e.Unread, "unit"), r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
-		return verdict.Inconclusive, fmt.Sprintf("no sale was acknowledged, and %d answers were lost", e.Unheard)
+		return verdict.Inconclusive, "no sale was acknowledged, and " + e.lostAnswers()
 	case r.UnitsSold == 0 && e.SoldOut > 0: // each of them asked for more units than were free
-		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused, and each asked for more units than were free of the %d that are left", were(int(e.SoldOut)), r.Leftover)
+		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused, and each asked for more units than were free of the %d that are left", were(e.SoldOut), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
 	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):
-		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
+		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %s left; %s", Count(e.Busy, "buyer"), Count(r.Leftover, "unit"), e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
-		return verdict.Inconclusive, were(int(e.Unanswered)) + " neither served nor refused"
-	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // otherwise each refused buyer asked for more units than were free
-		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered+e.Unheard)
+		return verdict.Inconclusive, were(e.Unanswered) + " neither served nor refused"
+	case r.Leftover > 0 && e.Unanswered > 0:
+		return verdict.Inconclusive, fmt.Sprintf("%s and %s got no answer", r.left(), Count(e.Unanswered+e.Unheard, "buyer"))
+	case r.Leftover > 0 && e.SoldOut == 0: // otherwise each refused buyer asked for more units than were free
+		return verdict.Inconclusive, r.left() + " and no buyer was refused" + e.unheard()
 	}
-	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover) + e.unheard()
+	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()
 }
 
 // unheard says how many answers were lost, or returns "".
@@ -158,7 +160,16 @@ func (e Evidence) unheard() string {
 	if e.Unheard == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d answers were lost, and the records agree with the others", e.Unheard)
+	return "; " + e.lostAnswers() + ", and the records agree with the others"
+}
+
+func (e Evidence) lostAnswers() string {
+	return Count(e.Unheard, "answer") + verb(e.Unheard, " was", " were") + " lost"
+}
+
+// left says how many units are left.
+func (r Report) left() string {
+	return Count(r.Leftover, "unit") + verb(r.Leftover, " is", " are") + " left"
 }
 
 // gaveUp says how many buyers gave up waiting.
@@ -166,5 +177,5 @@ func (e Evidence) gaveUp() string {
 	if e.Busy == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s gave up with %d units left", buyers(int(e.Busy)), e.Report.Leftover)
+	return fmt.Sprintf("; %s gave up with %s left", Count(e.Busy, "buyer"), Count(e.Report.Leftover, "unit"))
 }

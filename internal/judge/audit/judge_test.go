@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,7 @@ func TestJudge(t *testing.T) {
 			e.Report.UnitsSold, e.Report.Leftover, e.Report.Drift, e.Unheard = 99, 2, 1, 15
 		}), verdict.Drifted},
 		{"a leaked unit and a lost answer", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift, e.Unheard = 99, -1, 1 }), verdict.Leaked},
+		{"units left, and none was refused", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Sold = 26, 74, 26 }), verdict.Inconclusive},
 		{"one error", with(func(e *Evidence) { e.Failed = 1 }), verdict.Failed},
 		{"an error, and one unit too many", with(func(e *Evidence) { e.Failed, e.Report.UnitsSold, e.Report.Oversold, e.Report.Drift = 1, 101, 1, 1 }), verdict.Oversold},
 		{"errors, and units left that others would buy", with(func(e *Evidence) { e.Failed, e.Report.UnitsSold, e.Report.Leftover = 200, 0, 100 }), verdict.Failed},
@@ -91,6 +93,9 @@ func TestJudge(t *testing.T) {
 			got, why := Judge(c.evidence)
 			if got != c.want || why == "" {
 				t.Errorf("%s (%s), want %s", got, why, c.want)
+			}
+			if regexp.MustCompile(`\b1 (units|buyers|records|updates|sales)\b`).MatchString(why) {
+				t.Errorf("a plural: %s", why)
 			}
 			if c.evidence.Report.Leftover < 0 && !strings.HasPrefix(why, "the stock is -") {
 				t.Errorf("a stock below zero: %s", why)

@@ -192,7 +192,7 @@ func (p Progress) Stuck() string {
 	if !p.exceeds(p.Idle - p.Starved) {
 		return ""
 	}
-	text := fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), buyers(p.Waiting), inWords(p.Usual))
+	text := fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), Count(p.Waiting, "buyer"), inWords(p.Usual))
 	if p.Starved >= p.Idle/10 {
 		text += fmt.Sprintf("; this process got no processor for %s of that time", inWords(p.Starved))
 	}
@@ -244,16 +244,21 @@ func inWords(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-func buyers(n int) string {
+// Count returns the number with the noun, in the plural unless it is 1.
+func Count[N int | int64](n N, thing string) string {
 	if n == 1 {
-		return "1 buyer"
+		return "1 " + thing
 	}
-	return fmt.Sprintf("%d buyers", n)
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-func were(n int) string {
+// verb returns the singular for 1, otherwise the plural.
+func verb[N int | int64](n N, singular, plural string) string {
 	if n == 1 {
-		return "1 buyer was"
+		return singular
 	}
-	return fmt.Sprintf("%d buyers were", n)
+	return plural
 }
+
+// were says that n buyers were something.
+func were[N int | int64](n N) string { return Count(n, "buyer") + verb(n, " was", " were") }

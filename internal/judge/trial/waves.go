@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
 )
 
 // A Wave is one strategy's crowd.
@@ -14,7 +16,9 @@ type Wave struct {
 }
 
 // String names the wave.
-func (w Wave) String() string { return fmt.Sprintf("wave %d (%d buyers)", w.Number, w.Buyers) }
+func (w Wave) String() string {
+	return fmt.Sprintf("wave %d (%s)", w.Number, audit.Count(w.Buyers, "buyer"))
+}
 
 // shares are the parts of the buyers and of the stock in the rounds of a long rush, in turn. The first
 // round has all, so that it fills the pools of the shops.

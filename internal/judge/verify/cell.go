@@ -88,7 +88,7 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	case processes > 1:
 		at = fmt.Sprintf(" at %d processes", processes)
 	}
-	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Crowd, at, r.MaxOverlap)
+	c.Struck = fmt.Sprintf("%s at once%s, at most %d inside", audit.Count(r.Crowd, "buyer"), at, r.MaxOverlap)
 	c.Audited = r.Audited
 }
 

@@ -2,6 +2,7 @@ package rush
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/oversell/oversell/internal/load/buyers"
@@ -55,4 +56,31 @@ func mayHaveReserved(crowd []buyers.Answer) bool {
 		!has(func(a buyers.Answer) bool {
 			return a.Outcome == purchase.Unknown && a.Status == 0 && !a.IsLost && !a.HungUp
 		})
+}
+
+// BuyRest sends a burst for the units that a fault has left, for more of them than there are. It shows
+// whether they can still be sold, and whether more can. A connection that the fault broke may cost a
+// buyer an error: after a burst with an error BuyRest sends another one, at most two. It is no retry of
+// the rush, since all answers count for stock and records. last are the answers of the last burst, which
+// must all be served. The names of the buyers begin with name.
+func BuyRest(ctx context.Context, s buyers.Sender, a Auditor, name string) (all, last []buyers.Answer, _ error) {
+	for burst := range 3 {
+		audited, err := a.Audit(ctx, s.Product)
+		if err != nil {
+			return nil, nil, fmt.Errorf("audit after the fault: %w", err)
+		}
+		crowd := make([]buyers.Buyer, min(max(2*audited.Leftover, 10), audited.Leftover+1000))
+		for i := range crowd {
+			crowd[i].Name = fmt.Sprintf("%s%d-%03d", name, burst, i)
+		}
+		last = s.AtOnce(ctx, crowd)
+		all = append(all, last...)
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		if !slices.ContainsFunc(last, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
+			break
+		}
+	}
+	return all, last, nil
 }

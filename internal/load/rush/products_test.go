@@ -21,6 +21,7 @@ type market struct {
 	mixed     bool // the units of an order are taken from the first product
 	remembers bool // sold out once is sold out forever
 	keeps     bool // a restock adds to the units that are left
+	oversells bool // every order is sold
 
 	mu      sync.Mutex
 	soldOut bool                // once
@@ -84,7 +85,7 @@ func (m *market) buy(w http.ResponseWriter, name, purchaser, amount string) {
 		taken = 1
 	}
 	left := m.stock[from]
-	if left[0] < taken || m.remembers && m.soldOut {
+	if left[0] < taken && !m.oversells || m.remembers && m.soldOut {
 		m.soldOut = true
 		w.WriteHeader(http.StatusConflict)
 		return

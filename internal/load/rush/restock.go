@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 )
@@ -41,7 +42,7 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 			return r, err
 		}
 		if !again.soldOut() {
-			again.Reason = fmt.Sprintf("after a restock of %d units: %s", c.Stock, again.Reason)
+			again.Reason = fmt.Sprintf("after a restock of %s: %s", audit.Count(c.Stock, "unit"), again.Reason)
 			return again, nil
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // A Result is the result of one rush, and a row of the table. Its times are those of the burst. Its
-// counts also include the single buyers after the burst.
+// counts also include the buyers after the burst.
 type Result struct {
 	Strategy   string `json:"strategy"`
 	Leftover   int64  `json:"leftover"`
@@ -41,7 +41,7 @@ type Result struct {
 	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
 
 	Audited audit.Report `json:"-"` // the audit that the verdict used
-	Crowd   int          `json:"-"` // buyers of the burst, without the single buyers after it
+	Crowd   int          `json:"-"` // buyers of the burst, without those after it
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
@@ -136,22 +136,27 @@ func (r *Result) time(crowd []buyers.Answer) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// judge sets the verdict. demand is the number of units that the burst asked for, without the
-// single buyers after it. answers includes theirs. struck means that a fault took some answers.
-func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, struck bool) {
+// judge sets the verdict. demand is the number of units that the burst asked for, without the buyers
+// after it. answers includes theirs, except that after a fault it has only those of the last burst: the
+// others may have lost their answers to the fault.
+func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress) {
 	e := audit.Evidence{
 		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
 	}
 	e.Count(buyers.Answers(answers))
-	taken := e.Unanswered + e.Unheard + e.Failed
-	if struck {
-		e.Unanswered, e.Unheard, e.Unread, e.Failed = 0, 0, 0, 0
-	}
 	r.unserved = e.Unanswered + e.Failed
 	r.Verdict, r.Reason = audit.Judge(e)
-	if struck && taken > 0 {
-		r.Reason += fmt.Sprintf("; the fault left %d without an answer", taken)
+}
+
+// interruptions says how many buyers a fault left without an answer, and how many came after it.
+func interruptions(crowd []buyers.Answer, after int) string {
+	taken := 0
+	for _, a := range crowd {
+		if a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed {
+			taken++
+		}
 	}
+	return fmt.Sprintf("; the fault left %d without an answer, and %s asked for the rest", taken, audit.Count(after, "buyer"))
 }
 
 // LeftBehind reports whether the strategy left a lock or a running Buy behind. Its shop and its

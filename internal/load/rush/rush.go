@@ -49,9 +49,9 @@ type Config struct {
 	// of the buys.
 	Counts linear.Counts
 
-	// Struck reports whether a fault took effect. It is called after all answers. A fault takes
-	// answers away, so a missing answer proves nothing about the strategy. It may also keep every
-	// buyer waiting until a lease expires. Nil: no fault is injected.
+	// Struck reports whether a fault was injected. It is called after all answers. A fault takes
+	// answers away, so a missing answer proves nothing about the strategy; see BuyRest. It may also
+	// keep every buyer waiting until a lease expires. Nil: no fault is injected.
 	Struck func() bool
 	// Unique reports after a burst whether it cannot be repeated, since the conditions have changed.
 	// Nil: every burst can be repeated.
@@ -153,7 +153,15 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 			return Result{}, fmt.Errorf("after the rush: %w", err)
 		}
 	}
-	after, err := c.after(ctx, answers)
+	struck, lease := c.Struck != nil && c.Struck(), c.Lease
+	after, counted, err := []buyers.Answer(nil), []buyers.Answer(nil), error(nil)
+	if struck {
+		lease = max(c.Lease, c.Wait)
+		after, counted, err = BuyRest(ctx, c.at(c.BaseURLs), c.Auditor, crowdName()+"-rest")
+	} else {
+		after, err = c.after(ctx, answers)
+		counted = slices.Concat(answers, after)
+	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return Result{}, err
 	}
@@ -172,11 +180,10 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	r := result(c.Strategy, answers, audited)
 	r.count(after)
 	r.MaxOverlap, r.Lost, r.Untold = overlap, compared.Lost, compared.Untold
-	struck, lease := c.Struck != nil && c.Struck(), c.Lease
+	r.judge(audit.Demand(buyers.Answers(answers)), counted, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()))
 	if struck {
-		lease = max(c.Lease, c.Wait)
+		r.Reason += interruptions(answers, len(after))
 	}
-	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()), struck)
 	if !c.isKeyed { // repeated orders carry an earlier receipt, which RepeatedOrders compares
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -100,7 +101,7 @@ func (r Report) lead() string {
 	if r.Second != "" {
 		text += fmt.Sprintf("half of them %s, ", r.Second)
 	}
-	text += fmt.Sprintf("%d buyers at once, ", r.Buyers)
+	text += audit.Count(r.Buyers, "buyer") + " at once, "
 	if r.For != "" {
 		text += fmt.Sprintf("repeated for %s in waves of a quarter to all of them, ", r.For)
 	}

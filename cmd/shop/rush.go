@@ -228,7 +228,7 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 
 // exit returns the exit code: first for a broken promise, then for an inconclusive result.
 func (o *rushOptions) exit(r rush.Report) error {
-	broken, void := rush.Judged(r.Results)
+	broken, void := rush.Contradictions(r.Results)
 	if o.Expect && len(broken) > 0 {
 		return &exitError{exitBroken, strings.Join(broken, "; ")}
 	}

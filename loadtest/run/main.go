@@ -48,7 +48,7 @@ func main() {
 // run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	results, err := loadTest(ctx, args, stdout, stderr)
-	broken, void := rush.Judged(results)
+	broken, void := rush.Contradictions(results)
 	code, text := 0, ""
 	switch {
 	case errors.Is(err, flag.ErrHelp):

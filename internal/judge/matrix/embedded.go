@@ -62,7 +62,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 			promised = entry.Promised(f, bed.Database)
 		}
 		start, leftBehind := time.Now(), false
-		cell, err := verify.Sure(func() (verify.Cell, string, error) {
+		cell, err := verdict.Confirm(func() (verify.Cell, error) {
 			config := verify.RushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
 			result, err := verify.RunCrowd(ctx, f, config, bed.Restart)
 			if err == nil {
@@ -70,7 +70,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 				result, err = rush.Restocks(ctx, config, result, 1)
 			}
 			leftBehind = result.LeftBehind()
-			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), "", err
+			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err
 		})
 		failed, err := r.add(ctx, start, cell, err)
 		if err != nil {

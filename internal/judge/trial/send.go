@@ -44,10 +44,13 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
 	config.Struck, config.Unique = func() bool { return o.Fault != "" || byHand() }, byHand
 	promised := o.promised(bed, name)
-	result, err := crowd(ctx, o, config)
-	for n := 1; err == nil && o.Expect && n < verdict.Crowds && !byHand() && promised.Misses(result.Verdict); n++ {
-		result, err = crowd(ctx, o, config)
-	}
+	result, err := verdict.Confirm(func() (rush.Result, error) {
+		r, err := crowd(ctx, o, config)
+		if o.Expect && !byHand() {
+			r.Promise = promised
+		}
+		return r, err
+	})
 	if entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); ok {
 		for _, c := range entry.Breaks(bed.Database) {
 			result.BreaksUnder = append(result.BreaksUnder, string(c))
@@ -55,6 +58,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	}
 	switch {
 	case err == nil && byHand(): // a fault at any moment, with leases of any length, has no promise
+		result.Promise = ""
 		result.Reason += "; a fault was injected by hand, so no promise applies"
 		watch.Judged(result)
 		return result, nil
@@ -66,8 +70,8 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		if o.Fault != "" {
 			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept until then
 		}
-		config.Struck = nil
-		result, err = rush.Restocks(ctx, config, result, o.Restocks)
+		config.Struck, result.Promise = nil, ""
+		result, err = verdict.Confirm(func() (rush.Result, error) { return rush.Restocks(ctx, config, result, o.Restocks) })
 	}
 	result.Promise = promised
 	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {

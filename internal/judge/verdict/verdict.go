@@ -40,9 +40,8 @@ func (got Verdict) NeverChance() bool {
 	return got == Lost || got == Duplicated || got == Diverged || got == Nonlinearizable
 }
 
-// Crowds is how many bursts must miss a promised violation before it counts as fixed: whether
-// buyers overlap is chance, especially on a busy machine.
-const Crowds = 3
+// IsBreak reports whether a violation was seen, promised or not.
+func (got Verdict) IsBreak() bool { return got != Holds && got != Inconclusive }
 
 // Misses reports whether the promise is a violation of stock and records that got does not show.
 func (promise Verdict) Misses(got Verdict) bool {

@@ -3,8 +3,6 @@ package verify
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -46,7 +44,8 @@ type Cell struct {
 	Linearizable linear.Result `json:"linearizable,omitempty"`
 	Picture      string        `json:"picture,omitempty"` // a file that shows why not
 
-	seenTwice verdict.Verdict // a verdict that was confirmed and needs no second play
+	disturbance string // what disturbed the play, so that it shows nothing
+	isCertain   bool   // the verdict needs no second play
 }
 
 // RushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
@@ -78,9 +77,7 @@ func (c *Cell) Settle() {
 // rushed copies a rush's own verdict. processes is 0 for a target, which does not report it.
 func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
-	if r.Verdict == verdict.Stalled { // a rush reports this only after two bursts in a row
-		c.seenTwice = r.Verdict
-	}
+	c.playedBy(r)
 	at := ""
 	switch {
 	case processes == 1:
@@ -90,6 +87,11 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	}
 	c.Struck = fmt.Sprintf("%s at once%s, at most %d inside", audit.Count(r.Crowd, "buyer"), at, r.MaxOverlap)
 	c.Audited = r.Audited
+}
+
+// playedBy copies from a rush whether it must be played again.
+func (c *Cell) playedBy(r rush.Result) {
+	c.disturbance, c.isCertain = r.Disturbed(), r.Verdict == verdict.Stalled && !r.IsTimed()
 }
 
 // judge compares the answers with stock and records. lost and untold are the results of
@@ -109,76 +111,38 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Verdict, c.Reason = f.Orders.JudgeRepeats(audit.Judge(e))
 	c.Lost = e.Lost
 	switch {
-	case isSound(c.Verdict) && f.Missed != "": // an observed violation counts, with or without the fault
+	case !c.Verdict.IsBreak() && f.Missed != "": // an observed violation counts, with or without the fault
 		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
-	case isSound(c.Verdict) && f.Stalled != "":
+	case !c.Verdict.IsBreak() && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
 }
 
-// isSound reports whether no violation was seen.
-func isSound(v verdict.Verdict) bool { return v == verdict.Holds || v == verdict.Inconclusive }
+// Judged implements verdict.Play.
+func (c *Cell) Judged() (promise, got verdict.Verdict) { return c.Promise, c.Verdict }
 
-// unsure reports whether the cell contradicts its promise only by the timing of events.
-func (c *Cell) unsure() bool {
-	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
-}
-
-// mostPlays is how often a cell is played, except that a result which only its time contradicts is always
-// played once more.
-const mostPlays = verdict.Crowds + 1
-
-// Sure plays a cell until a result is not chance. It plays again if play says what disturbed it, if a
-// burst missed a promised violation, or if only timing contradicts the promise. The evidence says how
-// often it was played, and why. An error comes from a play.
-func Sure(play func() (cell Cell, disturbed string, _ error)) (Cell, error) {
-	var timed *Cell // a play that contradicts the promise only by its timing
-	var why []string
-	for {
-		cell, again, err := play()
-		if err != nil {
-			return cell, err
-		}
-		plays := len(why) + 1
-		last := plays >= mostPlays
-		switch {
-		case timed != nil && (again == "" || last):
-			cell, again = cell.confirms(*timed), ""
-			cell.Settle()
-		case again != "":
-		case cell.Promise.Misses(cell.Verdict) && plays < verdict.Crowds:
-			again = fmt.Sprintf("%s was promised and not seen", cell.Promise)
-		case cell.unsure():
-			timed, last = &cell, false
-			again = fmt.Sprintf("only the time said that it was %s", cell.Verdict)
-		}
-		if again == "" || last {
-			return cell.played(why), nil
-		}
-		why = append(why, again)
+// Disturbed implements verdict.Play.
+func (c *Cell) Disturbed() string {
+	if c.Verdict != verdict.Inconclusive {
+		return ""
 	}
+	return c.disturbance
 }
 
-// played adds to the evidence how often the cell was played: once more than why has reasons.
-func (c Cell) played(why []string) Cell {
-	if len(why) > 0 {
-		c.Evidence = fmt.Sprintf("%s; played %d times, because %s", c.Evidence, len(why)+1, strings.Join(slices.Compact(why), ", and "))
-	}
-	return c
+// IsTimed implements verdict.Play.
+func (c *Cell) IsTimed() bool {
+	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && !c.isCertain
 }
 
-// confirms combines a second play with an unsure first one. If the second shows something else, the
-// cell is inconclusive and keeps the first play's details, since the machine may have stood still.
-// A violation that needs no second play counts at once.
-func (c Cell) confirms(before Cell) Cell {
-	if !isSound(c.Verdict) && (!c.unsure() || c.Verdict == before.Verdict) {
-		return c
-	}
-	before.Reason = fmt.Sprintf("%s once, and %s when it was run again: %s", before.Verdict, c.Verdict, before.Reason)
-	before.Verdict = verdict.Inconclusive
-	before.Evidence = before.evidence()
-	return before
+// Doubt implements verdict.Play.
+func (c *Cell) Doubt(reason string) {
+	c.Verdict, c.Reason = verdict.Inconclusive, reason+c.Reason
+	c.Evidence = c.evidence()
+	c.Settle()
 }
+
+// Note implements verdict.Play.
+func (c *Cell) Note(text string) { c.Evidence += text }
 
 // evidence describes the cell in a few sentences.
 func (c *Cell) evidence() string {

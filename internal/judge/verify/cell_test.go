@@ -92,11 +92,11 @@ func TestDisturbed(t *testing.T) {
 		verdict.Lost: verdict.Lost, verdict.Diverged: verdict.Diverged, verdict.Duplicated: verdict.Duplicated,
 	} {
 		cell := Cell{Verdict: seen, Reason: "as seen"}
-		if cell.disturbed("") || cell.Verdict != seen {
+		if cell.disturbed(""); cell.Disturbed() != "" || cell.Verdict != seen {
 			t.Errorf("%s, and no failover: %s", seen, cell.Verdict)
 		}
-		if again := cell.disturbed("Redis failed over"); cell.Verdict != want || again != (want == verdict.Inconclusive) {
-			t.Errorf("%s, and a failover: %s, to be played again: %t; want %s", seen, cell.Verdict, again, want)
+		if cell.disturbed("Redis failed over"); cell.Verdict != want || (cell.Disturbed() != "") != (want == verdict.Inconclusive) {
+			t.Errorf("%s, and a failover: %s, to be played again: %q; want %s", seen, cell.Verdict, cell.Disturbed(), want)
 		}
 	}
 }
@@ -104,35 +104,25 @@ func TestDisturbed(t *testing.T) {
 // TestConfirms: what was seen once by the clock, and not again, shows nothing; what was
 // seen twice is so, and another break is that break.
 func TestConfirms(t *testing.T) {
-	before := Cell{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "no buyer was served"}
 	for again, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive,
 		verdict.Stalled: verdict.Stalled, verdict.Oversold: verdict.Oversold, verdict.Unlocked: verdict.Inconclusive,
 	} {
-		got := Cell{Promise: verdict.Holds, Verdict: again, Reason: "again"}.confirms(before)
+		seen := []Cell{{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "no buyer was served"}, {Promise: verdict.Holds, Verdict: again, Reason: "again"}}
+		got, _ := verdict.Confirm(func() (Cell, error) {
+			cell := seen[0]
+			seen = seen[1:]
+			return cell, nil
+		})
 		if said := strings.Contains(got.Evidence, fmt.Sprintf("stalled once, and %s when it was run again: no buyer was served", again)); got.Verdict != want || said != (want == verdict.Inconclusive) {
 			t.Errorf("%s: %s (%s), want %s", again, got.Verdict, got.Evidence, want)
 		}
 	}
-	for _, c := range []struct {
-		promised, seen verdict.Verdict
-		want           bool
-	}{
-		{verdict.Holds, verdict.Stalled, true},
-		{verdict.Holds, verdict.Unlocked, true},
-		{verdict.Stalled, verdict.Stalled, false},
-		{verdict.Holds, verdict.Oversold, false},
-		{verdict.Holds, verdict.Holds, false},
-	} {
-		if got := (&Cell{Promise: c.promised, Verdict: c.seen}).unsure(); got != c.want {
-			t.Errorf("%s, promised %s: unsure %v, want %v", c.seen, c.promised, got, c.want)
-		}
-	}
 }
 
-// TestSure: two bursts in a row may miss a promised violation. A result that does not depend on chance
+// TestConfirm: two bursts in a row may miss a promised violation. A result that does not depend on chance
 // is played once.
-func TestSure(t *testing.T) {
+func TestConfirm(t *testing.T) {
 	for name, c := range map[string]struct {
 		promised    verdict.Verdict
 		seen        []verdict.Verdict // by each play; the last one's stays
@@ -150,6 +140,8 @@ func TestSure(t *testing.T) {
 		"as promised":              {verdict.Holds, []verdict.Verdict{verdict.Holds}, verdict.Holds, 1, false},
 		"broken":                   {verdict.Holds, []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, true},
 		"stuck":                    {verdict.Holds, []verdict.Verdict{verdict.Stalled}, verdict.Stalled, 2, true},
+		"unlocked":                 {verdict.Holds, []verdict.Verdict{verdict.Unlocked}, verdict.Unlocked, 2, true},
+		"stuck as promised":        {verdict.Stalled, []verdict.Verdict{verdict.Stalled}, verdict.Stalled, 1, false},
 		"slow":                     {verdict.Holds, []verdict.Verdict{verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 2, true},
 		"disturbed once":           {verdict.Holds, []verdict.Verdict{verdict.Inconclusive, verdict.Holds}, verdict.Holds, 2, false},
 		"always disturbed":         {verdict.Holds, []verdict.Verdict{verdict.Inconclusive}, verdict.Inconclusive, 4, true},
@@ -158,15 +150,11 @@ func TestSure(t *testing.T) {
 		"missed, and then stalled": {verdict.Oversold, []verdict.Verdict{verdict.Holds, verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 3, true},
 	} {
 		plays := 0
-		cell, err := Sure(func() (Cell, string, error) {
+		cell, err := verdict.Confirm(func() (Cell, error) {
 			plays++
-			disturbed := ""
-			cell := Cell{Promise: c.promised, Verdict: c.seen[min(plays, len(c.seen))-1]}
-			if cell.Verdict == verdict.Inconclusive {
-				disturbed = "the machine stood still"
-			}
+			cell := Cell{Promise: c.promised, Verdict: c.seen[min(plays, len(c.seen))-1], disturbance: "the machine stood still"}
 			cell.Settle()
-			return cell, disturbed, nil
+			return cell, nil
 		})
 		said := strings.Contains(cell.Evidence, fmt.Sprintf("played %d times, because ", plays))
 		if err != nil || cell.Verdict != c.want || plays != c.plays || cell.OK == c.contradicts || said != (plays > 1) {

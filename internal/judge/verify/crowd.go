@@ -74,7 +74,7 @@ func (l *lane) crash(ctx context.Context) (url string, err error) {
 // is held inside its section, and buyers of the other must not wait for it. The shop needs
 // failpoints for that.
 func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
-	if j.name != promise.TwoProducts || !isSound(cell.Verdict) {
+	if j.name != promise.TwoProducts || cell.Verdict.IsBreak() {
 		return nil
 	}
 	bed := &fault.Testbed{

@@ -24,7 +24,7 @@ func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ C
 	}
 	c.Verdict, c.OK = verdict.Inconclusive, false
 	c.Reason = busy + ", and a time limit ended before the fault: " + strings.Join(strings.Fields(err.Error()), " ")
-	c.Evidence = c.evidence()
+	c.Evidence, c.disturbance = c.evidence(), c.Reason
 	return c, true
 }
 

@@ -75,11 +75,6 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if j.fault.Inject != nil {
 		times = l.Times.TimesOf(j.fault, l.LocalRedis)
 	}
-	if l.times != times || l.subject != j.strategy.Name || j.fault.Inject != nil {
-		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
-			return cell, err
-		}
-	}
 	if missing := l.missing(j.strategy); missing != "" {
 		cell.Verdict, cell.Reason, cell.Evidence = verdict.Inconclusive, missing, missing
 		return cell, nil
@@ -88,10 +83,23 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
 	}
 	fresh, plays := cell, 0
-	cell, err = Sure(func() (Cell, string, error) {
+	isNew := l.times != times || l.subject != j.strategy.Name || j.fault.Inject != nil
+	var notStarted error
+	cell, err = verdict.Confirm(func() (Cell, error) {
 		plays++
+		if notStarted = nil; isNew || plays > 1 {
+			notStarted = l.restart(ctx, j.strategy.Subject, times)
+		}
+		if notStarted != nil {
+			failed := fresh.Failed(notStarted)
+			failed.disturbance = "the shops did not start"
+			return failed, ctx.Err()
+		}
 		return l.awake(ctx, j, fresh, plays)
 	})
+	if notStarted != nil {
+		return cell, notStarted
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return cell, err
@@ -109,58 +117,50 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 
 // awake is once, except for a time limit that ended before the fault while this process mostly had no
 // processor. Such a play is disturbed and proves nothing.
-func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (_ Cell, disturbed string, _ error) {
+func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (Cell, error) {
 	start, alive := time.Now(), pulse.Start()
 	defer alive.Stop()
-	cell, disturbed, err := l.once(ctx, j, fresh, play)
+	cell, err := l.once(ctx, j, fresh, play)
 	now := time.Now()
-	if disturbed != "" {
+	if cell.Disturbed() != "" {
 		cell.Reason += "; " + alive.Delays().Describe(start, now)
 		cell.Evidence = cell.evidence()
 	}
 	if starved, is := fresh.starved(err, alive.Delays(), start, now); is {
-		return starved, starved.Reason, nil
+		return starved, nil
 	}
-	return cell, disturbed, err
+	return cell, err
 }
 
-// once plays a cell once, with shops and a history of its own. If the strategy uses Redis, and Redis failed
-// over without a fault, disturbed says so; the play then proves nothing.
-func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, disturbed string, _ error) {
-	if play > 1 {
-		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
-			return cell, "", err
-		}
-		if folder, file := filepath.Split(cell.History); file != "" {
-			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
-		}
+// once plays a cell once, with a history of its own. If the strategy uses Redis, and Redis failed over
+// without a fault, the play is disturbed and proves nothing.
+func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, error) {
+	if folder, file := filepath.Split(cell.History); play > 1 && file != "" {
+		cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
 	}
 	if !slices.Contains(j.strategy.Needs, lockstrategy.NeedsRedis) {
-		return cell, "", l.record(ctx, j, &cell)
+		return cell, l.record(ctx, j, &cell)
 	}
 	failedOver, err := l.servers.Undisturbed(ctx)
 	if err != nil {
-		return cell, "", err
+		return cell, err
 	}
 	if err := l.record(ctx, j, &cell); err != nil {
-		return cell, "", err
+		return cell, err
 	}
 	why, err := failedOver(ctx)
-	if !cell.disturbed(why) {
-		why = ""
-	}
-	return cell, why, err
+	cell.disturbed(why)
+	return cell, err
 }
 
 // disturbed makes the cell inconclusive if Redis failed over by itself, for the reason why; ""
 // means that it did not. A violation that a forgotten lock does not explain stays.
-func (c *Cell) disturbed(why string) bool {
+func (c *Cell) disturbed(why string) {
 	if why == "" || slices.Contains([]verdict.Verdict{verdict.Lost, verdict.Diverged, verdict.Duplicated}, c.Verdict) {
-		return false
+		return
 	}
-	c.Verdict, c.Reason = verdict.Inconclusive, why
+	c.Verdict, c.Reason, c.disturbance = verdict.Inconclusive, why, why
 	c.Evidence = c.evidence()
-	return true
 }
 
 // record plays the cell, records its history, and judges by both.
@@ -204,14 +204,12 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// restart starts another pair of shops. A shop exits if a server does not answer in time at its
-// start, which may happen on a busy machine. Nothing is judged yet, so restart tries again.
+// restart starts another pair of shops. A shop exits if a server does not answer in time at its start,
+// which may happen on a busy machine.
 func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
-	for tries := 0; tries == 0 || err != nil && tries < 3 && ctx.Err() == nil; tries++ {
-		l.pair.Stop()
-		l.pair, l.subject, l.needs, l.times = fault.Pair{}, s.Name, s.Needs, times
-		l.pair, err = l.servers.StartPair(ctx, l.Launch, times, s.Needs)
-	}
+	l.pair.Stop()
+	l.pair, l.subject, l.needs, l.times = fault.Pair{}, s.Name, s.Needs, times
+	l.pair, err = l.servers.StartPair(ctx, l.Launch, times, s.Needs)
 	return err
 }
 

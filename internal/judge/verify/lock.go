@@ -25,7 +25,7 @@ type LockRules struct {
 // machine is busy. So an overlap proves nothing if the old holder reports its loss within a quarter
 // of a lease after the new holder's acquisition.
 func (c reading) judgeLock(p LockRules, lease time.Duration) {
-	if !isSound(c.Verdict) {
+	if c.Verdict.IsBreak() {
 		return
 	}
 	holdings, _, _ := holdingsIn(c.events)
@@ -84,7 +84,7 @@ func freedAnothers(c *Cell, n int, known bool) (broke bool) {
 		c.Reason += "; " + text + ", which is known of it"
 		return false
 	}
-	if !isSound(c.Verdict) {
+	if c.Verdict.IsBreak() {
 		text += fmt.Sprintf(" (and it is %s: %s)", c.Verdict, c.Reason)
 	}
 	c.Verdict, c.Reason = verdict.Unlocked, text+": the lock's promise that only its holder frees it broke"

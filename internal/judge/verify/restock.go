@@ -31,5 +31,6 @@ func (c *Cell) restocked(r rush.Result) {
 		c.Struck += "; restocked, it sold out again"
 		return
 	}
+	c.playedBy(r)
 	c.Verdict, c.Reason, c.Audited, c.Lost = r.Verdict, r.Reason, r.Audited, c.Lost+r.Lost
 }

@@ -58,13 +58,10 @@ func (t *Target) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Play plays one cell until it is Sure. An error comes from the harness, or from a service without
+// Play plays one cell, by the rule of verdict.Confirm. An error comes from the harness, or from a service without
 // the required routes.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
-	return Sure(func() (Cell, string, error) {
-		cell, err := t.play(ctx, strategy, f, promised)
-		return cell, "", err
-	})
+	return verdict.Confirm(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
 }
 
 func (t *Target) play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {

@@ -15,7 +15,7 @@ func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url 
 	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // it outlives the restart
 	c.isKeyed = true
 	defer c.startPulse()()
-	return c.shown(func() (Result, error) { return c.onceKeyed(ctx, restart) })
+	return c.settled(c.onceKeyed(ctx, restart))
 }
 
 // onceKeyed updates the addresses of the processes in c after a restart.

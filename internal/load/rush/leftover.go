@@ -32,7 +32,7 @@ type leftover struct {
 // after all buyers were answered or have given up. Either leftover would make the next restock
 // fail, and that would look like a failure of the harness.
 func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result) error {
-	if r.broke() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
+	if r.Verdict.IsBreak() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil
 	}
 	if l.wait > 0 && isSilent(answers) {

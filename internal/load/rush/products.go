@@ -18,7 +18,7 @@ import (
 // confuses two products breaks one of them.
 func RunProducts(ctx context.Context, c Config, products []string, stocks []int64) (Result, error) {
 	defer c.startPulse()()
-	return c.shown(func() (Result, error) { return c.onceEach(ctx, products, stocks) })
+	return c.settled(c.onceEach(ctx, products, stocks))
 }
 
 // onceEach restocks the products and sends one burst.
@@ -70,7 +70,7 @@ func together(c Config, answers []buyers.Answer, each []Result) Result {
 		row.FirstError = cmp.Or(row.FirstError, r.FirstError)
 	}
 	row.Reason = fmt.Sprintf("%d units of %d products sold of %d stocked, %d left", sum.UnitsSold, len(each), sum.Stocked, sum.Leftover)
-	worst := slices.IndexFunc(each, Result.broke)
+	worst := slices.IndexFunc(each, func(r Result) bool { return r.Verdict.IsBreak() })
 	if worst < 0 {
 		worst = max(0, slices.IndexFunc(each, func(r Result) bool { return r.Verdict != verdict.Holds }))
 	}

@@ -62,7 +62,7 @@ func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
 // judge judges the receipts if stock and records are right. sales is nil if the service does not
 // show its records.
 func (of receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audit.Sale) {
-	if r.broke() {
+	if r.Verdict.IsBreak() {
 		return
 	}
 	wrong, first := 0, ""

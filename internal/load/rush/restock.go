@@ -2,7 +2,6 @@ package rush
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -33,12 +32,9 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 		c.BaseURLs = processes[i%len(processes):][:1]
 		again, err := Result{}, c.leaveUnits(ctx)
 		if err == nil {
-			again, err = c.sure(func() (Result, error) { return c.once(ctx) })
+			again, err = c.once(ctx)
 		}
-		if errors.As(err, new(*RestockError)) {
-			return c.notRestocked(err), nil
-		}
-		if err != nil {
+		if again, err = c.settled(again, err); err != nil {
 			return r, err
 		}
 		if !again.soldOut() {

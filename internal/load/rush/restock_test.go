@@ -72,7 +72,8 @@ func TestSoldOut(t *testing.T) {
 // stock.
 func TestRestocksWithUnitsLeft(t *testing.T) {
 	for keeps, want := range map[bool]verdict.Verdict{false: verdict.Holds, true: verdict.Oversold} {
-		r, err := Restocks(t.Context(), rushAt(t, &market{keeps: keeps}), Result{Verdict: verdict.Holds}, 1)
+		config := rushAt(t, &market{keeps: keeps})
+		r, err := Restocks(t.Context(), config, Result{Verdict: verdict.Holds}, 1)
 		if err != nil || r.Verdict != want {
 			t.Errorf("keeps %v: %s (%s), %v; want %s", keeps, r.Verdict, r.Reason, err, want)
 		}
@@ -83,15 +84,15 @@ func TestRestocksWithUnitsLeft(t *testing.T) {
 func TestStalledOnce(t *testing.T) {
 	for _, overlap := range []int{1, 2} {
 		sent := 0
-		r, err := Config{Buyers: 2}.shown(func() (Result, error) {
+		r, err := verdict.Confirm(func() (Result, error) {
 			sent++
 			if sent == 1 {
-				return Result{Verdict: verdict.Stalled, MaxOverlap: overlap}, nil
+				return Result{Verdict: verdict.Stalled, MaxOverlap: overlap, Crowd: 2}, nil
 			}
-			return Result{Verdict: verdict.Holds, MaxOverlap: 2}, nil
+			return Result{Verdict: verdict.Holds, MaxOverlap: 2, Crowd: 2}, nil
 		})
-		if err != nil || r.Verdict != verdict.Inconclusive || r.soldOut() || sent != 2 {
-			t.Errorf("overlap %d: %s, sold out %v, %d crowds, %v; want inconclusive, false, 2 crowds", overlap, r.Verdict, r.soldOut(), sent, err)
+		if err != nil || r.Verdict != verdict.Inconclusive || sent != 2 {
+			t.Errorf("overlap %d: %s, %d crowds, %v; want inconclusive, 2 crowds", overlap, r.Verdict, sent, err)
 		}
 	}
 }

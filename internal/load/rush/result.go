@@ -42,14 +42,14 @@ type Result struct {
 
 	Audited audit.Report `json:"-"` // the audit that the verdict used
 	Crowd   int          `json:"-"` // buyers of the burst, without those after it
+	Taken   int          `json:"-"` // buyers of the burst whose answer a fault took
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
 
-	neverReturns bool // the shop counts a Buy in flight long after its wait
-
-	stoodOnce bool  // a burst stalled, and the next one did not
-	unserved  int64 // answers without a fault that are neither a sale nor a refusal
+	neverReturns bool  // the shop counts a Buy in flight long after its wait
+	isUnique     bool  // see Config.Unique
+	unserved     int64 // answers without a fault that are neither a sale nor a refusal
 }
 
 // Outcomes counts answers.
@@ -148,15 +148,14 @@ func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress) 
 	r.Verdict, r.Reason = audit.Judge(e)
 }
 
-// interruptions says how many buyers a fault left without an answer, and how many came after it.
-func interruptions(crowd []buyers.Answer, after int) string {
-	taken := 0
+// interrupted adds how many buyers a fault left without an answer, and how many came after it.
+func (r *Result) interrupted(crowd []buyers.Answer, after int) {
 	for _, a := range crowd {
 		if a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed {
-			taken++
+			r.Taken++
 		}
 	}
-	return fmt.Sprintf("; the fault left %d without an answer, and %s asked for the rest", taken, audit.Count(after, "buyer"))
+	r.Reason += fmt.Sprintf("; the fault left %d without an answer, and %s asked for the rest", r.Taken, audit.Count(after, "buyer"))
 }
 
 // LeftBehind reports whether the strategy left a lock or a running Buy behind. Its shop and its
@@ -164,12 +163,32 @@ func interruptions(crowd []buyers.Answer, after int) string {
 func (r Result) LeftBehind() bool { return r.neverReturns || r.Verdict == verdict.LeakedLock }
 
 // oneByOne reports whether a burst showed nothing because no two of its buys overlapped.
-func (r Result) oneByOne() bool {
-	return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 && !r.stoodOnce
+func (r Result) oneByOne() bool { return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 }
+
+// Judged implements verdict.Play.
+func (r *Result) Judged() (promise, got verdict.Verdict) { return r.Promise, r.Verdict }
+
+// Disturbed implements verdict.Play. A busy machine may serve the buyers one after the other.
+func (r *Result) Disturbed() string {
+	if r.oneByOne() && r.Crowd > 1 && !r.isUnique {
+		return "no two buys were in flight at once"
+	}
+	return ""
 }
 
-// Judged returns what contradicts a promise, in words, and the names of the inconclusive strategies.
-func Judged(results []Result) (broken, void []string) {
+// IsTimed implements verdict.Play: the machine may have stopped for seconds.
+func (r *Result) IsTimed() bool {
+	return r.Verdict == verdict.Stalled && !r.neverReturns && !r.isUnique
+}
+
+// Doubt implements verdict.Play.
+func (r *Result) Doubt(reason string) { r.Verdict, r.Reason = verdict.Inconclusive, reason+r.Reason }
+
+// Note implements verdict.Play.
+func (r *Result) Note(text string) { r.Reason += text }
+
+// Contradictions returns what contradicts a promise, in words, and the names of the inconclusive strategies.
+func Contradictions(results []Result) (broken, void []string) {
 	for _, r := range results {
 		switch {
 		case r.Verdict == verdict.Inconclusive:
@@ -180,6 +199,3 @@ func Judged(results []Result) (broken, void []string) {
 	}
 	return broken, void
 }
-
-// broke reports whether a break was seen.
-func (r Result) broke() bool { return r.Verdict != verdict.Holds && r.Verdict != verdict.Inconclusive }

@@ -64,18 +64,11 @@ type Config struct {
 	pulse   *pulse.Pulse
 }
 
-// tries is the maximum number of bursts if the buyers do not overlap.
-const tries = 3
-
 // Run restocks, sends a burst, waits for every answer, and judges. It returns an error if the
-// service or its audit is unreachable, or if ctx ends.
-//
-// A burst shows nothing if no two of its buys overlapped. A busy machine may serve the buyers one
-// after the other. Run then sends another burst, up to three in all. It repeats no burst that has
-// shown something, except one that stalled: the machine itself may have stalled.
+// service or its audit is unreachable, or if ctx ends. verdict.Confirm decides whether to send another.
 func Run(ctx context.Context, c Config) (Result, error) {
 	defer c.startPulse()()
-	return c.shown(func() (Result, error) { return c.once(ctx) })
+	return c.settled(c.once(ctx))
 }
 
 // startPulse starts the pulse of this process. The caller must stop it.
@@ -84,42 +77,15 @@ func (c *Config) startPulse() (stop func()) {
 	return c.pulse.Stop
 }
 
-// shown sends bursts until one has shown something.
-func (c Config) shown(send func() (Result, error)) (Result, error) {
-	for try := 1; ; try++ {
-		r, err := c.sure(send)
-		if errors.As(err, new(*RestockError)) {
-			return c.notRestocked(err), nil
-		}
-		if err != nil || !r.oneByOne() || c.unique() || c.Buyers < 2 || try == tries {
-			return r, err
-		}
+// settled completes the result of a burst. A service that cannot restock breaks its promise, and no buyer
+// is sent then.
+func (c Config) settled(r Result, err error) (Result, error) {
+	if errors.As(err, new(*RestockError)) {
+		r = result(c.Strategy, nil, audit.Report{Stocked: c.Stock})
+		r.Verdict, r.Reason, err = verdict.Failed, "no buyer was sent: "+err.Error(), nil
 	}
-}
-
-func (c Config) unique() bool { return c.Unique != nil && c.Unique() }
-
-// notRestocked returns the result of a rush whose restock failed, so that no buyer was sent.
-func (c Config) notRestocked(err error) Result {
-	r := result(c.Strategy, nil, audit.Report{Stocked: c.Stock})
-	r.Verdict, r.Reason = verdict.Failed, "no buyer was sent: "+err.Error()
-	return r
-}
-
-// sure sends a burst, and another one if the first stalled. If only the first stalled, the result
-// is inconclusive: either a lock is kept sometimes, or the machine stopped for seconds.
-func (c Config) sure(send func() (Result, error)) (Result, error) {
-	stood, err := send()
-	if err != nil || stood.Verdict != verdict.Stalled || stood.neverReturns || c.unique() {
-		return stood, err
-	}
-	again, err := send()
-	if err != nil || again.Verdict != verdict.Holds && again.Verdict != verdict.Inconclusive {
-		return again, err
-	}
-	stood.Verdict, stood.stoodOnce = verdict.Inconclusive, true
-	stood.Reason = "stalled once, and a second crowd was not: " + stood.Reason
-	return stood, nil
+	r.isUnique = c.Unique != nil && c.Unique()
+	return r, err
 }
 
 // once restocks and sends one burst.
@@ -182,7 +148,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	r.MaxOverlap, r.Lost, r.Untold = overlap, compared.Lost, compared.Untold
 	r.judge(audit.Demand(buyers.Answers(answers)), counted, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()))
 	if struck {
-		r.Reason += interruptions(answers, len(after))
+		r.interrupted(answers, len(after))
 	}
 	if !c.isKeyed { // repeated orders carry an earlier receipt, which RepeatedOrders compares
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)

@@ -21,7 +21,7 @@ func (r *Report) AddWave(name string, wave Result) {
 	switch {
 	case wave.Verdict == verdict.Inconclusive:
 		wave.Waves.Inconclusive = 1
-	case wave.broke():
+	case wave.Verdict.IsBreak():
 		wave.Waves.Broke = 1
 	}
 	for i := range r.Results {
@@ -76,7 +76,7 @@ func (x Result) weight() int {
 	switch {
 	case x.BreaksPromise():
 		return 3
-	case x.broke():
+	case x.Verdict.IsBreak():
 		return 2
 	case x.Verdict == verdict.Inconclusive:
 		return 1
@@ -86,7 +86,7 @@ func (x Result) weight() int {
 
 // BreaksPromise reports whether a break was seen that the catalogue does not promise.
 func (x Result) BreaksPromise() bool {
-	return x.broke() && x.Promise != "" && !x.Promise.Keeps(x.Verdict)
+	return x.Verdict.IsBreak() && x.Promise != "" && !x.Promise.Keeps(x.Verdict)
 }
 
 // String returns the counts in one line.

@@ -178,11 +178,12 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		config.BaseURLs = append(config.BaseURLs, shop.URL())
 	}
 	config.Shelf = rush.Target{BaseURL: config.BaseURLs[0]}
-	if j.exercise.Keyed {
-		r, err = rush.RunKeyed(ctx, config, nil)
-	} else {
-		r, err = rush.Run(ctx, config)
-	}
+	r, err = verdict.Confirm(func() (rush.Result, error) {
+		if j.exercise.Keyed {
+			return rush.RunKeyed(ctx, config, nil)
+		}
+		return rush.Run(ctx, config)
+	})
 	if err != nil && ctx.Err() == nil { // after a process has ended, there is no answer
 		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
 	}

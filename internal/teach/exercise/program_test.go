@@ -17,8 +17,8 @@ func TestProgramWhy(t *testing.T) {
 	}{
 		{"0", "2", "oversold: 2 units sold of 1 stocked" + broken},
 		{"-1", "2", "oversold: 2 units sold of 1 stocked" + broken},
-		{"1", "1", "drifted: 1 updates of the stock were lost" + broken},
-		{"0", "0", "leaked: 1 units left the stock and were not sold" + broken},
+		{"1", "1", "drifted: 1 update of the stock was lost" + broken},
+		{"0", "0", "leaked: 1 unit left the stock and was not sold" + broken},
 		{"0", "1", "broken: must return no row, and does: SELECT what FROM wrong -> it"},
 		{"NULL", "1", "broken: must return no row, and does: SELECT what FROM wrong -> it"},
 	} {

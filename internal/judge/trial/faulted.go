@@ -276,13 +276,9 @@ func (c *crowds) record(process int, line []byte) {
 func (c *crowds) newField() {
 	c.leave()
 	c.unproven()
-	at := failpoint.Commit
-	if dialect.Kind(c.engine.Database) == dialect.SQLite { // a held writer would block all other buyers
-		at = failpoint.Read
-	}
 	settings := c.rush.Shops.Settings
 	times := fault.Times{Wait: settings.Wait, Lease: settings.LeaseTTL}
-	c.field = fault.NewRunningRush(c.engine, c.bed.Children[0], c.rush.Product, at, times)
+	c.field = fault.NewRunningRush(c.engine, c.bed.Children[0], c.rush.Product, pointOf(c.engine.Database), times)
 	c.field.Links, c.field.Standby = c.bed.Children.Links(), c.standby
 	if c.rush.Fault != "" {
 		c.start(string(c.rush.Fault), false)
@@ -291,6 +287,14 @@ func (c *crowds) newField() {
 		c.start(name, true)
 	}
 	c.asked = nil
+}
+
+// pointOf returns where a fault stops a buyer.
+func pointOf(database string) failpoint.Point {
+	if dialect.Kind(database) == dialect.SQLite { // a held writer would block all other buyers
+		return failpoint.Read
+	}
+	return failpoint.Commit
 }
 
 // start injects a fault into the crowd of the field. The caller must hold the mutex.

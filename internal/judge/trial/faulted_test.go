@@ -57,3 +57,25 @@ func TestTooLateForACrowd(t *testing.T) {
 		t.Errorf("%+v", to.list)
 	}
 }
+
+// TestWhyUntested: a promised break counts as missed only if the crowd could have shown it.
+func TestWhyUntested(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, database string
+		fault          promise.Condition
+		taken          int
+		want           string
+	}{
+		{"no fault", "mariadb", "", 150, ""},
+		{"most answers taken", "mariadb", promise.DBKill, 100, "the buyers that the fault left asked for no more than the stock"},
+		{"few answers taken", "mariadb", promise.DBKill, 99, ""},
+		{"stopped after the read", "sqlite", promise.Pause, 0, "on SQLite, a buyer is stopped after its read"},
+	} {
+		o := &Crowd{Stock: 100, Fault: c.fault}
+		why := o.whyUntested(&Storefront{Database: c.database}, rush.Result{Crowd: 200, Taken: c.taken})
+		if !strings.HasPrefix(why, c.want) || (why == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, why, c.want)
+		}
+	}
+}

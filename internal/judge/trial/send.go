@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -74,6 +75,9 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		result, err = verdict.Confirm(func() (rush.Result, error) { return rush.Restocks(ctx, config, result, o.Restocks) })
 	}
 	result.Promise = promised
+	if why := o.whyUntested(bed, result); why != "" && promised.Misses(result.Verdict) {
+		result.Verdict, result.Reason = verdict.Inconclusive, why+": "+result.Reason
+	}
 	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {
 		result.Reason += "; no promise is made: " + why
 	}
@@ -86,4 +90,17 @@ func crowd(ctx context.Context, o *Crowd, config rush.Config) (rush.Result, erro
 		return rush.Run(ctx, config)
 	}
 	return rush.RunProducts(ctx, config, []string{o.Product, o.Second}, []int64{o.Stock - o.Stock/2, o.Stock / 2})
+}
+
+// whyUntested says why a crowd could not show a break that is promised under its fault. It returns "" if
+// it could, or if there was no fault.
+func (o *Crowd) whyUntested(bed *Storefront, r rush.Result) string {
+	switch {
+	case o.Fault == "":
+	case r.Taken > 0 && int64(r.Crowd-r.Taken) <= o.Stock:
+		return "the buyers that the fault left asked for no more than the stock"
+	case pointOf(bed.Database) == failpoint.Read:
+		return "on SQLite, a buyer is stopped after its read, where a strategy may still notice that it has lost its lock"
+	}
+	return ""
 }

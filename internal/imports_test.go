@@ -88,14 +88,13 @@ var allowed = map[string][]string{
 	"internal/explore/target/retry":    {"internal/explore/target/naming"},
 	"internal/explore/target/session":  {"internal/explore/app", "internal/explore/schedule", "internal/explore/target/backend", "internal/explore/target/client", "internal/explore/target/gates", "internal/explore/target/instance", "internal/explore/target/naming", "internal/explore/target/rest", "internal/explore/wire"},
 	"internal/explore/wire":            {"internal/explore/wire", "internal/explore/effect", "internal/explore/schedule"},
-	"internal/judge/ci":                {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/matrix", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/testbed/localserver"},
+	"internal/judge/ci":                {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/testbed/localserver"},
 	"internal/judge/ci/format":         {"internal/judge/ci/result", "internal/judge/report"},
 	"internal/judge/ci/result":         {"internal/explore/schedule", "internal/explore/witness", "internal/judge/promise", "internal/judge/report", "internal/judge/verdict"},
 	"internal/judge/ci/system":         {"internal/judge/ci/format", "internal/judge/ci/result"},
 	"internal/judge/linear":            {"internal/judge/audit", "internal/purchase"},
-	"internal/judge/matrix":            {"internal/engine", "internal/explore.", "internal/explore/witness", "internal/fault", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/testbed", "internal/web"},
 	"internal/judge/trial":             {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web", "internal/nearest"},
-	"internal/judge/verify":            {"internal/fault", "internal/explore.", "internal/explore/witness", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/nearest"},
+	"internal/judge/verify":            {"internal/fault", "internal/explore.", "internal/explore/witness", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/web", "internal/nearest"},
 
 	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/load/pulse", "internal/teach", "internal/testbed/localserver"},
 

@@ -21,9 +21,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/ci/system"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/trial"
+	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/version"
 )
 
@@ -277,7 +277,7 @@ func (o *ciOptions) service(more *ciFlags) (t *ci.Target, err error) {
 	if t.Faults, err = v.checkTarget(more.command); err != nil {
 		return nil, err
 	}
-	t.Service = matrix.Service{URL: v.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Product: v.product, Strategies: v.strategies, NoKeys: v.noKeys}
+	t.Service = verify.Service{URL: v.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Product: v.product, Strategies: v.strategies, NoKeys: v.noKeys}
 	return t, nil
 }
 

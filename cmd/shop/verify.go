@@ -16,7 +16,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/nearest"
@@ -108,7 +107,7 @@ func (o *verifyOptions) registerTarget(flags *pflag.FlagSet) {
 // and writes the report files, so that a killed run leaves its results. If standard output carries another format, it
 // shows the line as progress on standard error.
 func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Cell, sofar verify.Report) {
-	keeper := matrix.Keeper{Files: o.output.files, Command: c.CommandPath()}
+	keeper := verify.Keeper{Files: o.output.files, Command: c.CommandPath()}
 	return func(last verify.Cell, sofar verify.Report) {
 		if o.output.printsText() {
 			p.clear()
@@ -148,7 +147,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	for _, s := range strategies {
 		names = append(names, s.Name)
 	}
-	cells := matrix.Config{
+	cells := verify.Config{
 		Command: typed(c), Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockServersOf(names...),
 		Ended: o.ended(c, progress), Progress: progress.show, Warn: warnTo(c.ErrOrStderr()),
 		SoldOutCheck: o.soldOut, Admission: o.admission == adaptive,
@@ -156,7 +155,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	var report verify.Report
 	switch {
 	case o.target != "":
-		report, err = cells.At(c.Context(), matrix.Service{
+		report, err = cells.At(c.Context(), verify.Service{
 			URL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Product: o.product, Strategies: o.strategies, NoKeys: o.noKeys,
 		})
 	case o.engine == engine.Local:
@@ -234,7 +233,7 @@ func (o *verifyOptions) checkRedisWait() error {
 
 // rows returns the chosen strategies of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
-	catalogue, err := matrix.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
+	catalogue, err := verify.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
 	if err != nil {
 		return nil, err
 	}

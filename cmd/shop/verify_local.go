@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/testbed"
 )
 
 // local runs all cells on private servers, and prints the folder of their histories.
-func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Report, error) {
+func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Report, error) {
 	kept, made, err := o.folder()
 	if err != nil {
 		return verify.Report{}, err
@@ -25,9 +24,10 @@ func (o *verifyOptions) local(c *cobra.Command, cells matrix.Config) (verify.Rep
 	if c.Flags().Changed("lease") { // a buyer must be able to wait for its end
 		o.times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}
-	report, err := cells.Local(c.Context(), verify.Config{
-		Launch: o.launch, Times: o.times, Redlock: o.redlock, History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, RedisWait: o.redisWait, Lanes: o.lanes, Repeat: o.repeat,
-	})
+	cells.Launch, cells.Times, cells.Redlock, cells.History = o.launch, o.times, o.redlock, kept
+	cells.LocalDB, cells.LocalRedis, cells.RedisWait = o.localDB, o.localRedis, o.redisWait
+	cells.Lanes, cells.Repeat = o.lanes, o.repeat
+	report, err := cells.Local(c.Context())
 	switch {
 	case len(report.Cells) > 0:
 		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)

@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/program"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/result"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 // A Config says what to check.
@@ -49,7 +49,7 @@ type App struct {
 
 // A Target is a running service to test.
 type Target struct {
-	Service matrix.Service
+	Service verify.Service
 	Faults  []promise.Condition
 	Flags   string // of verify besides --target, --strategy and --fault, with a leading space
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/judge/ci/result"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 const yaml = `run: python3 shop.py
@@ -327,7 +327,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("without a file: %+v", c.Witness)
 	}
 	service := &targetJob{strategy: "a;b", fault: "none"}
-	service.Target = &Target{Service: matrix.Service{URL: "http://shop/?a=1&b=2"}}
+	service.Target = &Target{Service: verify.Service{URL: "http://shop/?a=1&b=2"}}
 	if got, want := service.command("a;b"), "shop verify --target 'http://shop/?a=1&b=2' --strategy 'a;b' --fault none"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

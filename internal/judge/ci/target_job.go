@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
-	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -27,7 +26,7 @@ func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 	begun := time.Now()
 	service := j.Target.Service
 	service.Strategies = []string{j.strategy}
-	r, err := matrix.Config{
+	r, err := verify.Config{
 		Faults: []promise.Condition{j.fault}, Progress: j.Progress, Ended: func(verify.Cell, verify.Report) {},
 		Warn: func(text string) { j.Warn("%s", text) },
 	}.At(ctx, service)

@@ -48,17 +48,17 @@ type Cell struct {
 	isCertain   bool   // the verdict needs no second play
 }
 
-// RushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
+// rushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
 // zero if unknown.
-func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
+func rushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
 		Stock: 100, Buyers: 200, Timeout: times.Wait + rush.Silence, Wait: times.Wait, Lease: times.Lease, Counts: countsOf(strategy), Progress: func(int) {},
 	}
 }
 
-// RushCell returns the cell of a rush that was run elsewhere.
-func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
+// rushCell returns the cell of a rush that was run elsewhere.
+func rushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
 	c := Cell{
 		Strategy: strategy, Fault: f, Promise: promised, DurationMS: int64(r.DurationMS),
 		Replay: fmt.Sprintf("shop verify --engine %s --strategy %s --fault %s", engine, strategy, f),

@@ -10,9 +10,9 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// Processes returns how many processes a condition's rush uses, or 0 if the condition is not a
+// processesOf returns how many processes a condition's rush uses, or 0 if the condition is not a
 // rush.
-func Processes(f promise.Condition) int {
+func processesOf(f promise.Condition) int {
 	switch f {
 	case promise.Rush, promise.Units, promise.TwoProducts:
 		return 1
@@ -40,9 +40,9 @@ func sizes() []int64 { return []int64{2, 14} }
 // prefix finds both.
 func otherOf(product string) string { return product + "/b" }
 
-// RunCrowd runs the rush of a condition: c, with the sizes that the condition needs. restart ends the
+// runCrowd runs the rush of a condition: c, with the sizes that the condition needs. restart ends the
 // first process and returns the address of its successor.
-func RunCrowd(
+func runCrowd(
 	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
 ) (r rush.Result, err error) {
 	switch f {

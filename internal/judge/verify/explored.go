@@ -47,10 +47,10 @@ const (
 	few = 40
 )
 
-// Explore plays a cell of the explorer. It raises the number of preemptions until a schedule
+// exploreCell plays a cell of the explorer. It raises the number of preemptions until a schedule
 // breaks, so that the witness is simple, and says how far it went. The limit depends on the
 // strategy and not on time.
-func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
+func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
 	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}
 	x := exploration{Config: explore.Config{

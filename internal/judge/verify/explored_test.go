@@ -42,7 +42,7 @@ func TestExplore(t *testing.T) {
 		{"setnx", promise.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
 	} {
 		entry, _ := lockstrategy.ByName(c.strategy)
-		cell, err := Explore(t.Context(), e, entry, c.fault, c.promise)
+		cell, err := exploreCell(t.Context(), e, entry, c.fault, c.promise)
 		if err != nil {
 			t.Fatalf("%s under %s: %v", c.strategy, c.fault, err)
 		}
@@ -110,7 +110,7 @@ func TestExploreFreesAnothers(t *testing.T) {
 				New:     func(d lockstrategy.Deps) purchase.Strategy { return freeing{d, c.blind} },
 				Traits:  lockstrategy.Traits{Leased: true, WaitsFor: lockstrategy.WaitLock, Lock: lockstrategy.LockPromise{FreesAnothers: c.known}},
 			}
-			cell, err := Explore(t.Context(), e, entry, promise.ExploreExpire, verdict.Holds)
+			cell, err := exploreCell(t.Context(), e, entry, promise.ExploreExpire, verdict.Holds)
 			if err != nil {
 				t.Fatal(err)
 			}

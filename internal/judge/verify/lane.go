@@ -56,7 +56,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
 		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB, l.LocalRedis), j.strategy.Name, j.name),
 	}
-	for _, flag := range l.ShopFlags {
+	for _, flag := range l.shopFlags() {
 		cell.Replay += " " + flag
 	}
 	if l.RedisWait > 0 {
@@ -224,11 +224,11 @@ func (l *lane) missing(s Strategy) string {
 
 // rush sends the rush of a condition, to one process or to two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
-	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:Processes(j.name)]
+	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:processesOf(j.name)]
 	shelf := rush.Target{BaseURL: urls[0]}
-	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
+	config := rushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
-	result, err := RunCrowd(ctx, j.name, config, l.crash)
+	result, err := runCrowd(ctx, j.name, config, l.crash)
 	if err != nil {
 		return err
 	}

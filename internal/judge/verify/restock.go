@@ -15,7 +15,7 @@ func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 		return nil
 	}
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}
-	config := RushConfig(urls, rush.Target{BaseURL: urls[0]}, l.servers.Auditor, j.strategy.Name, l.times)
+	config := rushConfig(urls, rush.Target{BaseURL: urls[0]}, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
 	r, err := rush.Restocks(ctx, config, rush.Result{Verdict: verdict.Holds}, 1)
 	if err != nil {

@@ -99,7 +99,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 }
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
-	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
+	config := rushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
 	config.Counts = linear.Unspecified // a target may read left after its sale
 	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)

@@ -29,21 +29,20 @@ func (j judged) underFaults(ctx context.Context, r Result, told func(string)) (R
 	for _, name := range j.exercise.Faults {
 		faults = append(faults, promise.Condition(name))
 	}
-	report, err := verify.Run(ctx, verify.Config{
+	report, err := verify.Config{
 		Strategies: []verify.Strategy{{
 			Subject:  fault.Subject{Name: kata.Name, Needs: needs},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		}},
-		Faults: faults, Times: fault.DefaultTimes(), Redlock: engine.RedlockNodes, Lanes: 1,
-		Progress: func(done, all int, _ verify.Cell, _ verify.Report) {
-			told(fmt.Sprintf("faults on private servers, %d of %d", done, all))
-		},
+		Faults: faults, Redlock: engine.RedlockNodes, Lanes: 1,
+		Ended:    func(verify.Cell, verify.Report) {},
+		Progress: func(format string, args ...any) { told("faults on private servers, " + fmt.Sprintf(format, args...)) },
 		Launch: func(t fault.Times) *exec.Cmd {
 			cmd := j.serve(j.source, t.Wait, t.Lease)
 			cmd.Args = append(cmd.Args, "failpoints")
 			return cmd
 		},
-	})
+	}.Local(ctx)
 	if err != nil {
 		return r, err
 	}

@@ -1,4 +1,4 @@
-package matrix
+package verify
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
-	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
@@ -28,8 +27,8 @@ const serviceTimeout = 35 * time.Second
 
 // At plays all cells at a service, one after the other. After an error it returns the cells played
 // so far. The rows are the service's own strategies.
-func (c Config) At(ctx context.Context, s Service) (verify.Report, error) {
-	report := verify.Report{Engine: "target", Target: s.URL, Command: c.Command, Started: time.Now()}
+func (c Config) At(ctx context.Context, s Service) (Report, error) {
+	report := Report{Engine: "target", Target: s.URL, Command: c.Command, Started: time.Now()}
 	crowd := &trial.Crowd{Strategies: s.Strategies, Target: s.URL, Processes: 1}
 	bed, err := trial.Open(ctx, crowd, engine.Config{}, s.Token, nil)
 	if err != nil {
@@ -39,7 +38,7 @@ func (c Config) At(ctx context.Context, s Service) (verify.Report, error) {
 	if err != nil {
 		return report, err
 	}
-	target := &verify.Target{
+	target := &Target{
 		Target:  rush.Target{BaseURL: s.URL, Token: s.Token},
 		Product: s.Product, Timeout: serviceTimeout,
 	}

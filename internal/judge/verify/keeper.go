@@ -1,10 +1,9 @@
-package matrix
+package verify
 
 import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
-	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 // A Keeper writes the report files during the run.
@@ -20,7 +19,7 @@ const keepShare = 20
 
 // Keep writes the report so far, marked as incomplete. If writing takes long, it skips some cells.
 // Write errors are reported at the end of the run.
-func (k *Keeper) Keep(sofar verify.Report) {
+func (k *Keeper) Keep(sofar Report) {
 	start := time.Now()
 	if start.Sub(k.last) < keepShare*k.took {
 		return

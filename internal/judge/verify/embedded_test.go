@@ -1,4 +1,4 @@
-package matrix
+package verify
 
 import (
 	"context"
@@ -9,16 +9,15 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 // TestHarnessErrorIsACell: an error of the harness fails only its own cell. An interrupted play is
 // not a cell.
 func TestHarnessErrorIsACell(t *testing.T) {
 	lost := errors.New("the same schedule did not run the same way again")
-	sound := verify.Cell{Strategy: "mutex", Fault: promise.Rush, Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}
+	sound := Cell{Strategy: "mutex", Fault: promise.Rush, Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}
 	var lines []string
-	r := &oneByOne{Config: Config{Ended: func(cell verify.Cell, _ verify.Report) { lines = append(lines, cell.Line()) }}}
+	r := &oneByOne{Config: Config{Ended: func(cell Cell, _ Report) { lines = append(lines, cell.Line()) }}}
 	for _, wrong := range []error{lost, nil} {
 		if failed, err := r.add(t.Context(), time.Now(), sound, wrong); err != nil || failed != (wrong != nil) {
 			t.Errorf("failed %t, %v", failed, err)

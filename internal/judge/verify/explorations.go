@@ -1,4 +1,4 @@
-package matrix
+package verify
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/testbed/localserver"
@@ -21,6 +20,10 @@ import (
 func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err error) {
 	faults := slices.DeleteFunc(slices.Clone(r.Faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {
+		return nil
+	}
+	if why := explore.UngatedRedis(on.LocalRedis); why != "" {
+		r.report.LeaveOut(why)
 		return nil
 	}
 	server, err := localserver.DatabaseNamed(on.LocalDB)
@@ -82,6 +85,6 @@ func (r *oneByOne) exploration(ctx context.Context, e *engine.Engine, strategy s
 		return false, nil
 	}
 	start := time.Now()
-	cell, err := verify.Explore(ctx, e, entry, f, promised)
+	cell, err := exploreCell(ctx, e, entry, f, promised)
 	return r.add(ctx, start, cell, err)
 }

@@ -1,8 +1,9 @@
-package matrix
+package verify
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/web"
@@ -19,11 +19,11 @@ import (
 
 // Embedded runs the explorer and the rushes on the embedded engine, where no server can be killed.
 // After an error it returns the cells played so far.
-func (c Config) Embedded(ctx context.Context) (verify.Report, error) {
+func (c Config) Embedded(ctx context.Context) (Report, error) {
 	r := c.start(engine.Embedded)
 	err := r.explorations(ctx, engine.Config{Name: engine.Embedded})
 	for _, f := range c.Faults {
-		processes := verify.Processes(f)
+		processes := processesOf(f)
 		switch {
 		case err != nil || slices.Contains(promise.Explorations(), f):
 		case processes == 0:
@@ -62,15 +62,15 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 			promised = entry.Promised(f, bed.Database)
 		}
 		start, leftBehind := time.Now(), false
-		cell, err := verdict.Confirm(func() (verify.Cell, error) {
-			config := verify.RushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
-			result, err := verify.RunCrowd(ctx, f, config, bed.Restart)
+		cell, err := verdict.Confirm(func() (Cell, error) {
+			config := rushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
+			result, err := runCrowd(ctx, f, config, bed.Restart)
 			if err == nil {
 				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted
 				result, err = rush.Restocks(ctx, config, result, 1)
 			}
 			leftBehind = result.LeftBehind()
-			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err
+			return rushCell(s.Name, f, promised, engine.Embedded, result, processes), err
 		})
 		failed, err := r.add(ctx, start, cell, err)
 		if err != nil {
@@ -82,4 +82,30 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 		}
 	}
 	return nil
+}
+
+// oneByOne plays cells one after the other: the explorer looks at every goroutine
+// of the process.
+type oneByOne struct {
+	Config
+	report Report
+}
+
+func (c Config) start(engineName string) *oneByOne {
+	return &oneByOne{c, Report{Engine: engineName, Command: c.Command, Started: time.Now()}}
+}
+
+// add adds a cell. If the harness failed and was not interrupted, the cell says so and failed is
+// true: the servers of that cell must not be used again.
+func (r *oneByOne) add(ctx context.Context, start time.Time, cell Cell, err error) (failed bool, _ error) {
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
+		}
+		cell = cell.Failed(err)
+		cell.DurationMS = time.Since(start).Milliseconds()
+	}
+	r.report.Cells = append(r.report.Cells, cell)
+	r.Ended(cell, r.report)
+	return err != nil, nil
 }

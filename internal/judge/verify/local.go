@@ -1,0 +1,188 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+)
+
+// Local plays every cell on private servers: first those of the explorer. A cell that could not be judged says so. An error comes from the servers or
+// from ctx; the report then has the completed cells.
+func (c Config) Local(ctx context.Context) (Report, error) {
+	explored := c.start(engine.Local)
+	explored.report.Redis = c.LocalRedis
+	if err := explored.explorations(ctx, engine.Config{Name: engine.Local, LocalDB: c.LocalDB, LocalRedis: c.LocalRedis}); err != nil {
+		explored.report.Finish()
+		return explored.report, err
+	}
+	c.Faults = slices.DeleteFunc(slices.Clone(c.Faults), func(f promise.Condition) bool { return slices.Contains(promise.Explorations(), f) })
+	c.Times, c.Launch = cmp.Or(c.Times, fault.DefaultTimes()), with(waiting(c.Launch, c.RedisWait), c.shopFlags())
+	all := plan{Config: c, sofar: explored.report, next: make(chan int)}
+	all.leaveOutLacking()
+	jobs := all.Config.jobs()
+	var idle []string                  // columns without a cell
+	elsewhere := map[string][]string{} // by the flag that they need
+	for _, f := range c.Faults {
+		switch needs := c.needs(f); {
+		case needs != "":
+			elsewhere[needs] = append(elsewhere[needs], string(f))
+		case !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }):
+			idle = append(idle, string(f))
+		}
+	}
+	for _, on := range slices.Sorted(maps.Keys(elsewhere)) {
+		all.sofar.LeaveOut(strings.Join(elsewhere[on], ", ") + ": run with " + on)
+	}
+	if len(idle) > 0 {
+		all.sofar.LeaveOut(strings.Join(idle, ", ") + ": the fault affects no server that these strategies use")
+	}
+	all.jobs = repeated(jobs, c.Repeat)
+	if len(all.jobs) == 0 {
+		return all.report(), nil
+	}
+	all.cells = make([]*Cell, len(all.jobs))
+	ctx, all.stop = context.WithCancel(ctx)
+	defer all.stop()
+	var lanes sync.WaitGroup
+	for range max(1, min(c.Lanes, len(all.jobs))) {
+		lanes.Go(func() { all.failed(all.lane(ctx)) })
+	}
+	for i := range all.jobs {
+		select {
+		case all.next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(all.next)
+	lanes.Wait()
+	return all.report(), errors.Join(all.errs...)
+}
+
+// leaveOutLacking drops the rows of strategies that this database does not support.
+func (p *plan) leaveOutLacking() {
+	server, err := localserver.DatabaseNamed(p.LocalDB)
+	if err != nil {
+		return // StartServers will report the error
+	}
+	lacks := dialect.Lacks(server.Database)
+	p.Strategies = slices.DeleteFunc(slices.Clone(p.Strategies), func(s Strategy) bool {
+		for _, need := range s.Needs {
+			if why := lacks[string(need)]; why != "" {
+				p.sofar.LeaveOut(s.Name + ": " + why)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// plan is the cells of a run and their progress.
+type plan struct {
+	Config
+	jobs []job
+	next chan int // index of the job that a lane takes next
+	stop context.CancelFunc
+
+	mu    sync.Mutex
+	sofar Report  // the earlier cells, and what was left out; the cells of the plan follow
+	cells []*Cell // in the order of jobs; nil until played
+	done  int
+	errs  []error
+}
+
+// on records the database's name.
+func (p *plan) on(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sofar.Server = server
+}
+
+// lane plays jobs until there are none left. After a cell that could not be judged it uses new
+// servers, since the old ones may affect the next cell.
+func (p *plan) lane(ctx context.Context) error {
+	i, more := <-p.next
+	work := func(play func(job) (Cell, error)) error {
+		for failed := false; more && !failed; i, more = <-p.next {
+			cell, err := play(p.jobs[i])
+			if err != nil {
+				return fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
+			}
+			p.ended(i, cell)
+			failed = cell.HarnessError != ""
+		}
+		return nil
+	}
+	for more {
+		if err := p.serve(ctx, work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended records a played cell.
+func (p *plan) ended(i int, cell Cell) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cells[i] = &cell
+	p.done++
+	p.Ended(cell, p.report())
+	p.Progress("%d of %s, %d left", p.done, witness.Count(len(p.jobs), "cell"), len(p.jobs)-p.done)
+}
+
+// report returns the report of the played cells.
+func (p *plan) report() Report {
+	r := p.sofar
+	r.Cells = append(slices.Clone(r.Cells), merge(p.cells)...)
+	r.Finish()
+	return r
+}
+
+// failed stops all lanes when one ends with an error. The others then end with context.Canceled,
+// which is not reported.
+func (p *plan) failed(err error) {
+	if err == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.errs) == 0 || !errors.Is(err, context.Canceled) {
+		p.errs = append(p.errs, err)
+	}
+	p.stop()
+}
+
+// with returns launch with flags appended to each shop's command line.
+func with(launch fault.Launch, flags []string) fault.Launch {
+	return func(times fault.Times) *exec.Cmd {
+		cmd := launch(times)
+		cmd.Args = append(cmd.Args, flags...)
+		return cmd
+	}
+}
+
+// waiting launches shops whose locks wait for replicas.
+func waiting(launch fault.Launch, replicas int) fault.Launch {
+	if replicas == 0 {
+		return launch
+	}
+	return func(times fault.Times) *exec.Cmd {
+		cmd := launch(times)
+		cmd.Args = append(cmd.Args, "--redis-wait", strconv.Itoa(replicas))
+		return cmd
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -34,5 +36,15 @@ func TestHarnessErrorIsACell(t *testing.T) {
 	r = &oneByOne{}
 	if failed, err := r.add(interrupted, time.Now(), sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
 		t.Errorf("interrupted: failed %t, %v, %d cells", failed, err, len(r.report.Cells))
+	}
+}
+
+// TestExplorerLeftOut: the report says why the explorer was left out only if its cells were asked for.
+func TestExplorerLeftOut(t *testing.T) {
+	for f, want := range map[promise.Condition]int{promise.Pause: 0, promise.Explore: 1} {
+		r := Config{Faults: []promise.Condition{f}}.start(engine.Local)
+		if err := r.explorations(t.Context(), engine.Config{Name: engine.Local, LocalRedis: topology.Sentinel}); err != nil || len(r.report.LeftOut) != want {
+			t.Errorf("%s: left out %q, %v; want %d", f, r.report.LeftOut, err, want)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/nearest"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -220,7 +221,23 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	}
 	faults := append(promise.Explorations(), promise.Played()...)
 	columns, err = choose("fault", o.faults, faults, "shop help faults")
+	for _, flag := range idleFlags(c, rows, columns) {
+		warnTo(c.ErrOrStderr())(flag)
+	}
 	return rows, columns, err
+}
+
+// idleFlags says which flags have no effect on these cells.
+func idleFlags(c *cobra.Command, rows []verify.Strategy, columns []promise.Condition) (says []string) {
+	isFault := func(f promise.Condition) bool { return slices.Contains(promise.Faults(), f) }
+	needsRedlock := func(s verify.Strategy) bool { return slices.Contains(s.Needs, lockstrategy.NeedsRedlock) }
+	if c.Flags().Changed("lease") && !slices.ContainsFunc(columns, isFault) {
+		says = append(says, "--lease has no effect here: it applies only under a fault")
+	}
+	if c.Flags().Changed("redlock-nodes") && !slices.ContainsFunc(rows, needsRedlock) {
+		says = append(says, "--redlock-nodes has no effect here: none of the strategies uses Redlock")
+	}
+	return says
 }
 
 // checkRedisWait rejects --redis-wait for a Redis without replicas.

@@ -15,7 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// local runs all cells on private servers, and prints the folder of their histories.
+// local runs all cells on private servers, and prints the folder of their histories. Without --history, it
+// removes the folder if every cell is as promised.
 func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Report, error) {
 	kept, made, err := o.folder()
 	if err != nil {
@@ -28,12 +29,11 @@ func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Rep
 	cells.LocalDB, cells.LocalRedis, cells.RedisWait = o.localDB, o.localRedis, o.redisWait
 	cells.Lanes, cells.Repeat = o.lanes, o.repeat
 	report, err := cells.Local(c.Context())
-	switch {
-	case len(report.Cells) > 0:
-		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
-	case made: // it holds only cells that did not end
-		err = errors.Join(err, os.RemoveAll(kept))
+	if made && (len(report.Cells) == 0 || o.history == "" && report.OK) {
+		report.ForgetHistories()
+		return report, errors.Join(err, os.RemoveAll(kept))
 	}
+	fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
 	return report, err
 }
 

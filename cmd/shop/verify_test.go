@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
@@ -210,6 +211,38 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 				t.Errorf("left behind: %v %v", left, err)
 			}
 		})
+	}
+}
+
+// TestVerifyKeepsNoHistories: without --history, a run whose cells are all as promised leaves no folder.
+func TestVerifyKeepsNoHistories(t *testing.T) {
+	tier.Test(t, "needs servers")
+	t.Parallel()
+	tmp := t.TempDir()
+	verify := plainCommand(t, "verify", "--engine", "local", "--strategy", "redis,conditional", "--fault", "redis-restart,rush", "--json")
+	verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
+	said, err := verify.Output()
+	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 || bytes.Contains(said, []byte(`"history"`)) {
+		t.Errorf("%v, left behind: %v: %s", err, left, said)
+	}
+}
+
+// TestIdleFlags: a flag without an effect on the chosen cells is named in one line.
+func TestIdleFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]int{"--lease 5s --redlock-nodes 3": 2, "": 0} {
+		c := verifyCommand()
+		if err := c.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		rows := []verify.Strategy{{Subject: fault.Subject{Name: "redis", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}}}}
+		if says := idleFlags(c, rows, []promise.Condition{promise.Rush}); len(says) != want {
+			t.Errorf("%s: %q, want %d lines", args, says, want)
+		}
+		rows[0].Needs = append(rows[0].Needs, lockstrategy.NeedsRedlock)
+		if says := idleFlags(c, rows, []promise.Condition{promise.Pause}); len(says) > 0 {
+			t.Errorf("%s: %q, and both have an effect", args, says)
+		}
 	}
 }
 

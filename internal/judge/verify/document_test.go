@@ -3,6 +3,8 @@ package verify
 import (
 	"slices"
 	"testing"
+
+	"github.com/oversell/oversell/internal/fault"
 )
 
 // TestNotPromised: each reason appears once, with all its conditions.
@@ -21,5 +23,22 @@ func TestNotPromised(t *testing.T) {
 	}
 	if got := r.notPromised(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLeaveOutRows: a strategy without a cell is named once, unless another line gives its reason.
+func TestLeaveOutRows(t *testing.T) {
+	rows := []Strategy{}
+	for _, name := range []string{"none", "redis", "queue", "etcd"} {
+		rows = append(rows, Strategy{Subject: fault.Subject{Name: name}})
+	}
+	r := Report{Cells: []Cell{{Strategy: "redis"}}, LeftOut: []string{"the explorer, etcd: it has no gate"}}
+	r.leaveOutRows(rows, r.hasRow)
+	if want := "none, queue: not affected by what this run injects"; len(r.LeftOut) != 2 || r.LeftOut[1] != want {
+		t.Errorf("left out %q, want %q", r.LeftOut, want)
+	}
+	r = Report{}
+	if r.leaveOutRows(rows, r.hasRow); r.LeftOut != nil {
+		t.Errorf("left out %q although no strategy has a cell", r.LeftOut)
 	}
 }

@@ -32,6 +32,9 @@ func (c Config) Embedded(ctx context.Context) (Report, error) {
 			err = r.rushes(ctx, f, processes)
 		}
 	}
+	if err == nil {
+		r.report.leaveOutRows(r.Strategies, r.report.hasRow)
+	}
 	r.report.Finish()
 	return r.report, err
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Local plays every cell on private servers: first those of the explorer. A cell that could not be judged says so. An error comes from the servers or
-// from ctx; the report then has the completed cells.
+// Local plays every cell on private servers: first those of the explorer. A cell that could not be judged
+// says so. An error comes from the servers or from ctx; the report then has the completed cells.
 func (c Config) Local(ctx context.Context) (Report, error) {
 	explored := c.start(engine.Local)
 	explored.report.Redis = c.LocalRedis
@@ -50,6 +50,9 @@ func (c Config) Local(ctx context.Context) (Report, error) {
 	if len(idle) > 0 {
 		all.sofar.LeaveOut(strings.Join(idle, ", ") + ": the fault affects no server that these strategies use")
 	}
+	all.sofar.leaveOutRows(all.Strategies, func(name string) bool {
+		return slices.ContainsFunc(jobs, func(j job) bool { return j.strategy.Name == name }) || all.sofar.hasRow(name)
+	})
 	all.jobs = repeated(jobs, c.Repeat)
 	if len(all.jobs) == 0 {
 		return all.report(), nil

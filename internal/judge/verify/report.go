@@ -85,11 +85,46 @@ func (s Sorted) counts() string {
 	return text
 }
 
+// ForgetHistories removes the names of files with histories, which do not exist any more.
+func (r *Report) ForgetHistories() {
+	for i := range r.Cells {
+		r.Cells[i].History, r.Cells[i].Picture = "", ""
+	}
+}
+
+// leaveOutRows records, in one line, the strategies that have no cell and no other reason. has reports
+// whether a strategy has a cell. If none has, the columns have the reason.
+func (r *Report) leaveOutRows(strategies []Strategy, has func(name string) bool) {
+	named := map[string]bool{}
+	for _, line := range r.LeftOut {
+		names, _, _ := strings.Cut(line, ":")
+		for _, name := range strings.FieldsFunc(names, func(c rune) bool { return c == ' ' || c == ',' }) {
+			named[name] = true
+		}
+	}
+	var without []string
+	any := false
+	for _, s := range strategies {
+		any = any || has(s.Name)
+		if !has(s.Name) && !named[s.Name] {
+			without = append(without, s.Name)
+		}
+	}
+	if any && without != nil {
+		r.LeaveOut(strings.Join(without, ", ") + ": not affected by what this run injects")
+	}
+}
+
 // LeaveOut records a skipped condition or strategy, once.
 func (r *Report) LeaveOut(text string) {
 	if !slices.Contains(r.LeftOut, text) {
 		r.LeftOut = append(r.LeftOut, text)
 	}
+}
+
+// hasRow reports whether a strategy has a cell.
+func (r *Report) hasRow(strategy string) bool {
+	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy })
 }
 
 // cell returns a cell, or nil.

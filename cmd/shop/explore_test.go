@@ -187,7 +187,7 @@ var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 
 // testWitness compares one file with the output of its replay string, and that string with the result
 // of the search.
-func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path string) {
+func testWitness(t *testing.T, strategy string, w lockstrategy.WitnessSearch, path string) {
 	args := strings.Fields(strategy + " " + w.Flags)
 	local := strings.Contains(w.Flags, "--engine local")
 	if local {
@@ -223,7 +223,7 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path str
 }
 
 // testWitnessSearch runs the search that the file names. It must find the replay string of the file.
-func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line string) {
+func testWitnessSearch(t *testing.T, args []string, w lockstrategy.WitnessSearch, line string) {
 	switch {
 	case *updateWitnesses:
 		t.Skip("it writes, and checks nothing")
@@ -240,7 +240,7 @@ func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line
 }
 
 // witnessPage returns the expected text of a file of docs/reference/witnesses.
-func witnessPage(t *testing.T, args []string, w lockstrategy.Witness, line string, local bool) string {
+func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line string, local bool) string {
 	replay := []string{args[0]}
 	if local {
 		replay = append(replay, "--engine", "local")

@@ -7,7 +7,7 @@
 //	search   every schedule of a few buyers' commands, by internal/explore
 //	serve    a shop for a rush over HTTP, and for faults; its caller sends them
 //
-// The answer is a Report. A finding is one sentence for people. It never says how to fix the code.
+// The answer is a Judgement. A finding is one sentence for people. It never says how to fix the code.
 package judge
 
 import (
@@ -35,8 +35,8 @@ const (
 	Broken = "broken" // the judge itself failed
 )
 
-// A Report contains the checks up to the first that did not pass.
-type Report struct {
+// A Judgement contains the checks up to the first that did not pass.
+type Judgement struct {
 	Checks []Check `json:"checks"`
 	Trips  float64 `json:"trips"` // commands of one buyer without competitors, to all servers
 	Theirs float64 `json:"theirs"`
@@ -53,7 +53,7 @@ type Check struct {
 }
 
 // Last returns the check that decides.
-func (r Report) Last() Check {
+func (r Judgement) Last() Check {
 	if len(r.Checks) == 0 {
 		return Check{Verdict: Broken, Why: "nothing was checked"}
 	}
@@ -119,7 +119,7 @@ func run(args []string, sources map[string]New, out io.Writer) (int, error) {
 }
 
 // judge runs the checks, up to the first that does not pass.
-func (s *subject) judge(ctx context.Context, reference New) (r Report) {
+func (s *subject) judge(ctx context.Context, reference New) (r Judgement) {
 	type check struct {
 		name string
 		run  func(context.Context) (Check, error)

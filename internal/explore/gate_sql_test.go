@@ -17,7 +17,7 @@ func (s *atOnce) Free() bool    { return false }
 func (s *atOnce) Dead(int) bool { return false }
 func (s *atOnce) Sent()         {}
 
-func (s *atOnce) Hear(r gate.Report) {
+func (s *atOnce) Hear(r gate.Message) {
 	if r.Kind == gate.Arrived {
 		s.ops = append(s.ops, r.Op)
 		r.Op.Decide(gate.Proceed)

@@ -66,7 +66,7 @@ func oneEach(ctx context.Context, t *Testbed, b *clients, name string) []buyers.
 
 // patient calls buy again when the buyer is refused at once. On a cluster, two nodes may sell the
 // same product at the same time, and one of them then fails with error 1213.
-func patient(ctx context.Context, t *Testbed, b *clients, shop *Shop, name string) buyers.Answer {
+func patient(ctx context.Context, t *Testbed, b *clients, shop *CellShop, name string) buyers.Answer {
 	start := time.Now()
 	a := b.buy(ctx, shop, name)
 	for n := 1; a.Outcome == purchase.Busy && time.Since(start) < t.Times.within()/2 && n < 10; n++ {

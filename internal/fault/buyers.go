@@ -38,7 +38,7 @@ func newClients(t *Testbed) *clients {
 func (b *clients) close() { b.sender.Client.Close() }
 
 // buy sends one buyer and keeps the answer.
-func (b *clients) buy(ctx context.Context, shop *Shop, purchaser string) buyers.Answer {
+func (b *clients) buy(ctx context.Context, shop *CellShop, purchaser string) buyers.Answer {
 	return b.sender.One(ctx, buyers.Buyer{Name: purchaser, URL: shop.URL()})
 }
 
@@ -53,12 +53,12 @@ func (b *clients) note(a buyers.Answer) {
 }
 
 // send calls buy in the background.
-func (b *clients) send(ctx context.Context, shop *Shop, purchaser string) {
+func (b *clients) send(ctx context.Context, shop *CellShop, purchaser string) {
 	b.pending.Go(func() { b.buy(ctx, shop, purchaser) })
 }
 
 // crowd sends buyers to the shops at once and waits for their answers.
-func (b *clients) crowd(ctx context.Context, name string, size int, shops ...*Shop) []buyers.Answer {
+func (b *clients) crowd(ctx context.Context, name string, size int, shops ...*CellShop) []buyers.Answer {
 	all := make([]buyers.Buyer, size)
 	for i := range all {
 		all[i] = buyers.Buyer{Name: fmt.Sprintf("%s-%03d", name, i), URL: shops[i%len(shops)].URL()}

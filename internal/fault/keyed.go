@@ -12,13 +12,13 @@ import (
 const keyedBuyer = "keyed"
 
 // keyed sends the order with a key to shop.
-func (b *clients) keyed(ctx context.Context, shop *Shop, units int64) buyers.Answer {
+func (b *clients) keyed(ctx context.Context, shop *CellShop, units int64) buyers.Answer {
 	return b.sender.One(ctx, buyers.Buyer{Name: keyedBuyer, URL: shop.URL(), Units: units, Key: b.sender.Product + "/" + keyedBuyer})
 }
 
 // repeat sends the order with a key again, to one shop after another. It adds the recorded sale
 // and the new answers to t.orders. The fault counts as missed if there is no record.
-func repeat(ctx context.Context, t *Testbed, units int64, shops ...*Shop) error {
+func repeat(ctx context.Context, t *Testbed, units int64, shops ...*CellShop) error {
 	sales, err := t.Servers.Auditor.Sales(ctx, t.Product)
 	if err != nil {
 		return err

@@ -109,7 +109,7 @@ func isDown(address string) bool {
 
 // warm sends buyers to a shop until it sells a unit. A broken connection may cost the first of them
 // an error.
-func warm(ctx context.Context, t *Testbed, shop *Shop) {
+func warm(ctx context.Context, t *Testbed, shop *CellShop) {
 	for i := range 10 {
 		if t.buyers.buy(ctx, shop, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
 			return

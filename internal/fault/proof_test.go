@@ -260,7 +260,7 @@ func TestUnanswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, times := &Shop{Shop: process}, Times{Wait: 7 * time.Second, Lease: 16 * time.Second} // a busy machine answers late
+	shop, times := &CellShop{ShopProcess: process}, Times{Wait: 7 * time.Second, Lease: 16 * time.Second} // a busy machine answers late
 	if _, silent := unanswered(t.Context(), shop, times); silent {
 		t.Error("a process that runs is taken for stopped")
 	}

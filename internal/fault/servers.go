@@ -163,7 +163,7 @@ func (s *Servers) Close() error {
 }
 
 // A Pair is two shops on the same servers. It serves one play after another.
-type Pair struct{ A, B *Shop }
+type Pair struct{ A, B *CellShop }
 
 // startEnsembles starts the ensembles for the needs, unless they run or are not installed.
 func (s *Servers) startEnsembles(needs []lockstrategy.Need) (err error) {
@@ -204,7 +204,7 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 
 // Restart ends a shop with SIGKILL and starts another in its place. After an error the returned
 // shop may be stopped, and nothing else.
-func (s *Servers) Restart(ctx context.Context, shop *Shop, launch Launch, times Times, needs []lockstrategy.Need) (*Shop, error) {
+func (s *Servers) Restart(ctx context.Context, shop *CellShop, launch Launch, times Times, needs []lockstrategy.Need) (*CellShop, error) {
 	shop.stop()
 	next, err := s.startShop(ctx, shop.number, launch, times, needs)
 	if err != nil {
@@ -221,7 +221,7 @@ func (p Pair) RecordTo(log *history.Log) {
 
 // Stop kills the shops. The play must be over and its answers complete.
 func (p Pair) Stop() {
-	for _, shop := range []*Shop{p.A, p.B} {
+	for _, shop := range []*CellShop{p.A, p.B} {
 		if shop != nil {
 			shop.stop()
 		}

@@ -18,9 +18,9 @@ import (
 // failpoints, and writes its address and then its history to stdout.
 type Launch func(Times) *exec.Cmd
 
-// A Shop is one process of a play. Its buyers can be held, and its history is recorded.
-type Shop struct {
-	*testbed.Shop
+// A CellShop is one process of a play. Its buyers can be held, and its history is recorded.
+type CellShop struct {
+	*testbed.ShopProcess
 	number   int           // process index: A is 0, B is 1
 	database testbed.Links // nil if the shop connects to the database directly; see behind
 
@@ -29,8 +29,8 @@ type Shop struct {
 }
 
 // startShop starts a shop on the servers and waits until it serves.
-func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
-	shop := &Shop{number: number}
+func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *CellShop, err error) {
+	shop := &CellShop{number: number}
 	config, servers := s.lockServers(needs, times.Ensembles)
 	config.Process = number
 	links, err := testbed.NewLinks(servers)
@@ -46,7 +46,7 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	if config.DB, err = s.urlFor(shop); err != nil {
 		return nil, err
 	}
-	shop.Shop, err = testbed.StartShop(ctx, s.group, links.Lead(config), func(string) *exec.Cmd { return launch(times) }, shop.record)
+	shop.ShopProcess, err = testbed.StartShop(ctx, s.group, links.Lead(config), func(string) *exec.Cmd { return launch(times) }, shop.record)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine
 
 // urlFor returns the database URL for a shop. If s.front is set, the URL leads through new links of
 // the shop.
-func (s *sqlServer) urlFor(h *Shop) (string, error) {
+func (s *sqlServer) urlFor(h *CellShop) (string, error) {
 	if s.front == nil {
 		return s.db.URL(), nil
 	}
@@ -87,13 +87,13 @@ func (s *sqlServer) urlFor(h *Shop) (string, error) {
 }
 
 // redis returns the shop's links to Redis: one link, or one to each server of the group.
-func (h *Shop) redis() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedis)) }
+func (h *CellShop) redis() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedis)) }
 
 // nodes returns the shop's links to the Redlock nodes.
-func (h *Shop) nodes() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedlock)) }
+func (h *CellShop) nodes() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedlock)) }
 
 // record adds a line of the shop's history to the log of the current play.
-func (h *Shop) record(line []byte) {
+func (h *CellShop) record(line []byte) {
 	var e history.Event
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,22 +103,22 @@ func (h *Shop) record(line []byte) {
 }
 
 // recordTo sends the shop's history to that log from now on. A nil log drops it.
-func (h *Shop) recordTo(log *history.Log) {
+func (h *CellShop) recordTo(log *history.Log) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.log = log
 }
 
 // arm makes the buyer stop when it gets to the point.
-func (h *Shop) arm(purchaser string, at failpoint.Point) error {
+func (h *CellShop) arm(purchaser string, at failpoint.Point) error {
 	return h.Tell("hold " + purchaser + " " + string(at))
 }
 
 // release lets the buyer go on.
-func (h *Shop) release(purchaser string) error { return h.Tell("go " + purchaser) }
+func (h *CellShop) release(purchaser string) error { return h.Tell("go " + purchaser) }
 
 // stop kills the process and cuts its links.
-func (h *Shop) stop() {
+func (h *CellShop) stop() {
 	h.recordTo(nil)
 	h.Discard()
 	h.Links.Cut()

@@ -36,7 +36,7 @@ type Testbed struct {
 	Product string
 	Stock   int64
 	Servers *Servers
-	A, B    *Shop
+	A, B    *CellShop
 	Launch  Launch
 	Log     *history.Log
 	Times   Times
@@ -144,7 +144,7 @@ func finish(ctx context.Context, t *Testbed) (last []buyers.Answer, err error) {
 }
 
 // Audit reads the product's stock and records.
-func (t *Testbed) Audit(ctx context.Context) (audit.Report, error) {
+func (t *Testbed) Audit(ctx context.Context) (audit.Sums, error) {
 	return t.Servers.Auditor.Audit(ctx, t.Product)
 }
 
@@ -166,7 +166,7 @@ func (t *Testbed) process() Process { return cellProcess{t.A, t} }
 
 // A cellProcess is shop A's process.
 type cellProcess struct {
-	*Shop
+	*CellShop
 	t *Testbed
 }
 
@@ -174,13 +174,13 @@ type cellProcess struct {
 // too soon.
 func (p cellProcess) Kill() error {
 	seen(context.Background(), p.t, 100*time.Millisecond, holder, history.Answered)
-	return p.Shop.Kill()
+	return p.CellShop.Kill()
 }
 
 func (p cellProcess) StartAgain(ctx context.Context) error { return p.t.startAgain(ctx, &p.t.A) }
 
 // shops returns both shops.
-func (t *Testbed) shops() []*Shop { return []*Shop{t.A, t.B} }
+func (t *Testbed) shops() []*CellShop { return []*CellShop{t.A, t.B} }
 
 // anew restarts both shops, each at its own node and behind its own links.
 func (t *Testbed) anew(ctx context.Context) error {
@@ -188,7 +188,7 @@ func (t *Testbed) anew(ctx context.Context) error {
 }
 
 // startAgain ends a shop and starts another in its place.
-func (t *Testbed) startAgain(ctx context.Context, shop **Shop) error {
+func (t *Testbed) startAgain(ctx context.Context, shop **CellShop) error {
 	next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
 	if err != nil {
 		return err

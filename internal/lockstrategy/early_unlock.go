@@ -83,7 +83,7 @@ func earlyUnlockEntry() Entry {
 		Name: "early-unlock", Family: noControl,
 		New: func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--instances shared"}},
+			Witnesses: []WitnessSearch{{Flags: "--instances shared"}},
 			WaitsFor:  WaitLock,
 			CaughtBy:  map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},

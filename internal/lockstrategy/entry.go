@@ -128,15 +128,15 @@ type Traits struct {
 
 	// Witnesses are searches. The witness pages show the shortest violation of each. Nil means the
 	// search that follows from the promise, see Entry.WitnessSearches.
-	Witnesses []Witness
+	Witnesses []WitnessSearch
 
 	// CaughtBy names the tests of the conformance suite that must catch the strategy, each with a
 	// regular expression for its message. It is empty for a correct strategy.
 	CaughtBy map[string]string
 }
 
-// A Witness is a search of shop explore that ends with a violation, or a schedule beside one that does.
-type Witness struct {
+// A WitnessSearch is a search of shop explore that ends with a violation, or a schedule beside one that does.
+type WitnessSearch struct {
 	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
 	Flags  string // of shop explore, after the strategy's name
 	Holds  string // for a schedule without a violation, which no search finds: its page says what it shows

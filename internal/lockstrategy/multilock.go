@@ -90,7 +90,7 @@ func multilockEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     newMultilock,
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
+			Witnesses: []WitnessSearch{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,
 			WaitsFor:  WaitLock,
 			Lock:      LockPromise{Renewed: true},

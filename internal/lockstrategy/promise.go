@@ -204,7 +204,7 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 // or, if that is nil, the first search that is promised to find a violation. The order is: no
 // event, a crash, an expired lease, a Redis that loses its keys. It is empty if no exploration is
 // promised to break the strategy.
-func (e Entry) WitnessSearches() []Witness {
+func (e Entry) WitnessSearches() []WitnessSearch {
 	if e.Witnesses != nil {
 		return e.Witnesses
 	}
@@ -223,7 +223,7 @@ func (e Entry) WitnessSearches() []Witness {
 		if !exploredBreaks(e, s.condition, dialect.SQLite) {
 			s.flags = strings.TrimSpace(s.flags + " --engine local")
 		}
-		return []Witness{{Flags: s.flags}}
+		return []WitnessSearch{{Flags: s.flags}}
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func redisDecrEntry() Entry {
 		Needs: []Need{NeedsRedis},
 		New:   func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
+			Witnesses: []WitnessSearch{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 			// In an exploration, the loss of the counter may come between the first two
 			// commands. The counter then refuses every buyer.
 			ExploredAs: promise.Promise{promise.ExploreForget: verdict.Leaked},

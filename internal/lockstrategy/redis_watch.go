@@ -90,7 +90,7 @@ func redisWatchEntry() Entry {
 		Needs: []Need{NeedsRedis},
 		New:   func(d Deps) purchase.Strategy { return NewRedisWatch(d) },
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
+			Witnesses: []WitnessSearch{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 		},
 	}.admitsRightly()
 }

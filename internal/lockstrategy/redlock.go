@@ -104,7 +104,7 @@ func redlockEntry() Entry {
 		Scripts: redisscript.Redsync(),
 		New:     newRedlock,
 		Traits: Traits{
-			Witnesses: []Witness{
+			Witnesses: []WitnessSearch{
 				{Flags: "--events forget --first"},
 				{Suffix: "-delay-after-check", Flags: "--events expire --bound 1"},
 				{Suffix: "-delay-before-check", Flags: "--events expire", Holds: "notices a delay before the majority check"},

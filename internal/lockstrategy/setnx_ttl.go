@@ -46,7 +46,7 @@ func setnxTTLEntry() Entry {
 		Needs: []Need{NeedsRedis},
 		New:   newSetNXTTL,
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-releases-other", Flags: "--events expire --bound 2"}},
+			Witnesses: []WitnessSearch{{Flags: "--events expire --bound 1"}, {Suffix: "-releases-other", Flags: "--events expire --bound 2"}},
 			Leased:    true,
 			WaitsFor:  WaitLock,
 			Lock:      LockPromise{FreesAnothers: true},

@@ -56,7 +56,7 @@ func tokenGetDelEntry() Entry {
 		Needs: []Need{NeedsRedis},
 		New:   newTokenGetDel,
 		Traits: Traits{
-			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-releases-other", Flags: "--events expire --bound 2"}},
+			Witnesses: []WitnessSearch{{Flags: "--events expire --bound 1"}, {Suffix: "-releases-other", Flags: "--events expire --bound 2"}},
 			Leased:    true,
 			WaitsFor:  WaitLock,
 			Lock:      LockPromise{FreesAnothers: true},

@@ -20,9 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A Shop is a child process that serves a shop. After a kill it can be restarted as a new process; Start
-// gives it a new address. A Shop is safe for concurrent use.
-type Shop struct {
+// A ShopProcess is a child process that serves a shop. After a kill it can be restarted as a new process; Start
+// gives it a new address. A ShopProcess is safe for concurrent use.
+type ShopProcess struct {
 	Links Links // to its lock servers; nil if it connects directly
 
 	group   *localserver.Group
@@ -43,8 +43,8 @@ const anyPort = "127.0.0.1:0"
 // which must serve at addr. The URLs of its servers are in its environment, since they contain passwords
 // and other users can read a command line. If record is not nil, the process accepts the commands of
 // Tell. record then gets each further line of its output, in its own goroutine.
-func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config, command func(addr string) *exec.Cmd, record func(line []byte)) (*Shop, error) {
-	s := &Shop{group: g, servers: servers, command: command, record: record}
+func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config, command func(addr string) *exec.Cmd, record func(line []byte)) (*ShopProcess, error) {
+	s := &ShopProcess{group: g, servers: servers, command: command, record: record}
 	if err := s.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -52,14 +52,14 @@ func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config,
 }
 
 // Start starts the successor of an ended process, at a new address.
-func (s *Shop) Start(ctx context.Context) error { return s.start(ctx, anyPort) }
+func (s *ShopProcess) Start(ctx context.Context) error { return s.start(ctx, anyPort) }
 
 // StartAgain is Start at the last address, for clients that know only that.
-func (s *Shop) StartAgain(ctx context.Context) error {
+func (s *ShopProcess) StartAgain(ctx context.Context) error {
 	return s.start(ctx, strings.TrimPrefix(s.URL(), "http://"))
 }
 
-func (s *Shop) start(ctx context.Context, addr string) error {
+func (s *ShopProcess) start(ctx context.Context, addr string) error {
 	cmd := s.command(addr)
 	cmd.Env = slices.Concat(os.Environ(), cmd.Env, s.servers.Environ())
 	var stdin *os.File
@@ -126,37 +126,37 @@ func listen(ctx context.Context, g *localserver.Group, cmd *exec.Cmd, record fun
 }
 
 // URL returns the address of the present process.
-func (s *Shop) URL() string {
+func (s *ShopProcess) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.url
 }
 
 // current returns the present process, or the last one.
-func (s *Shop) current() *localserver.Process {
+func (s *ShopProcess) current() *localserver.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
 }
 
 // Kill ends the process with SIGKILL and returns when it has ended.
-func (s *Shop) Kill() error { return s.current().Kill() }
+func (s *ShopProcess) Kill() error { return s.current().Kill() }
 
 // Stop ends the process with SIGTERM. It returns an error if the process does not end within the timeout,
 // or ends with an exit code other than 0.
-func (s *Shop) Stop(timeout time.Duration) error {
+func (s *ShopProcess) Stop(timeout time.Duration) error {
 	err := s.current().Stop(timeout)
 	s.hangUp()
 	return err
 }
 
 // Discard kills a process that is no longer needed.
-func (s *Shop) Discard() {
+func (s *ShopProcess) Discard() {
 	_ = s.Kill() // an error does not matter any more
 	s.hangUp()
 }
 
-func (s *Shop) hangUp() {
+func (s *ShopProcess) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stdin != nil {
@@ -166,13 +166,13 @@ func (s *Shop) hangUp() {
 }
 
 // Freeze stops the whole process with a signal that it cannot ignore.
-func (s *Shop) Freeze() error { return s.current().Freeze() }
+func (s *ShopProcess) Freeze() error { return s.current().Freeze() }
 
 // Thaw lets a frozen process continue.
-func (s *Shop) Thaw() error { return s.current().Thaw() }
+func (s *ShopProcess) Thaw() error { return s.current().Thaw() }
 
 // Tell sends a command to the process. See internal/fault/failpoint.
-func (s *Shop) Tell(command string) error {
+func (s *ShopProcess) Tell(command string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stdin == nil {
@@ -183,7 +183,7 @@ func (s *Shop) Tell(command string) error {
 }
 
 // Ended reports whether the process has ended.
-func (s *Shop) Ended() bool {
+func (s *ShopProcess) Ended() bool {
 	select {
 	case <-s.current().Done():
 		return true
@@ -193,12 +193,12 @@ func (s *Shop) Ended() bool {
 }
 
 // Answers reports whether the process answers within the timeout.
-func (s *Shop) Answers(ctx context.Context, timeout time.Duration) bool {
+func (s *ShopProcess) Answers(ctx context.Context, timeout time.Duration) bool {
 	return isOK(ctx, s.URL()+"/healthz", timeout)
 }
 
 // Ready waits until the shop and its servers are ready. It reports false after the timeout.
-func (s *Shop) Ready(ctx context.Context, timeout time.Duration) bool {
+func (s *ShopProcess) Ready(ctx context.Context, timeout time.Duration) bool {
 	for deadline := time.Now().Add(timeout); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if isOK(ctx, s.URL()+"/readyz", 3*time.Second) {
 			return true

@@ -1,7 +1,7 @@
 package testbed
 
 // Shops has the processes of one shop, by index.
-type Shops []*Shop
+type Shops []*ShopProcess
 
 // Links returns the links of each process to its lock servers.
 func (all Shops) Links() []Links {

@@ -85,7 +85,7 @@ func testSells(t *testing.T, base, strategy string) {
 	}
 	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/product/buy"+query, "", nil), http.StatusConflict, "sold_out")
 	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
-	if got, want := webtest.Audit(t, base, "pear"), (audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
+	if got, want := webtest.Audit(t, base, "pear"), (audit.Sums{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
 		t.Errorf("stock and records %+v, want %+v", got, want)
 	}
 }
@@ -108,7 +108,7 @@ func testRestock(t *testing.T, base string) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	webtest.Restock(t, base, name, 7)
-	if got, want := webtest.Audit(t, base, name), (audit.Report{Stocked: 7, Leftover: 7}); got != want {
+	if got, want := webtest.Audit(t, base, name), (audit.Sums{Stocked: 7, Leftover: 7}); got != want {
 		t.Errorf("books after a restock %+v, want %+v", got, want)
 	}
 	type stock struct {

@@ -24,7 +24,7 @@ var errCrashed = errors.New("explore: this buyer has crashed")
 // A Kind says what happened to a command.
 type Kind int
 
-// The kinds of Report.
+// The kinds of Message.
 const (
 	Arrived  Kind = iota // it waits at the gate
 	Finished             // it was executed
@@ -32,8 +32,8 @@ const (
 	Lost                 // the gate does not know its effect
 )
 
-// A Report is a gate's message about a command.
-type Report struct {
+// A Message is what a gate reports about a command.
+type Message struct {
 	Kind Kind
 	Op   *Op
 	Err  error // for Lost
@@ -43,7 +43,7 @@ type Report struct {
 type Scheduler interface {
 	Free() bool          // reports that the schedule is over, so everything passes
 	Dead(buyer int) bool // reports that the buyer has crashed
-	Hear(r Report)       // may block
+	Hear(r Message)      // may block
 	Sent()               // called when an op of ProceedAloud is on its way; may block
 }
 
@@ -93,7 +93,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 		return errCrashed
 	}
 	o.decision, o.inBuy = make(chan Decision, 1), g.InBuy != nil && o.Raises() && g.InBuy()
-	s.Hear(Report{Kind: Arrived, Op: o})
+	s.Hear(Message{Kind: Arrived, Op: o})
 	var waits serverstate.WouldBlock // the database's refusal
 	for {
 		decision := <-o.decision
@@ -117,11 +117,11 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 			err = exec()
 		}
 		if errors.As(err, &waits) && !s.Free() {
-			s.Hear(Report{Kind: Refused, Op: o})
+			s.Hear(Message{Kind: Refused, Op: o})
 			continue
 		}
 		o.Err = err
-		s.Hear(Report{Kind: Finished, Op: o})
+		s.Hear(Message{Kind: Finished, Op: o})
 		return err
 	}
 }

@@ -91,7 +91,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		o, err := h.op(ctx, buyer, &c)
 		if err != nil {
-			s.Hear(Report{Kind: Lost, Err: err})
+			s.Hear(Message{Kind: Lost, Err: err})
 			cmd.SetErr(err)
 			return err
 		}
@@ -122,7 +122,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 			c := parse(cmd.Args())
 			o, err := h.op(ctx, buyer, &c)
 			if err != nil {
-				s.Hear(Report{Kind: Lost, Err: err})
+				s.Hear(Message{Kind: Lost, Err: err})
 				return err
 			}
 			if i > 0 {

@@ -62,7 +62,7 @@ func (in *inbox) Dead(buyer int) bool {
 }
 
 // Hear implements gate.Scheduler.
-func (in *inbox) Hear(r gate.Report) {
+func (in *inbox) Hear(r gate.Message) {
 	e := report{kind: kinds[r.Kind], op: r.Op, err: r.Err}
 	if r.Op != nil {
 		e.buyer = r.Op.Buyer

@@ -42,7 +42,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	if v, why := j.underOneKey(state.Records); v != "" {
 		return v, why, nil
 	}
-	e := audit.Evidence{Report: state.Report, Demand: audit.Demand(answers), MaxOverlap: 2}
+	e := audit.Evidence{Sums: state.Sums, Demand: audit.Demand(answers), MaxOverlap: 2}
 	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
 	e.Count(answers)
 	v, why := audit.Judge(e)

@@ -25,7 +25,7 @@ type Stock struct {
 
 // State is what the database holds of the product.
 type State struct {
-	audit.Report
+	audit.Sums
 	Sales map[int64]audit.Sale // by the record's id
 }
 
@@ -141,6 +141,6 @@ func (s Stock) Read(ctx context.Context) (State, error) {
 		state.Records++
 		state.UnitsSold += amount
 	}
-	state.Report = state.Sums()
+	state.Sums = state.Computed()
 	return state, rows.Err()
 }

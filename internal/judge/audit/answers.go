@@ -147,7 +147,7 @@ func (r reservations) during(refused Answer) int64 {
 	return max(0, before(r.begun, refused.End)-before(r.ended, refused.Start.Add(1)))
 }
 
-// Count adds the answers to the evidence. e.Report must be set. A refusal may have been correct if
+// Count adds the answers to the evidence. e.Sums must be set. A refusal may have been correct if
 // the order was for more units than are left at the end, or if others had reserved those units.
 func (e *Evidence) Count(answers []Answer) {
 	var told, lost, rejected int64
@@ -159,7 +159,7 @@ func (e *Evidence) Count(answers []Answer) {
 			told += a.units()
 		case purchase.SoldOut:
 			e.SoldOut++
-			if a.units() <= e.Report.Leftover-reserved.during(a) {
+			if a.units() <= e.Sums.Leftover-reserved.during(a) {
 				e.Denied++
 			}
 		case purchase.Busy:
@@ -183,7 +183,7 @@ func (e *Evidence) Count(answers []Answer) {
 			}
 		}
 	}
-	recorded := max(0, e.Report.UnitsSold-told)
+	recorded := max(0, e.Sums.UnitsSold-told)
 	e.Unread += max(0, lost-recorded)
 	if e.Sold+e.SoldOut > 0 { // the shop serves such requests, so a rejection is an error
 		e.Failed += rejected

@@ -84,7 +84,7 @@ func TestDenied(t *testing.T) {
 		t.Errorf("%d units asked for, want 8", units)
 	}
 	for left, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 9: 3} {
-		e := Evidence{Report: Report{Leftover: left}}
+		e := Evidence{Sums: Sums{Leftover: left}}
 		if e.Count(answers); e.Denied != want || e.SoldOut != 3 {
 			t.Errorf("%d left: %d denied, %d told sold out; want %d and 3", left, e.Denied, e.SoldOut, want)
 		}
@@ -110,7 +110,7 @@ func TestReserved(t *testing.T) {
 		"bought meanwhile":    {purchase.Sold, 0, 5, 2, 1},
 		"was refused as well": {purchase.SoldOut, 0, 5, 3, 1},
 	} {
-		e := Evidence{Report: Report{Leftover: 2}}
+		e := Evidence{Sums: Sums{Leftover: 2}}
 		e.Count([]Answer{
 			{Outcome: purchase.SoldOut, Start: second(2), End: second(3)},
 			{Outcome: c.outcome, Units: c.units, Start: second(c.start), End: second(c.end)},
@@ -132,7 +132,7 @@ func TestCountLongRun(t *testing.T) {
 			Answer{Outcome: purchase.SoldOut, Start: at, End: at.Add(10)},
 			Answer{Outcome: purchase.Busy, Start: at.Add(10), End: at.Add(20)})
 	}
-	e := Evidence{Report: Report{Leftover: 1}}
+	e := Evidence{Sums: Sums{Leftover: 1}}
 	start := time.Now()
 	e.Count(answers)
 	if took := time.Since(start); e.Denied != each || took > 20*time.Second {
@@ -170,7 +170,7 @@ func TestCount(t *testing.T) {
 		{"lost, none recorded", 0, []Answer{lost, lost}, 0, 0, 2, 2},
 		{"lost, one recorded", 2, []Answer{lost, lost, {Outcome: purchase.Sold}}, 0, 0, 2, 1},
 	} {
-		e := Evidence{Report: Report{UnitsSold: c.recorded}}
+		e := Evidence{Sums: Sums{UnitsSold: c.recorded}}
 		e.Count(c.answers)
 		if e.Failed != c.failed || e.Unanswered != c.unanswered || e.Unheard != c.lost || e.Unread != c.unread {
 			t.Errorf("%s: %+v", c.name, e)

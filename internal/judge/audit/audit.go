@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Report is the state of one product's stock and records at one moment.
-type Report struct {
+// Sums are the state of one product's stock and records at one moment.
+type Sums struct {
 	Stocked    int64 `json:"stocked"`    // units ever put on sale
 	Leftover   int64 `json:"leftover"`   // units that can still be sold
 	Records    int64 `json:"records"`    // rows of purchase_history
@@ -36,36 +36,36 @@ type Report struct {
 // anyway.
 //
 // Read uses the index purchase_history_audit and no table row.
-func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
-	var r Report
+func Read(ctx context.Context, db *gorm.DB, name string) (Sums, error) {
+	var r Sums
 	snapshot := db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if snapshot.Error != nil {
-		return Report{}, purchase.DatabaseError(ctx, "audit", snapshot.Error)
+		return Sums{}, purchase.DatabaseError(ctx, "audit", snapshot.Error)
 	}
 	defer snapshot.Rollback() // nothing was written
 	p, err := product.WithParts(snapshot, name)
 	if err != nil {
-		return Report{}, purchase.DatabaseError(ctx, "audit", err)
+		return Sums{}, purchase.DatabaseError(ctx, "audit", err)
 	}
 	err = snapshot.Raw(`SELECT COUNT(*) AS records, COALESCE(SUM(amount), 0) AS units_sold,
 		COUNT(idempotency_key) - COUNT(DISTINCT idempotency_key) AS duplicates
 		FROM purchase_history WHERE product_name = ?`, name).Scan(&r).Error
 	if err != nil {
-		return Report{}, purchase.DatabaseError(ctx, "audit", err)
+		return Sums{}, purchase.DatabaseError(ctx, "audit", err)
 	}
 	r.Stocked, r.Leftover = p.Stocked, p.Amount
-	return r.Sums(), nil
+	return r.Computed(), nil
 }
 
-// Sums returns r with Oversold and Drift computed from its counts.
-func (r Report) Sums() Report {
+// Computed returns r with Oversold and Drift computed from its counts.
+func (r Sums) Computed() Sums {
 	r.Oversold = max(0, r.UnitsSold-r.Stocked)
 	r.Drift = r.UnitsSold + r.Leftover - r.Stocked
 	return r
 }
 
 // Plus returns the sums over two products.
-func (r Report) Plus(other Report) Report {
+func (r Sums) Plus(other Sums) Sums {
 	r.Stocked += other.Stocked
 	r.Leftover += other.Leftover
 	r.Records += other.Records
@@ -78,20 +78,20 @@ func (r Report) Plus(other Report) Report {
 
 // Evidence is the result of a run: stock, records, and the buyers' answers.
 type Evidence struct {
-	Report     Report // at the end of the run
-	Demand     int64  // units that the sent requests ask for
-	MaxOverlap int    // maximum number of concurrent buys
-	Lost       int64  // acknowledged sales without a record
-	Untold     int64  // records of refused buyers, and second records of one request
-	Sold       int64  // buyers answered sold
-	SoldOut    int64  // buyers answered sold out
-	Denied     int64  // buyers answered sold out although the units that they asked for are left, and no other buyer may have reserved them
-	Busy       int64  // buyers that gave up waiting
-	Unheard    int64  // buyers whose answer was lost: each may have a record or none
-	Unread     int64  // units ordered by buyers in Unheard without a record: the shop may not have read their requests
-	Doubtful   int64  // units ordered by buyers that were not answered in time: the shop may have reserved them
-	Unanswered int64  // buyers answered that the outcome is unknown or a server unavailable
-	Failed     int64  // buyers with an error that no fault explains
+	Sums       Sums  // at the end of the run
+	Demand     int64 // units that the sent requests ask for
+	MaxOverlap int   // maximum number of concurrent buys
+	Lost       int64 // acknowledged sales without a record
+	Untold     int64 // records of refused buyers, and second records of one request
+	Sold       int64 // buyers answered sold
+	SoldOut    int64 // buyers answered sold out
+	Denied     int64 // buyers answered sold out although the units that they asked for are left, and no other buyer may have reserved them
+	Busy       int64 // buyers that gave up waiting
+	Unheard    int64 // buyers whose answer was lost: each may have a record or none
+	Unread     int64 // units ordered by buyers in Unheard without a record: the shop may not have read their requests
+	Doubtful   int64 // units ordered by buyers that were not answered in time: the shop may have reserved them
+	Unanswered int64 // buyers answered that the outcome is unknown or a server unavailable
+	Failed     int64 // buyers with an error that no fault explains
 
 	Progress Progress // of a burst; zero if the answers have no times
 }
@@ -103,7 +103,7 @@ type Evidence struct {
 // were all served or refused. A lost answer does not affect the others. Buyers that gave up are a
 // violation only if no sale took place meanwhile: see Progress.
 func Judge(e Evidence) (verdict.Verdict, string) {
-	r := e.Report
+	r := e.Sums
 	switch {
 	case e.Lost > 0:
 		return verdict.Lost, Count(e.Lost, "sale") + verb(e.Lost, " was acknowledged and has no record", " were acknowledged and have no record")
@@ -168,7 +168,7 @@ func (e Evidence) lostAnswers() string {
 }
 
 // left says how many units are left.
-func (r Report) left() string {
+func (r Sums) left() string {
 	return Count(r.Leftover, "unit") + verb(r.Leftover, " is", " are") + " left"
 }
 
@@ -177,5 +177,5 @@ func (e Evidence) gaveUp() string {
 	if e.Busy == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s gave up with %s left", Count(e.Busy, "buyer"), Count(e.Report.Leftover, "unit"))
+	return fmt.Sprintf("; %s gave up with %s left", Count(e.Busy, "buyer"), Count(e.Sums.Leftover, "unit"))
 }

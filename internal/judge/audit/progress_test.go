@@ -95,7 +95,7 @@ func TestProgressStarved(t *testing.T) {
 	} {
 		answers := []Answer{sold(0, 5), sold(0, 9), sold(0, 12), sold(0, c.late)}
 		e := Evidence{
-			Report: Report{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4,
+			Sums: Sums{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4,
 			Progress: ProgressOf(answers, 2*time.Second, 7*time.Second, c.starved),
 		}
 		e.Progress.Usual = 5 * time.Millisecond
@@ -117,7 +117,7 @@ func TestProgressStarved(t *testing.T) {
 	// was a busy machine.
 	answers = []Answer{sold(0, 5), sold(0, 12), sold(0, 1212), sold(1212, 1712)}
 	e := Evidence{
-		Report: Report{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4, Busy: 1,
+		Sums: Sums{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4, Busy: 1,
 		Progress: ProgressOf(answers, 2*time.Second, 7*time.Second, pulse.Delays{{From: at(100), To: at(1100)}}),
 	}
 	e.Progress.Usual = 5 * time.Millisecond

@@ -112,7 +112,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 // the program's output.
 func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) {
 	c.Status, c.Verdict, c.Why = result.Broken, w.Verdict, w.Why
-	shown := result.Witness{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}}
+	shown := result.BreakingSchedule{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}}
 	for _, f := range w.Findings {
 		shown.Rules = append(shown.Rules, f.Query)
 	}
@@ -131,7 +131,7 @@ func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Pr
 
 // show sets the witness of a check. The witness may come from another run, whose file and command do not
 // apply to this one: --out and the flags may differ, and a baseline must not name a file elsewhere.
-func (j *appJob) show(c *result.Check, w result.Witness) {
+func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 	rule := ""
 	if len(w.Rules) > 0 {
 		rule = w.Rules[0]

@@ -316,7 +316,7 @@ func TestShow(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, yaml)
 	var c result.Check
-	other := result.Witness{Replay: "v1:x", File: "../../elsewhere", Command: "rm", Rules: []string{"SELECT * FROM items WHERE stock < 0"}, Saved: &explore.Saved{}}
+	other := result.BreakingSchedule{Replay: "v1:x", File: "../../elsewhere", Command: "rm", Rules: []string{"SELECT * FROM items WHERE stock < 0"}, Saved: &explore.Saved{}}
 	j.show(&c, other)
 	if c.Witness.File != "services-shop-oversell.witness.json" || !strings.HasSuffix(c.Witness.Command, " --replay "+filepath.Join(j.Out, c.Witness.File)) || c.Line != 9 {
 		t.Errorf("line %d, %+v", c.Line, c.Witness)
@@ -336,7 +336,7 @@ func TestShow(t *testing.T) {
 // TestReplayOld: without the broken rule or the saved witness, a check that holds proves no fix.
 func TestReplayOld(t *testing.T) {
 	t.Parallel()
-	for says, w := range map[string]*result.Witness{
+	for says, w := range map[string]*result.BreakingSchedule{
 		"the baseline has no saved witness":                    nil,
 		"the broken rule is no longer in the file: SELECT old": {Rules: []string{"SELECT * FROM items WHERE stock < 0", "SELECT old"}, Saved: &explore.Saved{}},
 		"the baseline's witness has no steps":                  {Rules: []string{"SELECT * FROM items WHERE stock < 0"}, Saved: &explore.Saved{}},

@@ -32,14 +32,14 @@ type Cell struct {
 
 	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: the strategy's behaviour is unknown
 
-	Reason     string       `json:"reason"`                // of the verdict, in one sentence
-	Struck     string       `json:"struck"`                // proof that the fault took effect
-	Audited    audit.Report `json:"books"`                 // stock and records at the end
-	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to another buyer; null if there was none
-	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first pair
-	StruckMS   *float64     `json:"struck_ms,omitempty"`   // time of the fault, on the clock of two_holders
-	History    string       `json:"history,omitempty"`     // its file
-	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a violation
+	Reason     string        `json:"reason"`                // of the verdict, in one sentence
+	Struck     string        `json:"struck"`                // proof that the fault took effect
+	Audited    audit.Sums    `json:"books"`                 // stock and records at the end
+	NextSaleMS *int64        `json:"next_sale_ms"`          // from the fault to the next sale to another buyer; null if there was none
+	TwoHolders *Overlap      `json:"two_holders,omitempty"` // the first pair
+	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault, on the clock of two_holders
+	History    string        `json:"history,omitempty"`     // its file
+	Witness    *DrawnWitness `json:"witness,omitempty"`     // of an exploration that found a violation
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
 	Picture      string        `json:"picture,omitempty"` // a file that shows why not
@@ -104,7 +104,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 		all, last = f.Visits, f.Visits
 	}
 	e := audit.Evidence{
-		Report: c.Audited, Demand: audit.Demand(buyers.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
+		Sums: c.Audited, Demand: audit.Demand(buyers.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
 		Progress: rush.ProgressOf(last, f.Last, audit.Usual(buyers.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait, f.Starved),
 	}
 	e.Count(buyers.Answers(f.Last))

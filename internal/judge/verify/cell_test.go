@@ -38,7 +38,7 @@ func TestJudge(t *testing.T) {
 	two := func(a buyers.Answer) buyers.Answer { a.Units = 2; return a }
 	ofTwo := []buyers.Answer{two(sold), two(refused)}
 	sales := map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}}
-	books := audit.Report{Stocked: 1, Records: 1, UnitsSold: 1}
+	books := audit.Sums{Stocked: 1, Records: 1, UnitsSold: 1}
 	// One of four buyers is sold a unit 2 s after the others, with a lease of 2 s.
 	late := fault.Facts{Times: fault.Times{Lease: 2 * time.Second, Wait: 7 * time.Second}}
 	soldLate := map[int64]audit.Sale{}
@@ -55,26 +55,26 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		facts fault.Facts
-		books audit.Report
+		books audit.Sums
 		sales map[int64]audit.Sale
 		want  verdict.Verdict
 	}{
 		{"sound", fault.Facts{Answers: crowd, Last: crowd}, books, sales, verdict.Holds},
-		{"an empty load", fault.Facts{}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Inconclusive},
+		{"an empty load", fault.Facts{}, audit.Sums{Stocked: 1, Leftover: 1}, nil, verdict.Inconclusive},
 		{"a load as small as the stock", fault.Facts{Answers: crowd[:1], Last: crowd[:1]}, books, sales, verdict.Inconclusive},
 		{"sent at once, and inside one after the other", fault.Facts{Answers: inTurn, Last: inTurn}, books, sales, verdict.Inconclusive},
-		{"orders of two units, of which three are there", fault.Facts{Answers: ofTwo, Last: ofTwo}, audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 2}}, verdict.Holds},
+		{"orders of two units, of which three are there", fault.Facts{Answers: ofTwo, Last: ofTwo}, audit.Sums{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 2}}, verdict.Holds},
 		{"the fault did not take effect", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, books, sales, verdict.Inconclusive},
-		{"it did not take effect, and a sale is lost", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Lost},
+		{"it did not take effect, and a sale is lost", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, audit.Sums{Stocked: 1, Leftover: 1}, nil, verdict.Lost},
 		{"nobody got on", fault.Facts{Answers: crowd, Last: crowd, Stalled: "nobody could buy"}, books, sales, verdict.Stalled},
 		{"killed, and its record is there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused, refused}, Last: []buyers.Answer{refused, refused}}, books, sales, verdict.Holds},
-		{"killed, and two records are there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused}, Last: []buyers.Answer{refused, refused}}, audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
-		{"a buyer waited for a lease", late, audit.Report{Stocked: 4, Records: 4, UnitsSold: 4}, soldLate, verdict.Stalled},
-		{"the same on a busy machine", starved, audit.Report{Stocked: 4, Records: 4, UnitsSold: 4}, soldLate, verdict.Inconclusive},
+		{"killed, and two records are there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused}, Last: []buyers.Answer{refused, refused}}, audit.Sums{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
+		{"a buyer waited for a lease", late, audit.Sums{Stocked: 4, Records: 4, UnitsSold: 4}, soldLate, verdict.Stalled},
+		{"the same on a busy machine", starved, audit.Sums{Stocked: 4, Records: 4, UnitsSold: 4}, soldLate, verdict.Inconclusive},
 		{"one record for two receipts", fault.Facts{Answers: []buyers.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cell := Cell{Audited: c.books.Sums()}
+			cell := Cell{Audited: c.books.Computed()}
 			lost, untold := audit.Compare(buyers.Answers(c.facts.Answers), c.sales)
 			cell.judge(c.facts, lost, untold)
 			if cell.Verdict != c.want || cell.Reason == "" {
@@ -358,7 +358,7 @@ func TestFailedCell(t *testing.T) {
 // TestMarkdownBound: a step's summary is limited to 1 MiB. The page leaves out diagrams
 // first, then cells.
 func TestMarkdownBound(t *testing.T) {
-	witness := func(n int) *Witness { return &Witness{Mermaid: strings.Repeat("x", n)} }
+	witness := func(n int) *DrawnWitness { return &DrawnWitness{Mermaid: strings.Repeat("x", n)} }
 	for _, c := range []struct {
 		name  string
 		spoil func(r *Report)

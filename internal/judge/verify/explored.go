@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A Witness is the simplest violating schedule of an exploration, with two drawings.
-type Witness struct {
+// A DrawnWitness is the simplest violating schedule of an exploration, with two drawings.
+type DrawnWitness struct {
 	recorded
 	Text    string `json:"text"`    // a table, one step a row
 	Mermaid string `json:"mermaid"` // a sequence diagram
@@ -219,10 +219,10 @@ func (c *Cell) witnessed(w *explore.Witness) error {
 	if err := errors.Join(w.Text(&text, exploredBuyers), w.Mermaid(&mermaid, exploredBuyers)); err != nil {
 		return err
 	}
-	c.Witness = &Witness{recorded: recorded(*w), Text: text.String(), Mermaid: mermaid.String()}
+	c.Witness = &DrawnWitness{recorded: recorded(*w), Text: text.String(), Mermaid: mermaid.String()}
 	if n := len(w.Steps); n > 0 {
 		last := w.Steps[n-1]
-		c.Audited = audit.Report{Stocked: 1, Leftover: last.Stock, Records: last.Records, UnitsSold: last.Records}.Sums()
+		c.Audited = audit.Sums{Stocked: 1, Leftover: last.Stock, Records: last.Records, UnitsSold: last.Records}.Computed()
 	}
 	return nil
 }

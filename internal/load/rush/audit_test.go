@@ -23,23 +23,23 @@ func TestRead(t *testing.T) {
 		const insert = "INSERT INTO purchase_history (product_name, purchaser, purchase_time, amount, strategy, left_after, waited_ms, idempotency_key) VALUES "
 		for _, c := range []struct {
 			name, statement string
-			want            audit.Report
+			want            audit.Sums
 		}{
-			{"fresh", "DELETE FROM purchase_history", audit.Report{Stocked: 100, Leftover: 100}},
-			{"another product's record", insert + "('pear', 'a', '2026-01-01', 5, 'x', 0, 0, NULL)", audit.Report{Stocked: 100, Leftover: 100}},
-			{"stock gone, no record", "UPDATE product SET amount = 97", audit.Report{Stocked: 100, Leftover: 97, Drift: -3}},
+			{"fresh", "DELETE FROM purchase_history", audit.Sums{Stocked: 100, Leftover: 100}},
+			{"another product's record", insert + "('pear', 'a', '2026-01-01', 5, 'x', 0, 0, NULL)", audit.Sums{Stocked: 100, Leftover: 100}},
+			{"stock gone, no record", "UPDATE product SET amount = 97", audit.Sums{Stocked: 100, Leftover: 97, Drift: -3}},
 			{
 				"records again", insert + "('apple', 'a', '2026-01-01', 2, 'x', 0, 0, NULL), ('apple', 'b', '2026-01-01', 1, 'x', 0, 0, 'k')",
-				audit.Report{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3},
+				audit.Sums{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3},
 			},
 			{
 				"units in parts", "INSERT INTO product_part (product_name, part, amount) VALUES ('apple', 0, 4), ('apple', 3, 2), ('pear', 0, 9)",
-				audit.Report{Stocked: 100, Leftover: 103, Records: 2, UnitsSold: 3, Drift: 6},
+				audit.Sums{Stocked: 100, Leftover: 103, Records: 2, UnitsSold: 3, Drift: 6},
 			},
-			{"and not", "DELETE FROM product_part", audit.Report{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3}},
+			{"and not", "DELETE FROM product_part", audit.Sums{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3}},
 			{
 				"too many", insert + "('apple', 'c', '2026-01-01', 100, 'x', 0, 0, NULL)",
-				audit.Report{Stocked: 100, Leftover: 97, Records: 3, UnitsSold: 103, Oversold: 3, Drift: 100},
+				audit.Sums{Stocked: 100, Leftover: 97, Records: 3, UnitsSold: 103, Oversold: 3, Drift: 100},
 			},
 		} {
 			exec(c.statement)

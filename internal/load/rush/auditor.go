@@ -20,7 +20,7 @@ import (
 // An Auditor reads the true stock and records.
 type Auditor interface {
 	// Audit reads the product's stock and records.
-	Audit(ctx context.Context, product string) (audit.Report, error)
+	Audit(ctx context.Context, product string) (audit.Sums, error)
 	// Sales returns the product's records by their id. It returns errNoHistory if the
 	// service does not show them.
 	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
@@ -48,13 +48,13 @@ type Database struct {
 const agreeWithin = 15 * time.Second
 
 // Audit implements Auditor. It reads each running node of a cluster. The nodes have to agree.
-func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
+func (b Database) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	if b.Nodes == nil {
 		return audit.Read(ctx, b.DB, product)
 	}
 	nodes, err := b.Nodes()
 	if err != nil {
-		return audit.Report{}, err
+		return audit.Sums{}, err
 	}
 	if len(nodes) == 0 {
 		return audit.Read(ctx, b.DB, product)
@@ -64,15 +64,15 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		books, err := readAll(ctx, nodes, product)
 		if err != nil {
-			return audit.Report{}, err
+			return audit.Sums{}, err
 		}
 		if !slices.ContainsFunc(books, func(other book) bool { return other != books[0] }) {
-			return books[0].Report, nil
+			return books[0].Sums, nil
 		}
 		moves := !slices.Equal(books, before) // a shop still sells, or a node still applies writes
 		before = books
 		if time.Now().After(deadline) && !moves {
-			r := books[0].Report
+			r := books[0].Sums
 			r.Diverged = fmt.Sprintf("after %s the nodes still have different books: %s", patience, inWords(books))
 			return r, nil
 		}
@@ -86,7 +86,7 @@ func (b Database) Held(ctx context.Context, product string) (string, error) {
 
 // book is the stock and the records of a product on one node.
 type book struct {
-	audit.Report
+	audit.Sums
 	IDs int64 // the sum of the records' ids
 }
 
@@ -107,7 +107,7 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, agreeWithin) // a frozen node does not answer
 			defer cancel()
-			if read[i].Report, errs[i] = audit.Read(ctx, node, product); errs[i] == nil {
+			if read[i].Sums, errs[i] = audit.Read(ctx, node, product); errs[i] == nil {
 				errs[i] = node.WithContext(ctx).Raw("SELECT COALESCE(SUM(id), 0) FROM purchase_history WHERE product_name = ?", product).Scan(&read[i].IDs).Error
 			}
 		})
@@ -135,7 +135,7 @@ const settleTimeout = 10 * time.Second
 // answer, so the shop may still be working. settle then repeats the audit for up to 10 s, until
 // two consecutive reports are equal and stock and records agree. It does not wait for an oversold
 // product to agree, since time cannot repair it.
-func settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Report, _ error) {
+func settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Sums, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)
 		isSettled := now == last && (now.Drift == 0 || now.Oversold > 0)
@@ -178,7 +178,7 @@ type Compared struct {
 
 // Compare compares answers with the product's records, or with the sums if the service does not
 // show its records.
-func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (c Compared, err error) {
+func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Sums) (c Compared, err error) {
 	c.Sales, err = a.Sales(ctx, product)
 	switch {
 	case errors.Is(err, errNoHistory):
@@ -192,7 +192,7 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 
 // inSum returns the minimum number of receipts without a record, and of records without a
 // receipt, as far as the sums prove it.
-func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
+func inSum(answers []audit.Answer, audited audit.Sums) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {
 		switch a.Outcome {

@@ -51,7 +51,7 @@ func TestNodesDisagree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, why := audit.Judge(audit.Evidence{Report: report, Demand: 2, MaxOverlap: 2, SoldOut: 1})
+		got, why := audit.Judge(audit.Evidence{Sums: report, Demand: 2, MaxOverlap: 2, SoldOut: 1})
 		if got != c.want {
 			t.Errorf("%s: %s, want %s: %s", c.name, got, c.want, why)
 		}

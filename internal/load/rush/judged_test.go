@@ -16,11 +16,11 @@ import (
 
 // books has the stock and the records of a test.
 type books struct {
-	report audit.Report
+	report audit.Sums
 	sales  map[int64]audit.Sale
 }
 
-func (b books) Audit(context.Context, string) (audit.Report, error) { return b.report, nil }
+func (b books) Audit(context.Context, string) (audit.Sums, error) { return b.report, nil }
 
 func (b books) Sales(context.Context, string) (map[int64]audit.Sale, error) { return b.sales, nil }
 
@@ -39,7 +39,7 @@ func TestJudgedVisits(t *testing.T) {
 	}
 	c := Config{
 		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
-		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
+		Auditor: books{audit.Sums{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
 	}
 	waited := append([]buyers.Answer{buy("c", purchase.Busy, 0, 0, 5000)}, answers...)
 	for _, again := range []int64{5100, 5100, 5100} {
@@ -71,7 +71,7 @@ func TestJudgedLate(t *testing.T) {
 	c := Config{
 		BaseURLs: []string{late.URL}, Timeout: 20 * time.Second,
 		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
-		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
+		Auditor: books{audit.Sums{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
 	}
 	crowd := []buyers.Answer{buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.Busy, 0, 0, 8)}
 	r, err := c.judged(t.Context(), crowd, crowd, time.Millisecond, 2)
@@ -84,7 +84,7 @@ func TestJudgedLate(t *testing.T) {
 	}
 
 	// Three ask for three units; the late one is the fourth.
-	c.Stock, c.Auditor = 3, books{audit.Report{Stocked: 3, Records: 3, UnitsSold: 3}, map[int64]audit.Sale{
+	c.Stock, c.Auditor = 3, books{audit.Sums{Stocked: 3, Records: 3, UnitsSold: 3}, map[int64]audit.Sale{
 		1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}, 3: {Purchaser: "d", Amount: 1},
 	}}
 	if r, err = c.judged(t.Context(), crowd, crowd, time.Millisecond, 2); err != nil || r.Verdict != verdict.Inconclusive || !strings.HasPrefix(r.Reason, "3 units asked for, 3 stocked") {

@@ -47,7 +47,7 @@ func TestInSum(t *testing.T) {
 		answers = append(answers, buyers.Answer{Answer: audit.Answer{Outcome: outcome}})
 	}
 	for records, want := range map[int64][2]int64{1: {1, 0}, 2: {0, 0}, 3: {0, 0}, 5: {0, 2}} {
-		lost, untold := inSum(buyers.Answers(answers), audit.Report{Records: records})
+		lost, untold := inSum(buyers.Answers(answers), audit.Sums{Records: records})
 		if lost != want[0] || untold != want[1] {
 			t.Errorf("%d records: lost %d, untold %d; want %v", records, lost, untold, want)
 		}

@@ -57,7 +57,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 
 // together returns the row of a burst for several products. each has one result per product.
 func together(c Config, answers []buyers.Answer, each []Result) Result {
-	var sum audit.Report
+	var sum audit.Sums
 	for _, r := range each {
 		sum = sum.Plus(r.Audited)
 	}

@@ -51,7 +51,7 @@ func TestReceipts(t *testing.T) {
 			c.record.Purchaser, c.record.Amount = "a", 1
 			config := Config{
 				Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second, Counts: c.counts,
-				Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: c.record, 2: {Purchaser: "b", Amount: 1}}},
+				Auditor: books{audit.Sums{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: c.record, 2: {Purchaser: "b", Amount: 1}}},
 			}
 			r, err := config.judged(t.Context(), c.answers, c.answers, time.Millisecond, 2)
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {

@@ -40,9 +40,9 @@ type Result struct {
 
 	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
 
-	Audited audit.Report `json:"-"` // the audit that the verdict used
-	Crowd   int          `json:"-"` // buyers of the burst, without those after it
-	Taken   int          `json:"-"` // buyers of the burst whose answer a fault took
+	Audited audit.Sums `json:"-"` // the audit that the verdict used
+	Crowd   int        `json:"-"` // buyers of the burst, without those after it
+	Taken   int        `json:"-"` // buyers of the burst whose answer a fault took
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
@@ -74,7 +74,7 @@ func (o *Outcomes) add(other Outcomes) {
 }
 
 // result returns the row of a burst, without a verdict.
-func result(strategy string, crowd []buyers.Answer, audited audit.Report) Result {
+func result(strategy string, crowd []buyers.Answer, audited audit.Sums) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited, Crowd: len(crowd),
 		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
@@ -141,7 +141,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // others may have lost their answers to the fault.
 func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress) {
 	e := audit.Evidence{
-		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
+		Sums: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
 	}
 	e.Count(buyers.Answers(answers))
 	r.unserved = e.Unanswered + e.Failed

@@ -81,7 +81,7 @@ func (c *Config) startPulse() (stop func()) {
 // is sent then.
 func (c Config) settled(r Result, err error) (Result, error) {
 	if errors.As(err, new(*RestockError)) {
-		r = result(c.Strategy, nil, audit.Report{Stocked: c.Stock})
+		r = result(c.Strategy, nil, audit.Sums{Stocked: c.Stock})
 		r.Verdict, r.Reason, err = verdict.Failed, "no buyer was sent: "+err.Error(), nil
 	}
 	r.isUnique = c.Unique != nil && c.Unique()

@@ -72,7 +72,7 @@ func (e *TimeoutError) Unwrap() error { return e.Err }
 
 // Audit implements Auditor. It reads the service's four counts and computes the sums itself,
 // since a broken service may also compute wrong sums.
-func (t Target) Audit(ctx context.Context, product string) (audit.Report, error) {
+func (t Target) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	path := "/audit?product=" + url.QueryEscape(product)
 	var counts struct {
 		Stocked    *int64 `json:"stocked"`
@@ -82,19 +82,19 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Report, error)
 		Duplicates int64  `json:"duplicates"`
 	}
 	if _, err := t.do(ctx, http.MethodGet, path, nil, &counts); err != nil {
-		return audit.Report{}, err
+		return audit.Sums{}, err
 	}
 	for name, count := range map[string]*int64{
 		"stocked": counts.Stocked, "leftover": counts.Leftover, "records": counts.Records, "units_sold": counts.UnitsSold,
 	} {
 		if count == nil {
-			return audit.Report{}, fmt.Errorf("GET %s: %s is missing; the answer must have stocked, leftover, records and units_sold", path, name)
+			return audit.Sums{}, fmt.Errorf("GET %s: %s is missing; the answer must have stocked, leftover, records and units_sold", path, name)
 		}
 	}
-	return audit.Report{
+	return audit.Sums{
 		Stocked: *counts.Stocked, Leftover: *counts.Leftover, Records: *counts.Records, UnitsSold: *counts.UnitsSold,
 		Duplicates: counts.Duplicates,
-	}.Sums(), nil
+	}.Computed(), nil
 }
 
 // Sales implements Auditor. It follows "next" with any page size.

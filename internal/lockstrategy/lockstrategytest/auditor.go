@@ -14,7 +14,7 @@ type auditor struct {
 }
 
 // audited returns stock and records.
-func (a auditor) audited(tb testing.TB, name string) audit.Report {
+func (a auditor) audited(tb testing.TB, name string) audit.Sums {
 	tb.Helper()
 	report, err := audit.Read(tb.Context(), a.engine.DB, name)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a auditor) mustHaveRecords(tb testing.TB, name string, want int64) {
 }
 
 // mustBe fails the test unless stock and records of apple equal want.
-func (a auditor) mustBe(tb testing.TB, when string, want audit.Report) {
+func (a auditor) mustBe(tb testing.TB, when string, want audit.Sums) {
 	tb.Helper()
 	if got := a.audited(tb, "apple"); got != want {
 		tb.Errorf("%s: stock and records %+v, want %+v", when, got, want)

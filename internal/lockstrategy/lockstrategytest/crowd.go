@@ -57,7 +57,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 	report := w.audited(tb, "apple")
 	got, why := audit.Judge(audit.Evidence{
-		Report: report, Demand: buyers * slices.Max(sizes), MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
+		Sums: report, Demand: buyers * slices.Max(sizes), MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
 		SoldOut: count[purchase.SoldOut], Denied: denied, Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
 	})
 	if report.Records != count[purchase.Sold] {

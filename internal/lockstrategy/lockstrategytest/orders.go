@@ -82,7 +82,7 @@ func badOrderAlone(tb testing.TB, w *world) {
 	stuck.release()
 	all.Wait()
 	w.settle(tb, "apple")
-	w.mustBe(tb, "next to orders that cannot be sold", audit.Report{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
+	w.mustBe(tb, "next to orders that cannot be sold", audit.Sums{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
 }
 
 // keyOfOneOrder: different orders arrive at once under one key, through two processes. The shop

@@ -24,7 +24,7 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 		if err := w.restock(tb.Context(), shops[round%2], "apple", stocked); err != nil {
 			tb.Fatal(err)
 		}
-		w.mustBe(tb, "restocked", audit.Report{Stocked: stocked, Leftover: stocked})
+		w.mustBe(tb, "restocked", audit.Sums{Stocked: stocked, Leftover: stocked})
 		shop := shops[(round+1)%2]
 		if stocked == 7 {
 			if _, err := shop.Buy(tb.Context(), order("apple", 10, 4)); err != nil {
@@ -35,7 +35,7 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 		if _, err := shop.Buy(tb.Context(), order("apple", 10, stocked+1)); !errors.Is(err, purchase.ErrSoldOut) {
 			tb.Errorf("%d of %d units: %v, want ErrSoldOut", stocked+1, stocked, err)
 		}
-		w.mustBe(tb, "one too many asked for", audit.Report{Stocked: stocked, Leftover: stocked})
+		w.mustBe(tb, "one too many asked for", audit.Sums{Stocked: stocked, Leftover: stocked})
 	}
 }
 
@@ -73,11 +73,11 @@ func restockWhileHolding(tb testing.TB, w *world) {
 			tb.Fatal(err)
 		}
 		w.settle(tb, "apple")
-		w.mustBe(tb, "restocked", audit.Report{Stocked: 9, Leftover: 9})
+		w.mustBe(tb, "restocked", audit.Sums{Stocked: 9, Leftover: 9})
 		if _, err := shop.Buy(tb.Context(), order("apple", 2, 2)); err != nil {
 			tb.Errorf("after the restock: %v", err)
 		}
-		w.mustBe(tb, "sold", audit.Report{Stocked: 9, Leftover: 7, Records: 1, UnitsSold: 2})
+		w.mustBe(tb, "sold", audit.Sums{Stocked: 9, Leftover: 7, Records: 1, UnitsSold: 2})
 	}
 }
 

@@ -25,7 +25,7 @@ func soldOutAtZero(tb testing.TB, w *world) {
 	if _, err := shop.Buy(tb.Context(), order("apple", 9, 1)); !errors.Is(err, purchase.ErrSoldOut) {
 		tb.Errorf("a buy of nothing: %v, want ErrSoldOut", err)
 	}
-	if got, want := w.audited(tb, "apple"), (audit.Report{Stocked: 3, Records: 3, UnitsSold: 3}); got != want {
+	if got, want := w.audited(tb, "apple"), (audit.Sums{Stocked: 3, Records: 3, UnitsSold: 3}); got != want {
 		tb.Errorf("stock and records %+v, want %+v", got, want)
 	}
 }
@@ -45,7 +45,7 @@ func severalUnits(tb testing.TB, w *world) {
 	if _, err := shop.Buy(tb.Context(), order("apple", 1, 1)); err != nil {
 		tb.Errorf("the last unit: %v", err)
 	}
-	if got, want := w.audited(tb, "apple"), (audit.Report{Stocked: 10, Records: 4, UnitsSold: 10}); got != want {
+	if got, want := w.audited(tb, "apple"), (audit.Sums{Stocked: 10, Records: 4, UnitsSold: 10}); got != want {
 		tb.Errorf("stock and records %+v, want %+v", got, want)
 	}
 }

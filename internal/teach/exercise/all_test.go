@@ -141,7 +141,7 @@ func write(t *testing.T, file, text string) {
 var atOnce = make(chan struct{}, min(2, runtime.GOMAXPROCS(0)))
 
 // judgeOf runs the checks of one source.
-func judgeOf(t *testing.T, j judged, crowd bool) judge.Report {
+func judgeOf(t *testing.T, j judged, crowd bool) judge.Judgement {
 	t.Helper()
 	atOnce <- struct{}{}
 	defer func() { <-atOnce }()
@@ -149,9 +149,9 @@ func judgeOf(t *testing.T, j judged, crowd bool) judge.Report {
 	if err == nil && crowd && (r.Last().Verdict == judge.Passed || r.Last().Verdict == judge.Unsure) {
 		var c judge.Check
 		c, _, _, err = j.crowds(t.Context())
-		whole := Result{Report: r}
+		whole := Result{Judgement: r}
 		whole.add(c)
-		r = whole.Report
+		r = whole.Judgement
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func (b built) bad(t *testing.T) {
 }
 
 // judgedBy compares a report with the expected words; "" means that it passes.
-func judgedBy(t *testing.T, r judge.Report, words string) {
+func judgedBy(t *testing.T, r judge.Judgement, words string) {
 	t.Helper()
 	last := r.Last()
 	text := last.Name + ": " + last.Why

@@ -26,7 +26,7 @@ const judgeWithin = 6 * time.Minute
 
 // A Result is the result of a check.
 type Result struct {
-	judge.Report
+	judge.Judgement
 	PerSecond      float64 `json:"per_second"`       // sales per second of the rush; 0 without a rush
 	TheirPerSecond float64 `json:"their_per_second"` // of the reference in the same run
 }
@@ -41,13 +41,13 @@ type judged struct {
 }
 
 // orders runs the checks of the child.
-func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
+func (j judged) orders(ctx context.Context) (r judge.Judgement, err error) {
 	shared, err := packageMemory(j.dir)
 	if err != nil {
 		return r, err
 	}
 	if shared != nil {
-		return judge.Report{Checks: []judge.Check{*shared}}, nil
+		return judge.Judgement{Checks: []judge.Check{*shared}}, nil
 	}
 	group, err := localserver.NewGroup()
 	if err != nil {
@@ -79,8 +79,8 @@ func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
 }
 
 // failed returns a report about code that has ended its own process.
-func failed(why string) judge.Report {
-	return judge.Report{Checks: []judge.Check{{Name: "the code runs", Verdict: judge.Wrong, Why: why}}}
+func failed(why string) judge.Judgement {
+	return judge.Judgement{Checks: []judge.Check{{Name: "the code runs", Verdict: judge.Wrong, Why: why}}}
 }
 
 // ending returns the reason, in one line, why a process has ended by itself.
@@ -193,7 +193,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 // check runs all checks up to the first that does not pass.
 func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
 	told("every order of a few buyers' commands")
-	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
+	if r.Judgement, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
 		return r, err
 	}
 	told("a crowd")

@@ -2,7 +2,7 @@
 // compiles the code there together with the judge. It runs that program as a child, injects faults,
 // and records which exercises are solved.
 //
-//	DIR/shop.go --build--> judge (child) -- alone, drills, every schedule --> Report
+//	DIR/shop.go --build--> judge (child) -- alone, drills, every schedule --> Judgement
 //	                       judge serve (two children) <-- rush over HTTP -- internal/load/rush
 //
 // The learner's code never runs in this process. If it panics, never ends or fills memory, only the

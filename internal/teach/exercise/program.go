@@ -176,7 +176,7 @@ func programWhy(w *explore.Witness, stocked int64) string {
 		}
 	}
 	if books, read := programBooks(w, stocked); read && (books.Drift != 0 || books.Oversold > 0) {
-		v, seen := audit.Judge(audit.Evidence{Report: books})
+		v, seen := audit.Judge(audit.Evidence{Sums: books})
 		verdict, why = string(v), seen+by+why
 	}
 	return verdict + ": " + why
@@ -184,7 +184,7 @@ func programWhy(w *explore.Witness, stocked int64) string {
 
 // programBooks returns stock and records at the end, from the values that the exercise's file
 // watches. A record is one unit. read is false if the file does not watch them.
-func programBooks(w *explore.Witness, stocked int64) (r audit.Report, read bool) {
+func programBooks(w *explore.Witness, stocked int64) (r audit.Sums, read bool) {
 	if len(w.Steps) == 0 {
 		return r, false
 	}
@@ -198,5 +198,5 @@ func programBooks(w *explore.Witness, stocked int64) (r audit.Report, read bool)
 	}
 	left, stock := values["stock"]
 	records, history := values["records"]
-	return audit.Report{Stocked: stocked, Leftover: left, Records: records, UnitsSold: records}.Sums(), stock && history
+	return audit.Sums{Stocked: stocked, Leftover: left, Records: records, UnitsSold: records}.Computed(), stock && history
 }

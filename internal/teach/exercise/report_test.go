@@ -12,7 +12,7 @@ import (
 func TestUnknownCost(t *testing.T) {
 	var out strings.Builder
 	passed := []judge.Check{{Name: "every order", Verdict: judge.Passed}}
-	Result{Report: judge.Report{Checks: passed, Trips: 5}}.Print(&out)
+	Result{Judgement: judge.Judgement{Checks: passed, Trips: 5}}.Print(&out)
 	if !regexp.MustCompile(`round trips of one buyer, alone +5\.0 +-\n`).MatchString(out.String()) {
 		t.Errorf("%s", out.String())
 	}

@@ -69,9 +69,9 @@ func Restock(t testing.TB, base, product string, units int) {
 }
 
 // Audit returns stock and records of a product.
-func Audit(t testing.TB, base, product string) audit.Report {
+func Audit(t testing.TB, base, product string) audit.Sums {
 	t.Helper()
-	return Decode[audit.Report](t, Call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
+	return Decode[audit.Sums](t, Call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
 }
 
 // WantProblem checks status, outcome and form of an error.

@@ -22,7 +22,7 @@ func many(n int) (r result.Result) {
 		noise := fmt.Sprintf("%x%x", rand.Uint64(), rand.Uint64())
 		r.Checks = append(r.Checks, result.Check{
 			Name: fmt.Sprintf("%d.yaml", i), Kind: result.Explore, File: fmt.Sprintf("%d.yaml", i), Line: i, Status: result.Broken, Why: noise,
-			Witness: &result.Witness{Rules: []string{"rule"}, Steps: []witness.Step{{Buyer: 1, Command: noise, Result: "1"}, {Buyer: 2, Command: noise + "2"}}},
+			Witness: &result.BreakingSchedule{Rules: []string{"rule"}, Steps: []witness.Step{{Buyer: 1, Command: noise, Result: "1"}, {Buyer: 2, Command: noise + "2"}}},
 		})
 	}
 	return r
@@ -78,7 +78,7 @@ func TestSARIF(t *testing.T) {
 	r := many(1)
 	r.Shard = "1/3"
 	old := r.Checks[0]
-	old.Name, old.Change, old.Witness = "old.yaml", result.Before, &result.Witness{}
+	old.Name, old.Change, old.Witness = "old.yaml", result.Before, &result.BreakingSchedule{}
 	r.Checks = append(r.Checks, old,
 		result.Check{Name: "mine under rush", Kind: result.Verify, Status: result.Broken, Change: result.New},
 		result.Check{Name: "slow.yaml", File: "slow.yaml", Status: result.Inconclusive, Why: "nothing"},

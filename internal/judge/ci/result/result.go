@@ -59,17 +59,17 @@ type Check struct {
 	Fault    promise.Condition `json:"fault,omitempty"`
 	Promise  verdict.Verdict   `json:"promise,omitempty"`
 
-	Status     Status          `json:"status"`
-	Verdict    verdict.Verdict `json:"verdict"` // "" with an error
-	Why        string          `json:"why"`     // one sentence without its full stop
-	Complete   bool            `json:"complete"`
-	Schedules  int             `json:"schedules"`
-	Violations int             `json:"violations"`
-	Seconds    float64         `json:"seconds"`  // of all attempts
-	Attempts   []Attempt       `json:"attempts"` // in their order
-	Command    string          `json:"command"`  // repeats the check
-	Witness    *Witness        `json:"witness,omitempty"`
-	Sources    []Source        `json:"sources,omitempty"` // source lines that the program's log names
+	Status     Status            `json:"status"`
+	Verdict    verdict.Verdict   `json:"verdict"` // "" with an error
+	Why        string            `json:"why"`     // one sentence without its full stop
+	Complete   bool              `json:"complete"`
+	Schedules  int               `json:"schedules"`
+	Violations int               `json:"violations"`
+	Seconds    float64           `json:"seconds"`  // of all attempts
+	Attempts   []Attempt         `json:"attempts"` // in their order
+	Command    string            `json:"command"`  // repeats the check
+	Witness    *BreakingSchedule `json:"witness,omitempty"`
+	Sources    []Source          `json:"sources,omitempty"` // source lines that the program's log names
 
 	Fingerprint string     `json:"fingerprint,omitempty"` // of everything that decides the result; "": it cannot be known
 	Unchanged   *Unchanged `json:"unchanged,omitempty"`   // the result comes from an earlier run
@@ -89,8 +89,8 @@ type Attempt struct {
 	Seconds   float64         `json:"seconds"`
 }
 
-// A Witness is the shortest schedule that breaks.
-type Witness struct {
+// A BreakingSchedule is the shortest schedule that breaks.
+type BreakingSchedule struct {
 	Replay  string          `json:"replay"`            // replay string
 	File    string          `json:"file,omitempty"`    // for --replay; "" if the schedule cannot be saved
 	Command string          `json:"command"`           // runs it again
@@ -101,7 +101,7 @@ type Witness struct {
 }
 
 // HasFile reports whether the witness is saved to a file.
-func (w *Witness) HasFile() bool { return w != nil && w.Saved != nil }
+func (w *BreakingSchedule) HasFile() bool { return w != nil && w.Saved != nil }
 
 // A Source is a line of source code that the program's log names.
 type Source struct {

@@ -13,7 +13,7 @@ import (
 
 // breaks is a check that breaks rules.
 func breaks(rules ...string) Check {
-	return Check{Name: "a.yaml", Kind: Explore, Status: Broken, Verdict: verdict.Broken, Why: "why", Complete: true, Witness: &Witness{Rules: rules}}
+	return Check{Name: "a.yaml", Kind: Explore, Status: Broken, Verdict: verdict.Broken, Why: "why", Complete: true, Witness: &BreakingSchedule{Rules: rules}}
 }
 
 func holds(complete bool) Check {

@@ -44,7 +44,7 @@ type Cell struct {
 	Linearizable linear.Result `json:"linearizable,omitempty"`
 	Picture      string        `json:"picture,omitempty"` // a file that shows why not
 
-	disturbance string // what disturbed the play, so that it shows nothing
+	disturbance string // reason why the play shows nothing
 	isCertain   bool   // the verdict needs no second play
 }
 

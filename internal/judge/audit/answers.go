@@ -174,7 +174,7 @@ func (e *Evidence) Count(answers []Answer) {
 			}
 		case purchase.Failed:
 			switch {
-			case a.isError():
+			case a.IsError():
 				e.Failed++
 			case a.Status == 0 || a.Status == http.StatusServiceUnavailable:
 				e.Unanswered++
@@ -192,9 +192,9 @@ func (e *Evidence) Count(answers []Answer) {
 	}
 }
 
-// isError reports whether the answer is an error of the shop itself. A shop answers 503 if one of
+// IsError reports whether the answer is an error of the shop itself. A shop answers 503 if one of
 // its servers is unavailable, and 4xx or 501 if it does not know the request.
-func (a Answer) isError() bool {
-	return a.Status == http.StatusOK ||
-		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable
+func (a Answer) IsError() bool {
+	return a.Outcome == purchase.Failed && (a.Status == http.StatusOK ||
+		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
@@ -23,6 +24,7 @@ type RepeatedOrders struct {
 	Denied            int             // orders whose sale a later answer denied
 	DifferentReceipts int             // orders with different receipts
 	Unclear           int             // orders whose sale a later answer neither showed nor denied
+	Errors            int             // requests that were answered with an error of the shop
 }
 
 // Add adds the answers to one order. The requests of a round were sent at once, after all answers of
@@ -33,6 +35,9 @@ func (o *RepeatedOrders) Add(rounds ...[]buyers.Answer) {
 	for _, round := range rounds {
 		sold := false
 		for _, a := range round {
+			if a.IsError() {
+				o.Errors++
+			}
 			switch a.Outcome {
 			case purchase.Sold:
 				sold, receipts[a.Receipt] = true, true
@@ -95,16 +100,19 @@ func overlapping(round []buyers.Answer) bool {
 	return len(round) > 1
 }
 
-// Judge is JudgeRepeats for orders whose first two requests were sent at once. v stays
-// verdict.Holds only if at least one order was sold while both requests were in flight.
+// Judge is JudgeRepeats for orders whose first two requests were sent at once, to healthy servers: an error
+// counts even if a later request of its order is served. v stays verdict.Holds only if at least one order
+// was sold while both requests were in flight.
 func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	v, reason = o.JudgeRepeats(v, reason)
 	switch {
+	case !v.IsBreak() && o.Errors > 0:
+		return verdict.Failed, fmt.Sprintf("%s answered with an error; later requests of these orders were served", audit.Count(o.Errors, "request"))
 	case v != verdict.Holds:
 	case o.Overlapping == 0:
 		return verdict.Inconclusive, "no sold order had two overlapping requests"
 	default:
-		reason = fmt.Sprintf("%s; %d orders with two overlapping requests were sold, each with one receipt", reason, o.Overlapping)
+		reason = fmt.Sprintf("%s; with two overlapping requests, %s sold, each with one receipt", reason, orders(o.Overlapping))
 	}
 	return v, reason
 }
@@ -117,15 +125,23 @@ func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.
 	switch {
 	case v == verdict.Lost:
 	case o.Repeated > 0:
-		return verdict.Duplicated, fmt.Sprintf("%d orders were sold more than once under one Idempotency-Key; %s", o.Repeated, reason)
+		return verdict.Duplicated, fmt.Sprintf("%s sold more than once under one Idempotency-Key; %s", orders(o.Repeated), reason)
 	case !notBroken:
 	case o.Denied > 0:
-		return verdict.Leaked, fmt.Sprintf("%d buyers bought, and were refused when they repeated the request", o.Denied)
+		return verdict.Leaked, audit.Count(o.Denied, "sold order") + " got a refusal to a repeated request"
 	case o.DifferentReceipts > 0:
-		return verdict.Leaked, fmt.Sprintf("%d buyers got a different receipt when they repeated the request", o.DifferentReceipts)
+		return verdict.Leaked, audit.Count(o.DifferentReceipts, "sold order") + " got a different receipt for a repeated request"
 	case v == verdict.Inconclusive:
 	case o.Unclear > 0:
-		return verdict.Inconclusive, fmt.Sprintf("%d buyers bought, and got no answer when they repeated the request", o.Unclear)
+		return verdict.Inconclusive, audit.Count(o.Unclear, "sold order") + " got no answer to a repeated request"
 	}
 	return v, reason
+}
+
+// orders says that n orders were something.
+func orders(n int) string {
+	if n == 1 {
+		return "1 order was"
+	}
+	return fmt.Sprintf("%d orders were", n)
 }

@@ -22,7 +22,8 @@ func TestOrders(t *testing.T) {
 	sold := func(id int64, receipt string) buyers.Answer { return is(purchase.Sold, id, receipt, 1, 9) }
 	told := func(outcome purchase.Outcome) buyers.Answer { return is(outcome, 0, "", 1, 9) }
 	round := func(answers ...buyers.Answer) []buyers.Answer { return answers }
-	one, no := sold(1, "a"), told(purchase.SoldOut)
+	one, no, crash := sold(1, "a"), told(purchase.SoldOut), told(purchase.Failed)
+	crash.Status = 500
 	for _, c := range []struct {
 		name   string
 		rounds [][]buyers.Answer
@@ -42,6 +43,7 @@ func TestOrders(t *testing.T) {
 		{"different receipt", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, RepeatedOrders{Overlapping: 1, DifferentReceipts: 1}},
 		{"another receipt, where the id counts", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, RepeatedOrders{CompareIDsOnly: true, Overlapping: 1}},
 		{"another id, where the id counts", [][]buyers.Answer{round(one, one), round(sold(2, "b"))}, RepeatedOrders{CompareIDsOnly: true, Overlapping: 1, Repeated: 1}},
+		{"an error, and served later", [][]buyers.Answer{round(one, crash), round(one)}, RepeatedOrders{Overlapping: 1, Errors: 1}},
 		{"no answer", [][]buyers.Answer{round(one, one), round(told(purchase.Busy))}, RepeatedOrders{Overlapping: 1, Unclear: 1}},
 	} {
 		got := RepeatedOrders{CompareIDsOnly: c.want.CompareIDsOnly}
@@ -87,12 +89,13 @@ func TestOrdersJudge(t *testing.T) {
 		want   verdict.Verdict
 		says   string
 	}{
-		{"sound", verdict.Holds, RepeatedOrders{Overlapping: 1}, verdict.Holds, "before; 1 orders with two overlapping requests were sold"},
+		{"sound", verdict.Holds, RepeatedOrders{Overlapping: 1}, verdict.Holds, "before; with two overlapping requests, 1 order was sold"},
 		{"never at once", verdict.Holds, RepeatedOrders{}, verdict.Inconclusive, "overlapping"},
 		{"sold twice", verdict.Oversold, RepeatedOrders{Overlapping: 1, Repeated: 1}, verdict.Duplicated, "more than once under one Idempotency-Key; before"},
 		{"a sale lost", verdict.Lost, RepeatedOrders{Overlapping: 1, Repeated: 1}, verdict.Lost, "before"},
-		{"denied", verdict.Inconclusive, RepeatedOrders{Overlapping: 1, Denied: 1}, verdict.Leaked, "refused"},
+		{"denied", verdict.Inconclusive, RepeatedOrders{Overlapping: 1, Denied: 1}, verdict.Leaked, "refusal"},
 		{"altered", verdict.Holds, RepeatedOrders{Overlapping: 1, DifferentReceipts: 1}, verdict.Leaked, "different receipt"},
+		{"an error, and served later", verdict.Holds, RepeatedOrders{Overlapping: 1, Errors: 1}, verdict.Failed, "1 request answered with an error"},
 		{"no answer", verdict.Holds, RepeatedOrders{Overlapping: 1, Unclear: 1}, verdict.Inconclusive, "got no answer"},
 		{"inconclusive before", verdict.Inconclusive, RepeatedOrders{Overlapping: 1, Unclear: 1}, verdict.Inconclusive, "before"},
 		{"oversold and denied", verdict.Oversold, RepeatedOrders{Overlapping: 1, Denied: 1}, verdict.Oversold, "before"},

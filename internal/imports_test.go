@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"internal/engine/topology":    {},
 	"internal/engine/zookeeper":   {},
 	"internal/explore/process":    {},
+	"internal/golden":             {},
 	"internal/judge/chart":        {},
 	"internal/judge/history":      {},
 	"internal/judge/report":       {},
@@ -55,6 +56,7 @@ var allowed = map[string][]string{
 	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict"},
 	"internal/testbed":                       {"internal/testbed/localserver", "internal/engine."},
 	"internal/testbed/localserver":           {"internal/testbed", "internal/tier", "internal/engine/dialect", "internal/engine/topology", "internal/nearest"},
+	"internal/shoptest":                      {"internal/testbed/localserver", "internal/tier"},
 	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest", "internal/tier"},
 
 	// The instruments: what judges, generates load, injects faults, and explores.

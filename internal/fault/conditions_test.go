@@ -2,19 +2,16 @@ package fault
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/format"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/judge/promise"
 )
 
 //go:generate go test -run "TestConditions|TestFaultsPage" -update .
-
-var update = flag.Bool("update", false, "write internal/judge/promise/faults.go and docs/reference/faults.md")
 
 // TestConditions checks that internal/judge/promise has the same faults as All. The catalogue makes
 // its promises with those constants. It cannot import this package, which would add the faults'
@@ -24,23 +21,12 @@ func TestConditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current(t, "../judge/promise/faults.go", want)
+	golden.Compare(t, "../judge/promise/faults.go", string(want))
 }
 
 // TestFaultsPage: docs/reference/faults.md lists every condition.
-func TestFaultsPage(t *testing.T) { current(t, "../../docs/reference/faults.md", faultsPage(All())) }
-
-// current compares a generated file with what it must contain, or writes it.
-func current(t *testing.T, file string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the faults say (%v): run make generate", file, err)
-	}
+func TestFaultsPage(t *testing.T) {
+	golden.Compare(t, "../../docs/reference/faults.md", string(faultsPage(All())))
 }
 
 // faultsPage is the page for readers of a matrix.

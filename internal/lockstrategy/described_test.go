@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -35,7 +36,7 @@ func TestDescribed(t *testing.T) {
 	if err := encoder.Encode(all); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, "catalogue.json", text.String())
+	golden.Compare(t, "catalogue.json", text.String())
 }
 
 // keys maps the words in a comment to the JSON keys of the texts.

@@ -2,7 +2,6 @@ package lockstrategy_test
 
 import (
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,13 +14,12 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 )
-
-var update = flag.Bool("update", false, "write testdata/sql/*.sql from what the server received")
 
 // TestSQLSent compares the statements that MariaDB received from one sale, from its general log,
 // with testdata/sql/NAME.sql. Locking depends on their exact text, and an ORM may silently drop a
@@ -44,7 +42,7 @@ func TestSQLSent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, filepath.Join("testdata", "sql", entry.Name+".sql"), withoutTokens(withoutLogging(received)))
+			golden.Compare(t, filepath.Join("testdata", "sql", entry.Name+".sql"), withoutTokens(withoutLogging(received)))
 		})
 	}
 }
@@ -78,7 +76,7 @@ func TestPostgresSent(t *testing.T) {
 			if slices.Contains(entry.Needs, lockstrategy.NeedsNamedLocks) && len(processes) != 1 {
 				t.Errorf("lock and section on %d connections, want one", len(processes))
 			}
-			compare(t, filepath.Join("testdata", "sql", "postgres", entry.Name+".sql"), withoutTokens(statements))
+			golden.Compare(t, filepath.Join("testdata", "sql", "postgres", entry.Name+".sql"), withoutTokens(statements))
 		})
 	}
 }
@@ -209,23 +207,4 @@ func withoutTokens(statements string) string {
 		statements = regexp.MustCompile(pattern).ReplaceAllString(statements, word)
 	}
 	return statements
-}
-
-func compare(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the server received\n%s\nwant, as in %s,\n%s", got, file, want)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/tier"
@@ -34,9 +35,9 @@ func TestPar(t *testing.T) {
 	for _, l := range level.All() {
 		known := l.Par()
 		switch {
-		case *update && *only != "" && *only != l.Name, *update && *only == "" && known.Way != "" && !known.Complete:
+		case golden.Updating() && *only != "" && *only != l.Name, golden.Updating() && *only == "" && known.Way != "" && !known.Complete:
 			all[l.Name] = known // a search that does not end runs only if requested by name
-		case *update:
+		case golden.Updating():
 			all[l.Name] = computed(t, l)
 			if !all[l.Name].Complete && known.Way != "" && known.Steps() <= all[l.Name].Steps() {
 				all[l.Name] = known
@@ -54,7 +55,7 @@ func TestPar(t *testing.T) {
 			}
 		}
 	}
-	if !*update {
+	if !golden.Updating() {
 		return
 	}
 	rows := [][]string{{"level", "way", "switches", "orders", "complete"}}

@@ -4,21 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/teach/play/results"
 	"github.com/oversell/oversell/internal/teach/play/terminal"
 )
-
-var update = flag.Bool("update", false, "write the golden files and par.csv anew")
 
 // session returns a session for a level or a configuration. kept collects its stored results.
 func session(t *testing.T, name string, c play.Config) (s *terminal.Session, kept *[]results.Result) {
@@ -64,24 +60,7 @@ func TestPlain(t *testing.T) {
 	if len(*kept) != 1 || (*kept)[0] != want[0] || !s.Won() {
 		t.Errorf("kept %+v, want %+v", *kept, want)
 	}
-	golden(t, "slow-section.txt", out.String())
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is another text (-run TestPlain -update writes it):\n%s", path, got)
-	}
+	golden.Compare(t, "testdata/slow-section.txt", out.String())
 }
 
 // TestPlainEnds: the game ends at quit, at the end of the input, and when its output is closed.

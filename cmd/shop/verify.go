@@ -51,15 +51,12 @@ type verifyOptions struct {
 	from       string // the report with that cell
 	app        verifyAppFlags
 	output     verifyOutput
-	launch     fault.Launch      // starts the shops under test; tests replace it
-	lease      time.Duration     // of the shops under a fault
-	redlock    int               // number of Redlock nodes
-	times      fault.Times       // of the shops under a fault; tests set shorter ones
-	extra      []verify.Strategy // rows that tests add to the catalogue's
+	lease      time.Duration // of the shops under a fault
+	redlock    int           // number of Redlock nodes
 }
 
 func verifyCommand() *cobra.Command {
-	o := verifyOptions{launch: ownShop}
+	var o verifyOptions
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Inject every fault into every strategy and compare with its promises",
@@ -248,13 +245,12 @@ func (o *verifyOptions) checkRedisWait() error {
 	return checkRedisWait(o.redisWait)
 }
 
-// rows returns the chosen strategies of the catalogue and of extra.
-func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
-	catalogue, err := verify.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
+// rows returns the chosen strategies of the catalogue.
+func (o *verifyOptions) rows() ([]verify.Strategy, error) {
+	known, err := verify.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
 	if err != nil {
 		return nil, err
 	}
-	known := slices.Concat(o.extra, catalogue)
 	var names []string
 	for _, s := range known {
 		names = append(names, s.Name)
@@ -263,12 +259,7 @@ func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range known {
-		if slices.Contains(chosen, s.Name) {
-			rows = append(rows, s)
-		}
-	}
-	return rows, nil
+	return slices.DeleteFunc(known, func(s verify.Strategy) bool { return !slices.Contains(chosen, s.Name) }), nil
 }
 
 // choose returns the names of a list that a flag gives, in the order of known. command prints the known names.

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/verify"
-	"github.com/oversell/oversell/internal/testbed"
 )
 
 // local runs all cells on private servers, and prints the folder of their histories. Without --history, it
@@ -22,10 +20,11 @@ func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Rep
 	if err != nil {
 		return verify.Report{}, err
 	}
+	var times fault.Times           // the default
 	if c.Flags().Changed("lease") { // a buyer must be able to wait for its end
-		o.times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
+		times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}
-	cells.Launch, cells.Times, cells.Redlock, cells.History = o.launch, o.times, o.redlock, kept
+	cells.Launch, cells.Times, cells.Redlock, cells.History = fault.OwnShop, times, o.redlock, kept
 	cells.LocalDB, cells.LocalRedis, cells.RedisWait = o.localDB, o.localRedis, o.redisWait
 	cells.Lanes, cells.Repeat = o.lanes, o.repeat
 	report, err := cells.Local(c.Context())
@@ -53,9 +52,4 @@ func (o *verifyOptions) folder() (path string, made bool, err error) {
 		return "", false, fmt.Errorf("--history %s: cannot create a file there: %w", o.history, errors.Unwrap(err))
 	}
 	return o.history, made, errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// ownShop returns a command that runs this program as a shop with failpoints.
-func ownShop(times fault.Times) *exec.Cmd {
-	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Conns: times.Conns, Failpoints: true}.At("127.0.0.1:0")
 }

@@ -18,7 +18,7 @@ const enoughInRush = 10
 //
 // A SIGKILL destroys the memory of the process. Data that it has written stays in the kernel,
 // synced to the disk or not. dbKill therefore finds a sale that was acknowledged before its COMMIT
-// was written (TestPlantedBugs, lazy-log), but does not stand for a power failure.
+// was written (trackrecord/planted/commit-not-flushed.patch), but does not stand for a power failure.
 func dbKill() Fault {
 	return Fault{
 		Name: "db-kill", About: "the database is killed under load and restarts with its data", Stock: 160,

@@ -18,6 +18,11 @@ import (
 // failpoints, and writes its address and then its history to stdout.
 type Launch func(Times) *exec.Cmd
 
+// OwnShop is a Launch of this program as a shop.
+func OwnShop(times Times) *exec.Cmd {
+	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Conns: times.Conns, Failpoints: true}.At("127.0.0.1:0")
+}
+
 // A CellShop is one process of a play. Its buyers can be held, and its history is recorded.
 type CellShop struct {
 	*testbed.ShopProcess

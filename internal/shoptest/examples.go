@@ -1,0 +1,147 @@
+package shoptest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// Root returns the folder of this repository, in which the tests of a package run.
+func Root(t testing.TB) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	for ; err == nil; folder = filepath.Dir(folder) {
+		if _, none := os.Stat(filepath.Join(folder, "go.mod")); none == nil {
+			return folder
+		}
+		if folder == filepath.Dir(folder) {
+			err = fmt.Errorf("no go.mod in a folder above")
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// runtimes are what the programs in a folder of examples/ need.
+var runtimes = map[string][]string{
+	"go": {"go"}, "java": {"java"}, "node": {"node", "npm"}, "php": {"php"}, "python": {"python3"}, "saleor": {"python3"},
+}
+
+// Example returns the path of a file in examples/, whose program can run here. See Needs.
+func Example(t testing.TB, file string) string {
+	t.Helper()
+	folder, _, _ := strings.Cut(file, "/")
+	Needs(t, runtimes[folder]...)
+	return filepath.Join(Root(t), "examples", file)
+}
+
+// Needs skips a test of `explore --app` under make quick, where gates are not supported, and where a runtime or one
+// of its libraries is missing. "npm" also installs the packages of
+// examples/node, and "go" builds examples/go.
+func Needs(t testing.TB, programs ...string) {
+	t.Helper()
+	tier.Test(t, "needs servers")
+	if runtime.GOOS != "linux" {
+		t.Skip("exploring a program needs Linux")
+	}
+	for _, name := range programs {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+	for _, name := range programs {
+		switch name {
+		case "npm":
+			NodeModules(t)
+		case "go":
+			goShop(t)
+		case "python3":
+			needsLibrary(t, "/usr/bin/python3", "-c", "import pymysql, redis, psycopg2")
+		case "php":
+			needsLibrary(t, "php", "-r", "exit(extension_loaded('pdo_mysql') && extension_loaded('redis') ? 0 : 1);")
+		case "java":
+			needsLibrary(t, "test", "-e", "/usr/share/java/mariadb-java-client.jar")
+			needsLibrary(t, "javac", "-version")
+		}
+	}
+}
+
+// needsLibrary skips the test if the command fails, since the runtime lacks a library of the program.
+func needsLibrary(t testing.TB, command ...string) {
+	t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("a library of the program is not installed: %s: %v %s", strings.Join(command, " "), err, out)
+	}
+}
+
+// Each test binary makes these once.
+var goOnce, nodeOnce sync.Once
+
+func goShop(t testing.TB) {
+	goOnce.Do(func() { runIn(t, "examples/go", "go", "build", "-o", "shop", ".") })
+}
+
+// NodeModules installs the packages of examples/node, unless npm has done so since its lock file
+// was written: npm ci first removes them, while another test's program may use them.
+func NodeModules(t testing.TB) {
+	t.Helper()
+	nodeOnce.Do(func() {
+		dir := filepath.Join(Root(t), "examples/node")
+		wanted, err := os.Stat(filepath.Join(dir, "package-lock.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, err := os.Stat(filepath.Join(dir, "node_modules/.package-lock.json")); err == nil && there.ModTime().After(wanted.ModTime()) {
+			return
+		}
+		runIn(t, "examples/node", "npm", "ci", "--no-audit", "--no-fund")
+	})
+}
+
+// runIn runs a command in a folder of this repository.
+func runIn(t testing.TB, folder string, command ...string) {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir = filepath.Join(Root(t), folder)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(command, " "), err, out)
+	}
+}
+
+// Write writes a file of a test.
+func Write(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read returns the text of a file in this repository.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Block returns the fenced block of a page in docs/ that contains a text, without its fences.
+func Block(t testing.TB, page, contains string) string {
+	t.Helper()
+	for _, block := range regexp.MustCompile("(?s)```(?:text|mermaid)\n(.*?)\n```").FindAllStringSubmatch(Read(t, "docs/"+page), -1) {
+		if strings.Contains(block[1], contains) {
+			return block[1]
+		}
+	}
+	t.Fatalf("docs/%s has no block with %q", page, contains)
+	return ""
+}

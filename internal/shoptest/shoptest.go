@@ -1,0 +1,188 @@
+// Package shoptest runs the built shop as a user does, for tests of any package.
+//
+//	Run(t, "rush", "--strategy", "none") -> code, stdout, stderr
+//	Serve(t, Command(t, "serve"))        -> URL
+package shoptest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// Exit codes of the shop.
+const (
+	Broken       = 1
+	Harness      = 2
+	Inconclusive = 3
+	Interrupted  = 130
+)
+
+// Variable names the built program. Without it, the tests of a package build one.
+const Variable = "OVERSELL_SHOP_BIN"
+
+// plain and raced are the program, without and with the race detector. make test races the shop in the packages
+// where its goroutines meet, and has only the plain program.
+var (
+	plain = sync.OnceValues(func() (string, error) { return built(Variable, "shop-plain") })
+	raced = sync.OnceValues(func() (string, error) {
+		if !tier.Soaking() {
+			return plain()
+		}
+		return built("OVERSELL_SHOP_RACE_BIN", "shop-raced", raceFlags...)
+	})
+)
+
+// raceFlags exclude SQLite and its C library, whose memory neither the race detector nor checkptr
+// observes. tools/test.sh has the same flags, so that a package is compiled once.
+var raceFlags = []string{
+	"-race",
+	"-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0",
+	"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
+}
+
+// built returns the program that the variable names, or else builds it into the user's cache folder. It replaces
+// an older one in one step, since another test may run that.
+func built(variable, name string, flags ...string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return filepath.Abs(path)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	cache = filepath.Join(cache, "oversell")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	fresh, err := os.MkdirTemp(cache, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(fresh)
+	build := exec.Command("go", append(append([]string{"build", "-o", filepath.Join(fresh, name)}, flags...), "github.com/oversell/oversell/cmd/shop")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the shop: %w: %s", err, out)
+	}
+	path := filepath.Join(cache, name)
+	return path, os.Rename(filepath.Join(fresh, name), path)
+}
+
+// Path returns the path of the program.
+func Path(t testing.TB) string { return pathOf(t, plain) }
+
+func pathOf(t testing.TB, binary func() (string, error)) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Command returns a command of the shop, which ends with the test.
+func Command(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	return command(t, plain, args...)
+}
+
+// Raced is Command, under make soak with the race detector.
+func Raced(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	return command(t, raced, args...)
+}
+
+func command(t testing.TB, binary func() (string, error), args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), pathOf(t, binary), args...)
+	if slices.Contains(args, "--app") { // only Debian's python3 is sure to have Debian's modules
+		c.Env = append(os.Environ(), "PATH=/usr/bin:"+os.Getenv("PATH"))
+	}
+	return c
+}
+
+// Run runs a command of the shop to its end.
+func Run(t testing.TB, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return Exit(t, Command(t, args...))
+}
+
+// RunRaced is Run, under make soak with the race detector.
+func RunRaced(t testing.TB, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return Exit(t, Raced(t, args...))
+}
+
+// Exit runs a command to its end.
+func Exit(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// Serve starts a command that serves, and returns its URL.
+func Serve(t testing.TB, c *exec.Cmd) (url string) {
+	t.Helper()
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
+}
+
+// With lists the command lines of the processes that have a variable, such as "TMPDIR=/tmp/x", in their
+// environment: the program and the children that inherit it. A process that has just ended has no line.
+func With(t testing.TB, variable string) (lines []string) {
+	t.Helper()
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range environments {
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(variable+"\x00")) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+			lines = append(lines, string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return lines
+}
+
+// Buffer is a buffer that a command writes while a test reads it.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

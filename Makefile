@@ -71,7 +71,7 @@ vuln: gosec ## search known vulnerabilities in called code (asks vuln.go.dev); r
 
 generate: all-servers ## write everything that follows from the code
 	go generate ./internal/fault ./internal/lockstrategy # the rest is compiled with these
-	go generate ./internal/teach/... ./internal/explore/... ./cmd/...
+	go generate ./internal/teach/... ./internal/explore/... ./cmd/... ./docs
 	go run -C tools ./tiers >docs/reference/tests.md
 
 bench: all-servers ## run the benchmarks of docs/reference/benchmarks.md

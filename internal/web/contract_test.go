@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/problem"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -46,9 +47,9 @@ func available(t *testing.T, base string, e *engine.Engine) (names []string) {
 		if s.Available {
 			names = append(names, s.Name)
 		}
-		want := onEmbedded(s.Name)
+		entry, _ := lockstrategy.ByName(s.Name)
+		want := lockstrategytest.OnEmbedded(entry)
 		if e.Name != engine.Embedded {
-			entry, _ := lockstrategy.ByName(s.Name)
 			want = tier.Soaking() || !slices.Contains(entry.Needs, lockstrategy.NeedsZookeeper) && !slices.Contains(entry.Needs, lockstrategy.NeedsEtcd)
 		}
 		if s.Available != want {

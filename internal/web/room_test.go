@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -76,7 +77,7 @@ func TestRoom(t *testing.T) {
 	seen := map[verdict.Verdict]bool{}
 	for _, entry := range lockstrategy.All() {
 		promised := entry.Promised(promise.Rush, e.Database)
-		if seen[promised] || promised != verdict.Holds && promised != verdict.Oversold || !onEmbedded(entry.Name) {
+		if seen[promised] || promised != verdict.Holds && promised != verdict.Oversold || !lockstrategytest.OnEmbedded(entry) {
 			continue
 		}
 		seen[promised] = true
@@ -115,7 +116,7 @@ func TestRoomUnits(t *testing.T) {
 	e := enginetest.Embedded(t)
 	base := startServe(t, e.URLs)
 	for _, entry := range lockstrategy.All() {
-		if entry.Promised(promise.Rush, e.Database) != verdict.Holds || !onEmbedded(entry.Name) {
+		if entry.Promised(promise.Rush, e.Database) != verdict.Holds || !lockstrategytest.OnEmbedded(entry) {
 			continue
 		}
 		panel := roomRush(t, base, entry.Name, 20)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live/runs"
 	"github.com/oversell/oversell/internal/teach/play/host"
@@ -205,6 +206,17 @@ func TestPages(t *testing.T) {
 		}
 		for _, u := range used {
 			get(u[1])
+		}
+	}
+}
+
+// TestWarnOfReplicas: a lock that waits for more replicas than there are causes a warning.
+func TestWarnOfReplicas(t *testing.T) {
+	t.Parallel()
+	e := enginetest.Redis(t, topology.Sentinel) // a primary and two replicas
+	for wait, want := range map[int]string{0: "", 2: "", 3: "a primary of Redis has 2 replicas now; until it has 3, buyers of redis, "} {
+		if got := strings.Join(Warnings(t.Context(), e, wait), "; "); got != want && (want == "" || !strings.Contains(got, want)) {
+			t.Errorf("--redis-wait %d: %q, want %q", wait, got, want)
 		}
 	}
 }

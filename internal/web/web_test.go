@@ -95,14 +95,3 @@ func named(hosts ...string) func(*setup) { return func(s *setup) { s.Hosts = hos
 func elsewhere(token string) func(*setup) {
 	return func(s *setup) { s.addr, s.token = "0.0.0.0:0", token }
 }
-
-// onEmbedded reports whether the embedded engine, SQLite and Redis, supports the strategy.
-func onEmbedded(strategy string) bool {
-	entry, _ := lockstrategy.ByName(strategy)
-	for _, n := range entry.Needs {
-		if n != lockstrategy.NeedsRedis && n != lockstrategy.NeedsRedlock {
-			return false
-		}
-	}
-	return true
-}

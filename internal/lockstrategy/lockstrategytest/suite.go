@@ -8,6 +8,7 @@
 package lockstrategytest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,4 +111,11 @@ func NoLeaks(t *testing.T) {
 	// connection may be an idle one of the pool.
 	reads := goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead")
 	t.Cleanup(func() { goleak.VerifyNone(t, before, reads) })
+}
+
+// OnEmbedded reports whether the embedded engine, SQLite and Redis, supports the strategy.
+func OnEmbedded(e lockstrategy.Entry) bool {
+	return !slices.ContainsFunc(e.Needs, func(n lockstrategy.Need) bool {
+		return n != lockstrategy.NeedsRedis && n != lockstrategy.NeedsRedlock
+	})
 }

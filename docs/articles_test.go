@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package docs_test
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -18,15 +19,11 @@ import (
 // the row names. A row with go test names a test that passes and is not skipped.
 func TestArticles(t *testing.T) {
 	tier.Test(t, "forty searches, bursts and cells")
-	page := readPage(t, "docs/reference/articles.md")
+	page := shoptest.Read(t, "docs/reference/articles.md")
 	row := regexp.MustCompile("(?m)^- [^\n]*?: `((?:shop|go|loadtest/)[^`\n]* [^`\n]*)`(?:: `([^`\n]+)`)?$")
 	rows := row.FindAllStringSubmatch(page, -1)
 	if all, without := strings.Count(page, "\n- "), 2; all != 65 || len(rows) != all-without {
 		t.Errorf("%d of %d rows have a command; want all of 65 but %d", len(rows), all, without)
-	}
-	path, err := plain()
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, r := range rows {
 		words, want := strings.Fields(r[1]), r[2]
@@ -40,14 +37,14 @@ func TestArticles(t *testing.T) {
 			t.Parallel()
 			switch words[0] {
 			case "shop":
-				words[0] = path
+				words[0] = shoptest.Path(t)
 			case "go":
 				words, want = append(words, "-v", "-count=1"), cmp.Or(want, "--- PASS")
 			}
 			c := exec.CommandContext(t.Context(), words[0], words[1:]...)
-			c.Dir, c.Env = "../..", os.Environ()
+			c.Dir, c.Env = "..", os.Environ()
 			out, err := c.CombinedOutput()
-			if want == "" || !strings.Contains(string(out), want) || c.ProcessState.ExitCode() == exitHarness {
+			if want == "" || !strings.Contains(string(out), want) || c.ProcessState.ExitCode() == shoptest.Harness {
 				t.Errorf("%v; it does not print %q:\n%s", err, want, out)
 			}
 		})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package docs_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/shoptest"
 )
 
 const choosePage = "docs/guides/choose-a-strategy.md"
@@ -17,7 +18,7 @@ const choosePage = "docs/guides/choose-a-strategy.md"
 func TestChooseMarks(t *testing.T) {
 	mark := map[string]string{}
 	recommended := map[string]bool{}
-	for row := range strings.Lines(readPage(t, choosePage)) {
+	for row := range strings.Lines(shoptest.Read(t, choosePage)) {
 		cells := strings.Split(row, "|")
 		if len(cells) != 5 {
 			continue

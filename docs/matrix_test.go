@@ -1,4 +1,4 @@
-package main
+package docs_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -33,14 +34,14 @@ var matrixPages = []struct{ name, database, redis string }{
 // every cell, and every cell was as promised. make quick skips cells that were not played yet.
 func TestMatrixPages(t *testing.T) {
 	want := []string{"README"}
-	readme, makefile := readPage(t, matrixFolder+"README.md"), readPage(t, "Makefile")
+	readme, makefile := shoptest.Read(t, matrixFolder+"README.md"), shoptest.Read(t, "Makefile")
 	for _, page := range matrixPages {
 		want = append(want, page.name)
 		if !strings.Contains(makefile, "/"+page.name+".md --report bin/matrix/"+page.name+".json\n") {
 			t.Errorf("make verify does not write %s.md and bin/matrix/%s.json", page.name, page.name)
 		}
 		t.Run(page.name, func(t *testing.T) {
-			seen, conditions := readMatrix(t, readPage(t, matrixFolder+page.name+".md"))
+			seen, conditions := readMatrix(t, shoptest.Read(t, matrixFolder+page.name+".md"))
 			compareMatrix(t, seen, conditions, page.database, page.redis)
 			for _, e := range lockstrategy.All() {
 				for _, c := range conditions {
@@ -51,7 +52,7 @@ func TestMatrixPages(t *testing.T) {
 			}
 		})
 	}
-	files, err := filepath.Glob("../../" + matrixFolder + "*.md")
+	files, err := filepath.Glob("../" + matrixFolder + "*.md")
 	if err != nil {
 		t.Fatal(err)
 	}

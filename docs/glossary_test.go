@@ -1,17 +1,19 @@
-package main
+package docs_test
 
 import (
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/shoptest"
 )
 
 // TestGlossary: the terms are in alphabetic order, each once and in one line, and the page shows the
 // output of its example.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
-	text := readPage(t, "docs/reference/glossary.md")
+	text := shoptest.Read(t, "docs/reference/glossary.md")
 	var terms []string
 	for _, m := range regexp.MustCompile(`(?m)^### (.+)\n\n(.+)\n\n`).FindAllStringSubmatch(text, -1) {
 		terms = append(terms, strings.ToLower(m[1]))
@@ -25,7 +27,7 @@ func TestGlossary(t *testing.T) {
 	if command == nil || output == nil {
 		t.Fatal("the page has no command, or no output")
 	}
-	if out := outputOf(t, command[1], exitBroken); !strings.HasSuffix(out, output[1]) {
+	if out := outputOf(t, command[1], shoptest.Broken); !strings.HasSuffix(out, output[1]) {
 		t.Errorf("got\n%s\nwant at the end\n%s", out, output[1])
 	}
 }

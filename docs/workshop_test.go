@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package docs_test
 
 import (
 	"io/fs"
@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // A transcript is a command of a page, with the output that the page shows.
@@ -171,7 +173,7 @@ var otherExamples = map[string]string{
 // TestPages: each page under docs names its reader in its first sentence, and a test runs its example.
 func TestPages(t *testing.T) {
 	reader := regexp.MustCompile(`(?s)\n# [^\n]+\n\n(?:[^.]|\.\S)*?\b(developer|engineer|maintainer|reader|user|leader)s?\b`)
-	err := fs.WalkDir(os.DirFS("../../docs"), ".", func(path string, _ fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err
 		}
@@ -179,7 +181,7 @@ func TestPages(t *testing.T) {
 		if !slices.Contains(transcribed, path) && !slices.Contains(transcribedLong, path) && otherExamples[path] == "" && otherExamples[folder] == "" {
 			t.Errorf("no test runs an example of docs/%s", path)
 		}
-		if !reader.MatchString("\n" + readPage(t, "docs/"+path)) {
+		if !reader.MatchString("\n" + shoptest.Read(t, "docs/"+path)) {
 			t.Errorf("the first sentence of docs/%s names no reader", path)
 		}
 		return nil
@@ -191,7 +193,7 @@ func TestPages(t *testing.T) {
 
 // TestLockExample: the guide shows the lines of the example that rlock runs, and its output.
 func TestLockExample(t *testing.T) {
-	code, guide := readPage(t, "rlock/example_test.go"), readPage(t, "docs/guides/lock-in-your-program.md")
+	code, guide := shoptest.Read(t, "rlock/example_test.go"), shoptest.Read(t, "docs/guides/lock-in-your-program.md")
 	_, example, _ := strings.Cut(guide, "```go\n")
 	example, _, _ = strings.Cut(example, "```")
 	if example == "" || !strings.Contains(strings.ReplaceAll(code, "\n\t", "\n"), "\n"+example+"// Output:\n// inside: true\n// unlocked: true\n") {
@@ -219,11 +221,7 @@ func TestREADMECurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
-	path, err := plain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := readPage(t, "README.md")
+	page := shoptest.Read(t, "README.md")
 	_, block, _ := strings.Cut(page, "```sh\ngo build -o shop ./cmd/shop\n")
 	block, _, _ = strings.Cut(block, "```")
 	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| [^|]* \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|$").FindAllStringSubmatch(page, -1)
@@ -232,7 +230,7 @@ func TestREADMECurl(t *testing.T) {
 	}
 	for _, row := range rows {
 		port := freePort(t)
-		c := exec.CommandContext(t.Context(), "sh", "-c", strings.NewReplacer("8080", port, "./shop", path, "lock=redis", "lock="+row[1]).Replace(block)+"kill $!\n")
+		c := exec.CommandContext(t.Context(), "sh", "-c", strings.NewReplacer("8080", port, "./shop", shoptest.Path(t), "lock=redis", "lock="+row[1]).Replace(block)+"kill $!\n")
 		c.Env = append(os.Environ(), "SHOP_ADDR=127.0.0.1:"+port)
 		out, err := c.Output()
 		if err != nil {
@@ -257,17 +255,11 @@ func TestTranscribedPages(t *testing.T) {
 	tier.Test(t, "the pages are run by the built program")
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err == nil { // make workshop would, under another test's feet
-		if err := nodeModules(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path, err := plain()
-	if err != nil {
-		t.Fatal(err)
+		shoptest.NodeModules(t)
 	}
 	port := freePort(t)
 	bin := t.TempDir()
-	if err := os.Symlink(path, filepath.Join(bin, "shop")); err != nil {
+	if err := os.Symlink(shoptest.Path(t), filepath.Join(bin, "shop")); err != nil {
 		t.Fatal(err)
 	}
 	pages := transcribed
@@ -283,7 +275,7 @@ func TestTranscribedPages(t *testing.T) {
 			env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
 				"XDG_CONFIG_HOME="+folder, "CURL_HOME="+folder, "WORK="+folder, "SHOP_ADDR=127.0.0.1:"+port,
 				"MAKEFLAGS=", "MAKELEVEL=") // make test may run this
-			page := readPage(t, "docs/"+name)
+			page := shoptest.Read(t, "docs/"+name)
 			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(page, "\n$ curl ") {
 				t.Skip("curl is not installed")
 			}
@@ -314,7 +306,7 @@ func TestWorkshopMissing(t *testing.T) {
 		}
 	}
 	c := exec.Command("bash", "tools/workshop.sh")
-	c.Dir, c.Env = "../..", append(os.Environ(), "PATH="+bin)
+	c.Dir, c.Env = "..", append(os.Environ(), "PATH="+bin)
 	out, err := c.CombinedOutput()
 	for _, want := range []string{
 		"missing  Go: https://go.dev/dl", "missing  Node and npm: make servers\n",
@@ -333,16 +325,16 @@ func TestWorkshopMissing(t *testing.T) {
 // background, this is the text that it has printed so far.
 func (s transcript) run(t *testing.T, env []string) string {
 	t.Helper()
-	var out syncBuffer
+	var out shoptest.Buffer
 	c := exec.CommandContext(t.Context(), "sh", "-c", s.command)
-	c.Dir, c.Env, c.Stdout, c.Stderr = "../..", env, &out, &out
+	c.Dir, c.Env, c.Stdout, c.Stderr = "..", env, &out, &out
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	deadline := time.After(2 * patience)
+	deadline := time.After(2 * webtest.Patience)
 	for seen := false; ; {
 		select {
 		case err := <-ended:

@@ -1,4 +1,4 @@
-package main
+package docs_test
 
 import (
 	"bufio"
@@ -7,29 +7,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
-
-// pageBlock returns the fenced block of a page that contains a text, without its fences.
-func pageBlock(t *testing.T, page, contains string) string {
-	t.Helper()
-	for _, block := range regexp.MustCompile("(?s)```(?:text|mermaid)\n(.*?)\n```").FindAllStringSubmatch(readPage(t, "docs/"+page), -1) {
-		if strings.Contains(block[1], contains) {
-			return block[1]
-		}
-	}
-	t.Fatalf("docs/%s has no block with %q", page, contains)
-	return ""
-}
 
 // TestGuideDiagram: explore --app draws the diagram of the guide.
 func TestGuideDiagram(t *testing.T) {
 	tier.Soak(t, "no other test has it: it compares the page with a search of a program")
 	t.Parallel()
-	want := pageBlock(t, "guides/test-your-shop.md", "sequenceDiagram")
-	file := appCase{file: "node/naive.yaml", needs: []string{"node", "npm"}}.need(t)
-	if code, stdout, stderr := exploreApp(t, file, "--format", "mermaid"); code != exitBroken || !strings.Contains(stdout, want) {
-		t.Errorf("exit %d, want %d with\n%s\ngot\n%s%s", code, exitBroken, want, stdout, stderr)
+	want := shoptest.Block(t, "guides/test-your-shop.md", "sequenceDiagram")
+	file := shoptest.Example(t, "node/naive.yaml")
+	if code, stdout, stderr := shoptest.Run(t, "explore", "--app", file, "--format", "mermaid"); code != shoptest.Broken || !strings.Contains(stdout, want) {
+		t.Errorf("exit %d, want %d with\n%s\ngot\n%s%s", code, shoptest.Broken, want, stdout, stderr)
 	}
 }
 
@@ -41,15 +30,15 @@ func TestGuideTarget(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	broken := pageBlock(t, "guides/test-your-shop.md", "! oversold")
+	broken := shoptest.Block(t, "guides/test-your-shop.md", "! oversold")
 	for mode, c := range map[string]struct {
 		table string
 		code  int
 	}{
-		"naive": {broken, exitBroken},
+		"naive": {broken, shoptest.Broken},
 		"":      {strings.ReplaceAll(broken[strings.Index(broken, " mine"):], "! oversold", "holds"), 0},
 	} {
-		cmd := exec.Command(python, "../../examples/http/shop.py", "0", mode)
+		cmd := exec.Command(python, "../examples/http/shop.py", "0", mode)
 		stdout, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +51,7 @@ func TestGuideTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, text, stderr := exitOfCommand(t, plainCommand(t, "verify", "--target", strings.TrimSpace(url), "--strategy", "mine", "--no-idempotency-keys"))
+		code, text, stderr := shoptest.Run(t, "verify", "--target", strings.TrimSpace(url), "--strategy", "mine", "--no-idempotency-keys")
 		spaces := regexp.MustCompile(` +`)
 		if code != c.code || !strings.Contains(spaces.ReplaceAllString(text, " "), spaces.ReplaceAllString(c.table, " ")) {
 			t.Errorf("%q: exit %d, want %d with\n%s\ngot\n%s%s", mode, code, c.code, c.table, text, stderr)

@@ -2,7 +2,6 @@ package promisetest_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -18,27 +17,22 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/tier"
 )
 
-//go:generate go test -run TestByDatabase -timeout 60m -update-witnesses .
-
-var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/reference/witnesses/by-database")
+//go:generate go test -run "TestByDatabase|TestWitnesses" -timeout 60m -update .
 
 const (
 	witnesses  = "../../../docs/reference/witnesses"
 	byDatabase = witnesses + "/by-database"
-
-	updateByDatabase = "go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses"
 )
 
 // TestByDatabase covers strategies that break by order alone on one database and hold on another.
 // docs/reference/witnesses/by-database shows the same schedule on each database, and each run ends as
 // promised.
-//
-//	go test ./internal/explore/promisetest -run TestByDatabase -update-witnesses
 func TestByDatabase(t *testing.T) {
 	tier.Test(t, "needs servers")
 	var on []*onLevel
@@ -53,25 +47,22 @@ func TestByDatabase(t *testing.T) {
 		file := filepath.Join(byDatabase, entry.Name+".md")
 		shown[file] = true
 		t.Run(entry.Name, func(t *testing.T) {
-			want := sideBySide(t, entry, on)
-			if *updateWitnesses {
-				if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got, err := os.ReadFile(file)
-			if err != nil || string(got) != want {
-				t.Errorf("%s is not what the databases do now (%v): run %s", file, err, updateByDatabase)
-			}
+			golden.Compare(t, file, sideBySide(t, entry, on))
 		})
 	}
-	files, err := filepath.Glob(byDatabase + "/*.md")
+	unshown(t, byDatabase, shown)
+}
+
+// unshown reports a page of a folder that no strategy has.
+func unshown(t *testing.T, folder string, shown map[string]bool) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
 		if !shown[file] {
-			t.Errorf("%s is of no strategy that differs by database", file)
+			t.Errorf("no strategy has the page %s: delete it", file)
 		}
 	}
 }
@@ -137,7 +128,7 @@ func atLevel(t *testing.T, e *engine.Engine, name string) *engine.Engine {
 	return opened
 }
 
-// replayLine finds the schedule in a file of docs/reference/witnesses.
+// replayLine finds the schedule in a file of docs/reference/witnesses, and in the output of a search.
 var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 
 // sideBySide returns the page of a strategy: the steps that all databases share, and how each
@@ -170,7 +161,7 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	}
 	same := sharedSteps(all)
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- written by %s -->\n# Witness: %s, by database\n\n", updateByDatabase, entry.Name)
+	fmt.Fprintf(&b, "<!-- written by go generate ./internal/explore/promisetest -->\n# Witness: %s, by database\n\n", entry.Name)
 	fmt.Fprintf(&b, "This page shows why `%s` oversells on one database and not on another, for readers who choose a database.\n\n", entry.Name)
 	fmt.Fprintf(&b, "Two buyers want the last unit. On every database they take these %d steps in the same order:\n\n", same)
 	for i, s := range all[0].Steps[:same] {

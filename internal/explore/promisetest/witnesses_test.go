@@ -1,0 +1,151 @@
+package promisetest_test
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/golden"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/shoptest"
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// TestWitnesses: docs/reference/witnesses shows each broken strategy's shortest violation, as the
+// code runs it today, and the search that the file names finds it.
+//
+// With -update, it writes an existing file from its replay string, and searches the schedule of a new one.
+func TestWitnesses(t *testing.T) {
+	tier.Test(t, "searches for many witnesses")
+	shown := map[string]bool{}
+	for _, e := range lockstrategy.All() {
+		searches := e.WitnessSearches()
+		if _, explored := e.Explored(promise.Explore, dialect.MySQL); explored && len(searches) == 0 && breaks(e) {
+			t.Errorf("%s is promised to break, and no witness shows it: give its entry Traits.Witnesses, then run make generate", e.Name)
+		}
+		for _, w := range searches {
+			file := filepath.Join(witnesses, e.Name+w.Suffix+".md")
+			shown[file] = true
+			t.Run(e.Name+w.Suffix, func(t *testing.T) {
+				t.Parallel()
+				testWitness(t, e.Name, w, file)
+			})
+		}
+	}
+	unshown(t, witnesses, shown)
+}
+
+// testWitness compares one file with the output of its replay string, and that string with the result
+// of the search.
+func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path string) {
+	args := strings.Fields(strategy + " " + w.Flags)
+	local := strings.Contains(w.Flags, "--engine local")
+	if local {
+		tier.Test(t, "needs servers")
+	}
+	got, err := os.ReadFile(path)
+	if err != nil && !golden.Updating() {
+		t.Fatalf("%v: run make generate", err)
+	}
+	line := replayLine.FindSubmatch(got)
+	if line == nil && golden.Updating() {
+		_, found, stderr := shopExplore(t, append(args, "--budget", "10m")...)
+		all := replayLine.FindAllSubmatch([]byte(found), -1)
+		if all == nil {
+			t.Fatalf("shop explore %s finds no violation:\n%s%s", strings.Join(args, " "), found, stderr)
+		}
+		if line = all[0]; w.Suffix != "" {
+			line = all[len(all)-1] // the search prints the release of another holder's lock last
+		}
+	}
+	if line == nil {
+		t.Fatalf("%s has no replay line: run make generate", path)
+	}
+	t.Run("search", func(t *testing.T) { testWitnessSearch(t, args, w, string(line[1])) })
+	golden.Compare(t, path, witnessPage(t, args, w, string(line[1]), local))
+}
+
+// testWitnessSearch runs the search that the file names. It must find the replay string of the file.
+func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line string) {
+	switch {
+	case golden.Updating():
+		t.Skip("it writes, and checks nothing")
+	case w.Holds != "":
+		t.Skip("the page gives the schedule, and a search reports violations")
+	case slices.Contains(args, "--first"):
+		t.Skip("it ends at the first that breaks, which need not be the one shown")
+	}
+	tier.Soak(t, cmp.Or(w.Long, "the replay shows that it still breaks, and TestVerifyQuick searches the strategy"))
+	_, found, stderr := shopExplore(t, append(args, "--budget", "10m")...)
+	if !strings.Contains(found, "--replay "+line+"\n") {
+		t.Errorf("shop explore %s finds another:\n%s%s", strings.Join(args, " "), found, stderr)
+	}
+}
+
+// witnessPage returns the expected text of a file of docs/reference/witnesses.
+func witnessPage(t *testing.T, args []string, w lockstrategy.Witness, line string, local bool) string {
+	replay := []string{args[0]}
+	if local {
+		replay = append(replay, "--engine", "local")
+	}
+	replay = append(replay, "--replay", line)
+	code, text, stderr := shopExplore(t, replay...)
+	if stderr != "" || code > shoptest.Broken {
+		t.Fatalf("shop explore %s: exit %d: %s", strings.Join(replay, " "), code, stderr)
+	}
+	_, diagram, _ := shopExplore(t, append(replay, "--format", "mermaid")...)
+	_, outcome, _ := strings.Cut(text, "┘\n")
+	shows, _, _ := strings.Cut(outcome, ":")
+	shows = "is " + shows
+	which := "first"
+	if strings.Contains(diagram, "deleted the lock of") {
+		shows, which = "releases another holder's lock", "second"
+	}
+	if w.Holds != "" {
+		shows = w.Holds
+	}
+	title := args[0] + " " + shows
+	if at := slices.Index(args, "--events"); at > 0 {
+		title += ", event " + args[at+1]
+	}
+	search := ", in the shortest schedule. Search or replay it:\n\n    ./shop explore " + strings.Join(args, " ") + "\n"
+	if w.Holds != "" {
+		search = ". Replay it:\n\n"
+	}
+	page := "<!-- written by go generate ./internal/explore/promisetest -->\n# Witness: " + title + "\n\n" +
+		"This page shows readers how `" + args[0] + "` " + shows + search + "    ./shop explore " + strings.Join(replay, " ") + "\n\n"
+	if e, _ := lockstrategy.ByName(args[0]); e.Lock.FreesAnothers && slices.Contains(args, "expire") {
+		page += "If the search prints two witnesses, this page shows the " + which + ".\n\n"
+	}
+	if strings.Contains(diagram, "ex 3600") {
+		page += "The TTL is one hour (`ex 3600`), so a lease expires only by the event `expire`.\n\n"
+	}
+	page += "```mermaid\n" + diagram + "```\n"
+	if w.Holds == "" && strings.HasPrefix(outcome, "holds") {
+		page += "\nTwo buyers sell nothing twice here. But a third buyer can now take the key while buyer 2 is inside.\n"
+	}
+	return page
+}
+
+// shopExplore runs shop explore.
+func shopExplore(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return shoptest.Run(t, append([]string{"explore"}, args...)...)
+}
+
+// breaks: the catalogue says so, under some fault that is no matter of one database alone:
+// the explorer has nothing like a failover.
+func breaks(e lockstrategy.Entry) bool {
+	for c, promised := range e.Promise {
+		if promise.On(c) == "" && promised != verdict.Holds {
+			return true
+		}
+	}
+	return false
+}

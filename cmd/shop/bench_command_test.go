@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/sweep"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -18,7 +19,7 @@ func TestBench(t *testing.T) {
 	tier.Test(t, "it measures two strategies")
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
-	code, stdout, stderr := exitCode(t, "bench", "--strategy", "conditional,redis,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
+	code, stdout, stderr := shoptest.RunRaced(t, "bench", "--strategy", "conditional,redis,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
 	var r sweep.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)
@@ -49,7 +50,7 @@ func TestBenchMarks(t *testing.T) {
 	tier.Soak(t, "no other test has it: it starts two databases")
 	t.Parallel()
 	for database, want := range map[string]int{dialect.Postgres: 1, dialect.PostgresRepeatableRead: 0} {
-		code, stdout, stderr := exitCode(t, "bench", "--engine", "local", "--local-db", database, "--strategy", "transaction", "--clients", "1", "--rounds", "1", "--round", "300ms", "--json")
+		code, stdout, stderr := shoptest.RunRaced(t, "bench", "--engine", "local", "--local-db", database, "--strategy", "transaction", "--clients", "1", "--rounds", "1", "--round", "300ms", "--json")
 		var r sweep.Result
 		if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
 			t.Fatalf("exit %d, %v: %s", code, err, stderr)
@@ -58,24 +59,4 @@ func TestBenchMarks(t *testing.T) {
 			t.Errorf("%s: unsafe are %q", database, r.Unsafe)
 		}
 	}
-}
-
-// TestBenchBadInput: the error is one line, and nothing is started.
-func TestBenchBadInput(t *testing.T) {
-	t.Parallel()
-	wantOneLine(t, "bench", map[string]string{
-		"--strategy=":          "--strategy needs names, or all",
-		"--strategy unit-rows": "nothing of this can run here: unit-rows: ",
-		"--clients 4,1":        "--clients must ascend (got 1 after 4)",
-		"--clients 0":          "--clients must be between 1 and 20000 (got 0)",
-		"--clients=":           "--clients",
-		"--processes 0":        "--processes must be between 1 and 64 (got 0)",
-		"--rounds 0":           "--rounds must be between 1 and 100 (got 0)",
-		"--round 1ms":          "--round must be between 300ms and 1m (got 1ms)",
-		"--local-db postgres":  "--local-db requires --engine local",
-		"--admission maybe":    `unknown admission "maybe"`,
-		"--db-conns 1":         "--db-conns must be at least 2 (got 1)",
-		"--report x.svg":       "unknown ending",
-		"64":                   `bench takes no arguments (got "64")`,
-	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/teach/live/runs"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -86,7 +87,7 @@ func TestRushStrikes(t *testing.T) {
 		name := cmp.Or(breaks, leasedUnder(f.Name, database, verdict.Holds))
 		t.Run(string(f.Name)+"/"+name, func(t *testing.T) {
 			for tries := 1; ; tries++ { // a slow machine proves nothing
-				code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--engine", where, "--strategy", name, "--stock", "200", "--buyers", "400",
+				code, stdout, stderr := shoptest.Exit(t, shoptest.Command(t, "rush", "--engine", where, "--strategy", name, "--stock", "200", "--buyers", "400",
 					"--processes", "2", "--strike", string(f.Name), "--expect", "--json"))
 				var report rush.Report
 				if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Results) != 1 {
@@ -101,23 +102,5 @@ func TestRushStrikes(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestRushStrikeBadInput: a fault that cannot be injected is refused in one line with the reason.
-func TestRushStrikeBadInput(t *testing.T) {
-	t.Parallel()
-	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // uses SQL alone
-	for _, c := range []struct{ name, says string }{
-		{string(promise.DBFailover), "cannot inject db-failover into a running rush; use: shop verify --fault db-failover"},
-		{string(promise.Partition), "cannot inject partition into a running rush; use: shop verify --fault partition"},
-		{string(promise.RedisFailover), "cannot inject redis-failover on this engine: it needs one Redis of its own, as a process: --engine local; choose from: crash, "},
-		{string(promise.Crash), "it needs 2 processes or more"},
-		{string(promise.RedisRestart), "the fault affects none of the strategies: " + spared + ": redis-restart affects only strategies that use redis"},
-	} {
-		code, stdout, stderr := exitCode(t, "rush", "--strategy", spared, "--strike", c.name)
-		if code != exitHarness || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q, %q; want %q", c.name, code, stdout, stderr, c.says)
-		}
 	}
 }

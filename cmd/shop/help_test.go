@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/spf13/cobra"
@@ -162,7 +163,7 @@ func TestCompletion(t *testing.T) {
 		"str":                                   {"strategies"},
 	} {
 		fields := strings.Split(args, " ")
-		out, err := plainCommand(t, append([]string{"__completeNoDesc"}, fields...)...).Output()
+		out, err := shoptest.Command(t, append([]string{"__completeNoDesc"}, fields...)...).Output()
 		if err != nil {
 			t.Errorf("%s: %v", args, err)
 			continue
@@ -173,43 +174,6 @@ func TestCompletion(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: completes %q, want %q", args, got, want)
-		}
-	}
-}
-
-// TestUnknownNames: an unknown name is one line that suggests the nearest, and exit 2.
-func TestUnknownNames(t *testing.T) {
-	t.Parallel()
-	const strategies = `unknown strategy "rediss" (did you mean "redis"?); list them with: shop strategies`
-	for args, want := range map[string]string{
-		"explore rediss":                             strategies,
-		"play rediss":                                "nothing to play: " + strategies,
-		"rush --strategy none,rediss":                strategies,
-		"bench --strategy rediss":                    strategies,
-		"verify --strategy rediss":                   strategies,
-		"verify --fault puase":                       `unknown fault "puase" (did you mean "pause"?); list them with: shop help faults`,
-		"rush --strike crsh":                         `unknown fault "crsh" (did you mean "crash"?); list them with: shop help faults`,
-		"rush --engine locl":                         `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
-		"verify --engine locl":                       `unknown engine "locl" (did you mean "local"?); choose from: embedded, local`,
-		"explore none --events expir":                `--events: unknown event "expir" (did you mean "expire"?); choose from: expire, crash, forget, renew, timeout, disconnect, raise, no-unlock, all`,
-		"rush --engine local --local-db sql":         `--local-db: unknown database "sql" (did you mean "mysql"?); choose from: mariadb, mysql, postgres, postgres-repeatable-read, postgres-serializable, galera`,
-		"rush --engine local --local-redis sentinal": `--local-redis: unknown Redis deployment "sentinal" (did you mean "sentinel"?); choose from: single, sentinel, cluster`,
-		"soak --duration 1h":                         `use shop rush --for 1h instead of shop soak`,
-		"explor none":                                `unknown command "explor" (did you mean "explore"?); list them with: shop --help`,
-		"help explor":                                `unknown command "explor" (did you mean "explore"?); list them with: shop --help`,
-		"exercise strat 1 x":                         `unknown command "strat" (did you mean "start"?); list them with: shop exercise --help`,
-		"rush --strategi none":                       `unknown flag "--strategi" (did you mean "--strategy"?); list them with: shop rush --help-all`,
-		"rush -x":                                    `unknown flag "-x"; list them with: shop rush --help-all`,
-		"rush --buyers":                              `--buyers needs a value; see shop rush --help-all`,
-		"rush --buyers many":                         `--buyers must be a whole number (got "many")`,
-		"rush --buyers 0":                            `--buyers must be between 1 and 10000 (got 0)`,
-		"play --level sell-twise":                    `unknown level "sell-twise" (did you mean "sell-twice"?); list them with: shop play --levels`,
-		"exercise hint 99 1":                         `unknown exercise "99"; list them with: shop exercise list`,
-	} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), strings.Fields(args), &stdout, &stderr)
-		if code != exitHarness || stderr.String() != "shop: "+want+"\n" || stdout.Len() > 0 {
-			t.Errorf("shop %s: exit %d\n got %swant shop: %s\n", args, code, stderr.String(), want)
 		}
 	}
 }

@@ -120,26 +120,6 @@ func TestVerifyJSON(t *testing.T) {
 	}
 }
 
-// TestStrayArguments: each causes one line that says what to do, and exit 2.
-func TestStrayArguments(t *testing.T) {
-	t.Parallel()
-	for args, want := range map[string]string{
-		"rush --json out.json":         "rush takes no arguments; to write a file use --report out.json",
-		"strategies --json out.json":   "strategies takes no arguments; to write a file use --report out.json",
-		"explore none --json out.json": "explore takes one strategy; to write a file use --report out.json",
-		"rush magic":                   `rush takes no arguments (got "magic")`,
-		"serve out.json":               `serve takes no arguments (got "out.json")`,
-		"help frob":                    `unknown command "frob"; list them with: shop --help`,
-		"frob":                         `unknown command "frob"; list them with: shop --help`,
-		"rush --magic":                 `unknown flag "--magic"; list them with: shop rush --help-all`,
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), strings.Fields(args), &stdout, &stderr); code != exitHarness || stderr.String() != "shop: "+want+"\n" {
-			t.Errorf("shop %s: exit %d, %q; want %d, %q", args, code, stderr.String(), exitHarness, want)
-		}
-	}
-}
-
 // TestOldOutputFlags: they are hidden in the help, and still work.
 func TestOldOutputFlags(t *testing.T) {
 	tier.Test(t, "starts the command for each case")

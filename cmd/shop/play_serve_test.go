@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -18,8 +19,8 @@ import (
 // schedule again, and no child is left when the shop has ended.
 func TestServedGame(t *testing.T) {
 	t.Parallel()
-	serve := shopCommand(t, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
-	base := served(t, serve)
+	serve := shoptest.Raced(t, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
+	base := shoptest.Serve(t, serve)
 	if r := webtest.Call(t, http.MethodGet, base+"/play", "", nil); r.Status != http.StatusOK || !bytes.Contains(r.Body, []byte("/play/app.js")) {
 		t.Errorf("the page: %d %.200s", r.Status, r.Body)
 	}
@@ -46,7 +47,7 @@ func TestServedGame(t *testing.T) {
 	if !found {
 		t.Fatal(g.Position.End.Replay)
 	}
-	code, stdout, stderr := exitCode(t, strings.Fields(again)...)
+	code, stdout, stderr := shoptest.RunRaced(t, strings.Fields(again)...)
 	if code != exitBroken || !strings.Contains(stdout, string(g.Position.End.Verdict)+": "+g.Position.End.Why) {
 		t.Errorf("run again: exit %d, %s%s", code, stdout, stderr)
 	}

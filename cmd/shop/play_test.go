@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/shoptest"
 )
 
 // played runs shop play with words on its input.
 func played(t *testing.T, file, words string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	c := plainCommand(t, append([]string{"play", "--progress", file}, args...)...)
+	c := shoptest.Command(t, append([]string{"play", "--progress", file}, args...)...)
 	var out, errs bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(words), &out, &errs
 	_ = c.Run()
@@ -53,21 +55,4 @@ func TestPlayLevel(t *testing.T) {
 	if code, out, _ = played(t, file, "", "--levels"); code != 0 || !strings.Contains(out, "claimed") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-}
-
-// TestPlayBad: an invalid request causes one line that names the possible ones.
-func TestPlayBad(t *testing.T) {
-	wantOneLine(t, "play", map[string]string{
-		"":                             "play needs one strategy",
-		"none mutex":                   "play needs one strategy",
-		"unit-rows":                    "play runs only on the embedded engine",
-		"none --level sell-twice":      "leave out \"none\"",
-		"--level sell-twice --json":    "--json requires --levels",
-		"--levels none":                "--levels cannot be combined",
-		"--level sell-twice --stock 2": "--stock cannot be combined with --level",
-		"none --buyers 5":              "between 2 and 4",
-		"none --stock 0":               "must be 1 or more",
-		"none --instances two":         "choose from: own, shared",
-		"mutex --instances shared --events crash": `unknown event "crash"`,
-	})
 }

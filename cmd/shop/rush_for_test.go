@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -17,7 +18,7 @@ func TestRushFor(t *testing.T) {
 	tier.Test(t, "lasts three seconds")
 	run := func(args ...string) (report rush.Report) {
 		t.Helper()
-		code, stdout, stderr := exitOfCommand(t, plainCommand(t, append([]string{"rush", "--for", "1s", "--expect", "--json"}, args...)...))
+		code, stdout, stderr := shoptest.Run(t, append([]string{"rush", "--for", "1s", "--expect", "--json"}, args...)...)
 		if code == exitInconclusive {
 			t.Skip("the machine was too slow to show anything: " + stderr)
 		}

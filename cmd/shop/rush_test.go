@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,30 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
-
-// exitCode runs the built program and returns its exit code and output.
-func exitCode(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return exitOfCommand(t, shopCommand(t, args...))
-}
-
-func exitOfCommand(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	err := c.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return c.ProcessState.ExitCode(), out.String(), errs.String()
-}
 
 // TestRush runs the main command as a user does: each strategy keeps its promise, with one process
 // and with two, on both engines.
@@ -55,15 +36,15 @@ func TestRush(t *testing.T) {
 		for _, processes := range []string{"1", "2"} {
 			t.Run(engine+"/"+processes, func(t *testing.T) {
 				t.Parallel()
-				command := plainCommand
+				command := shoptest.Command
 				if (engine == "local") != (processes == "2") {
 					tier.Soak(t, "make test has one process on SQLite, and two on servers")
 				}
 				tier.Test(t, "it rushes every strategy")
 				if engine == "local" && processes == "2" {
-					command = shopCommand
+					command = shoptest.Raced
 				}
-				code, stdout, stderr := exitOfCommand(t, command(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
+				code, stdout, stderr := shoptest.Exit(t, command(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
 					"--wait", "1m", "--lease", "2m")) // the race detector is slow, and the machine may be, too
 				if code != 0 {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
@@ -79,7 +60,7 @@ func TestRush(t *testing.T) {
 				}
 				want := lockstrategy.Names()
 				if engine == "embedded" {
-					want = slices.DeleteFunc(want, func(name string) bool { return !onEmbedded(name) })
+					want = slices.DeleteFunc(want, func(name string) bool { return !lockstrategytest.OnEmbedded(exploretest.Entry(t, name)) })
 				}
 				if !slices.Equal(names, want) {
 					t.Errorf("strategies %v, want %v", names, want)
@@ -87,14 +68,6 @@ func TestRush(t *testing.T) {
 			})
 		}
 	}
-}
-
-// onEmbedded reports whether the embedded engine, SQLite and Redis, supports the strategy.
-func onEmbedded(strategy string) bool {
-	entry, _ := lockstrategy.ByName(strategy)
-	return !slices.ContainsFunc(entry.Needs, func(n lockstrategy.Need) bool {
-		return n != lockstrategy.NeedsRedis && n != lockstrategy.NeedsRedlock
-	})
 }
 
 func checkResult(t *testing.T, r rush.Result) {
@@ -122,7 +95,7 @@ func checkResult(t *testing.T, r rush.Result) {
 // holds here and breaks under a fault is marked.
 func TestRushTable(t *testing.T) {
 	t.Parallel()
-	code, stdout, _ := exitCode(t, "rush", "--strategy", "none,conditional,redis", "--stock", "20", "--buyers", "40")
+	code, stdout, _ := shoptest.RunRaced(t, "rush", "--strategy", "none,conditional,redis", "--stock", "20", "--buyers", "40")
 	if code != 0 {
 		t.Fatalf("exit %d", code)
 	}
@@ -140,78 +113,6 @@ func TestRushTable(t *testing.T) {
 	}
 	if strings.Contains(stdout, "\x1b") {
 		t.Error("colours where there is no terminal")
-	}
-}
-
-// TestRushExits covers each exit code. Wrong flags cause one line that says what to do.
-func TestRushExits(t *testing.T) {
-	tier.Test(t, "starts the command for each case")
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		args []string
-		code int
-		says string
-	}{
-		{"demand not above stock", []string{"--strategy", "conditional", "--stock", "10", "--buyers", "10"}, 3, "inconclusive: conditional"},
-		{"one buyer", []string{"--strategy", "mutex", "--stock", "1", "--buyers", "1"}, 3, "inconclusive: mutex"},
-		{"a broken strategy alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
-		{"an empty strike", []string{"--strike", ""}, 2, "--strike needs a fault"},
-		{"a strike that the engine lacks", []string{"--strike", "db-kill"}, 2, "choose from: crash, pause"},
-		{"for too short", []string{"--for", "999ms"}, 2, "--for must be between 1s and 24h (got 999ms)"},
-		{"for and units", []string{"--for", "1m", "--units", "2"}, 2, "--for cannot be combined with --units"},
-		{"kill without for", []string{"--kill", "5m"}, 2, "--kill requires --for"},
-		{"kill after the end", []string{"--for", "1m", "--kill", "5m"}, 2, "--kill must be between 1s and 1m (got 5m)"},
-		{"kill and strike", []string{"--for", "1m", "--kill", "5s", "--strike", "pause"}, 2, "--strike cannot be combined with --kill"},
-		{"kill and lease", []string{"--for", "1m", "--kill", "5s", "--lease", "5s"}, 2, "--lease cannot be combined with --kill"},
-		{"kill of the only process", []string{"--for", "1m", "--kill", "5s"}, 2, "needs 2 processes"},
-		{"target and kill", []string{"--target", "http://127.0.0.1:1", "--for", "1m", "--kill", "5s"}, 2, "--kill cannot be combined with"},
-		{"strike and lease", []string{"--strike", "crash", "--lease", "5s"}, 2, "--lease cannot be combined with"},
-		{"strike and duration", []string{"--strike", "crash", "--duration", "5s"}, 2, "--duration cannot be combined with"},
-		{"target and strike", []string{"--target", "http://127.0.0.1:1", "--strike", "crash"}, 2, "--strike cannot be combined with"},
-		{"an empty name", []string{"--strategy", "mutex,"}, 2, "--strategy"},
-		{"a strategy twice", []string{"--strategy", "none,N"}, 2, "twice"},
-		{"all and more", []string{"--strategy", "all,none"}, 2, "--strategy"},
-		{"no strategy", []string{"--strategy", "", "--expect"}, 2, "--strategy"},
-		{"no stock", []string{"--stock", "0"}, 2, "--stock"},
-		{"no units", []string{"--units", "0"}, 2, "--units"},
-		{"units no number", []string{"--units", "1,many"}, 2, "--units"},
-		{"units above the stock", []string{"--units", "1,101"}, 2, "--units must be at most --stock, 100 (got 101)"},
-		{"units above half of the stock", []string{"--units", "51", "--second-product", "pear"}, 2, "at most half of --stock, 50"},
-		{"the same product twice", []string{"--product", "pear", "--second-product", "pear"}, 2, "--second-product"},
-		{"a bad second product", []string{"--second-product", " pear"}, 2, "--second-product"},
-		{"one unit of two products", []string{"--second-product", "pear", "--stock", "1"}, 2, "--stock"},
-		{"a load of two products", []string{"--second-product", "pear", "--duration", "1s"}, 2, "--duration"},
-		{"restocks below zero", []string{"--restocks", "-1"}, 2, "--restocks"},
-		{"no processes", []string{"--processes", "0"}, 2, "--processes"},
-		{"bad wait", []string{"--wait", "0s"}, 2, "--wait"},
-		{"bad product", []string{"--product", " "}, 2, "--product"},
-		{"bad target", []string{"--target", "ftp://x"}, 2, "http://host:port"},
-		{"target with a query", []string{"--target", "http://x:1?a=b"}, 2, "http://host:port"},
-		{"target and wait", []string{"--target", "http://127.0.0.1:1", "--wait", "1s"}, 2, "--wait"},
-		{"target and engine", []string{"--target", "http://127.0.0.1:1", "--engine", "local"}, 2, "--engine"},
-		{"target not there", []string{"--target", "http://127.0.0.1:1", "--strategy", "none"}, 2, "refused"},
-		{"bad database URL", []string{"--db", "oracle://x/y"}, 2, "mysql://"},
-		{"PostgreSQL not there", []string{"--db", "postgres://a:b@127.0.0.1:1/shop"}, 2, "database does not answer"},
-		{"private database without a private engine", []string{"--local-db", "postgres"}, 2, "--local-db requires --engine local"},
-		{"database not there", []string{"--db", "mysql://a:b@127.0.0.1:1/shop"}, 2, "database does not answer"},
-		{"no database named", []string{"--db", "mysql://a:b@127.0.0.1:1"}, 2, "names no database"},
-		{"redis without a database", []string{"--redis", "redis://127.0.0.1:1"}, 2, "--db"},
-		{"zookeeper without a database", []string{"--zookeeper", "127.0.0.1:1"}, 2, "--db"},
-		{"bad zookeeper", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--zookeeper", "zk://127.0.0.1:1"}, 2, "use host:2181"},
-		{"zookeeper not there", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--zookeeper", "127.0.0.1:1"}, 2, "zookeeper does not answer"},
-		{"bad etcd", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "ftp://127.0.0.1:1"}, 2, "use host:2379"},
-		{"etcd without a port", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "127.0.0.1"}, 2, "use host:2379"},
-		{"etcd not there", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--etcd", "127.0.0.1:1"}, 2, "etcd does not answer"},
-		{"strategy without its server", []string{"--strategy", "etcd"}, 2, "--etcd"},
-		{"a node twice", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--redlock", "redis://127.0.0.1:1,redis://127.0.0.1:1"}, 2, "twice"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			code, _, stderr := exitCode(t, append([]string{"rush"}, c.args...)...)
-			if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("exit %d, %q; want %d and one line with %q", code, stderr, c.code, c.says)
-			}
-		})
 	}
 }
 
@@ -245,12 +146,12 @@ func TestRushForeign(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(c.shop)
 			defer server.Close()
-			code, stdout, stderr := exitCode(t, "rush", "--target", server.URL, "--strategy", "my-lock", "--stock", "20", "--buyers", "60", "--expect")
+			code, stdout, stderr := shoptest.RunRaced(t, "rush", "--target", server.URL, "--strategy", "my-lock", "--stock", "20", "--buyers", "60", "--expect")
 			if code != c.code || !strings.Contains(stdout+stderr, c.says) {
 				t.Errorf("exit %d, want %d and %q: %s%s", code, c.code, c.says, stdout, stderr)
 			}
 			if c.code == exitBroken {
-				if code, stdout, stderr := exitCode(t, "rush", "--target", server.URL, "--strategy", "my-lock", "--stock", "20", "--buyers", "60"); code != 0 {
+				if code, stdout, stderr := shoptest.RunRaced(t, "rush", "--target", server.URL, "--strategy", "my-lock", "--stock", "20", "--buyers", "60"); code != 0 {
 					t.Errorf("without --expect: exit %d: %s%s", code, stdout, stderr)
 				}
 			}
@@ -345,7 +246,7 @@ func TestRushOneAtATime(t *testing.T) {
 		forward(w, r, base)
 	}))
 	defer narrow.Close()
-	code, stdout, stderr := exitCode(t, "rush", "--target", narrow.URL, "--strategy", "none", "--stock", "10", "--buyers", "20")
+	code, stdout, stderr := shoptest.RunRaced(t, "rush", "--target", narrow.URL, "--strategy", "none", "--stock", "10", "--buyers", "20")
 	if code != exitInconclusive || !strings.Contains(stdout, "no two buys") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
@@ -398,7 +299,7 @@ func TestNothingLeftBehind(t *testing.T) {
 			if c.engine == "local" {
 				tier.Test(t, "needs servers")
 			}
-			rush := plainCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
+			rush := shoptest.Command(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
 			rush.Env = append(rush.Environ(), "TMPDIR="+tmp)
 			if strings.Contains(c.name, "installer") {
 				rush.Env = append(rush.Env, "HOME="+t.TempDir(), "XDG_CACHE_HOME=") // has no template
@@ -408,7 +309,7 @@ func TestNothingLeftBehind(t *testing.T) {
 			}
 			// A slow machine may miss a moment; then a later one counts.
 			moment := regexp.MustCompile(c.moment + "|" + serves)
-			for deadline := time.Now().Add(patience); !slices.ContainsFunc(commandsIn(t, tmp), moment.MatchString); {
+			for deadline := time.Now().Add(patience); !slices.ContainsFunc(shoptest.With(t, "TMPDIR="+tmp), moment.MatchString); {
 				if time.Now().After(deadline) {
 					t.Fatalf("not within %s: %s", patience, moment)
 				}
@@ -420,7 +321,7 @@ func TestNothingLeftBehind(t *testing.T) {
 			if got := rush.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
-			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+			webtest.Eventually(t, "no process is left", func() bool { return len(shoptest.With(t, "TMPDIR="+tmp)) == 0 })
 			// This includes the janitors: if they have ended, no process could remove a file any
 			// more.
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
@@ -428,23 +329,4 @@ func TestNothingLeftBehind(t *testing.T) {
 			}
 		})
 	}
-}
-
-// commandsIn lists the command lines of the live processes that were started with TMPDIR=dir: the
-// rush, servers, shop children and janitors.
-func commandsIn(t *testing.T, dir string) (commands []string) {
-	t.Helper()
-	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range environments {
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(text, []byte("TMPDIR="+dir+"\x00")) {
-			continue
-		}
-		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // empty if it has just ended
-		commands = append(commands, string(bytes.ReplaceAll(command, []byte{0}, []byte(" "))))
-	}
-	return commands
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -21,8 +22,8 @@ import (
 func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)
-	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m"}, serveArgs(e)...)...)
-	base := served(t, serve)
+	serve := shoptest.Raced(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m"}, serveArgs(e)...)...)
+	base := shoptest.Serve(t, serve)
 
 	bought, letGo := webtest.HeldUpBuy(t, e.DB, base)
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
@@ -48,7 +49,7 @@ func TestGracefulShutdown(t *testing.T) {
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	base := startServe(t)
-	code, _, stderr := exitCode(t, "serve", "--addr", strings.TrimPrefix(base, "http://"))
+	code, _, stderr := shoptest.RunRaced(t, "serve", "--addr", strings.TrimPrefix(base, "http://"))
 	if code != exitHarness || !strings.Contains(stderr, "--addr") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit %d, %q; want %d and one line that names --addr", code, stderr, exitHarness)
 	}
@@ -58,28 +59,10 @@ func TestPortTaken(t *testing.T) {
 func TestEvenNodes(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Embedded(t)
-	code, _, stderr := exitCode(t, "rush", "--strategy", "redlock", "--stock", "5", "--buyers", "10",
+	code, _, stderr := shoptest.RunRaced(t, "rush", "--strategy", "redlock", "--stock", "5", "--buyers", "10",
 		"--db", "sqlite://"+t.TempDir()+"/shop.db", "--redlock", strings.Join(e.URLs.Redlock[:4], ","))
 	if code != 0 || !strings.Contains(stderr, "warning: --redlock has 4 nodes: a majority is 3") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit %d, %q; want a sound rush and one line of warning", code, stderr)
-	}
-}
-
-// TestBadLimits: one line, exit 2.
-func TestBadLimits(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"--allowed-host", "shop.example:80"},
-		{"--allowed-host", "http://shop.example"},
-		{"--allowed-host", "*.example"},
-		{"--allowed-host", ""},
-		{"--max-conns", "0"},
-		{"--max-conns", "1000000"}, // more than the number of files
-	} {
-		code, _, stderr := exitCode(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-		if code != exitHarness || !strings.Contains(stderr, args[0]) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%v: exit %d, %q; want %d and one line", args, code, stderr, exitHarness)
-		}
 	}
 }
 

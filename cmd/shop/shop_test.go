@@ -2,20 +2,17 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
+	"flag"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -40,7 +37,7 @@ func startServe(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
-	var log syncBuffer
+	var log shoptest.Buffer
 	exit := make(chan int, 1)
 	go func() {
 		exit <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), in, &log)
@@ -64,139 +61,23 @@ func startServe(t *testing.T, args ...string) (url string) {
 // prove nothing.
 const unhurried = "--wait=1m"
 
-// syncBuffer is a buffer that a server writes and a test reads.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-// binaryDir is TestMain's folder for the program.
-var binaryDir string
-
-// asShop makes this test program act as the shop. Under make quick it replaces a built program, since it
-// has the same code.
+// asShop makes this test program act as the shop: for the child processes of a shop in this process, and under make
+// quick for every command, since it has the same code.
 const asShop = "SHOP_TEST_AS_SHOP"
-
-// raced and plain are the user's program, with and without the race detector. Long searches and
-// rushes that are raced elsewhere use the plain one. make test races the shop in the packages where its
-// goroutines meet, and has only the plain program. Each is built once for a test binary, unless a
-// variable names an existing one.
-var (
-	raced = sync.OnceValues(func() (string, error) {
-		if !tier.Soaking() {
-			return plain()
-		}
-		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", raceFlags...)
-	})
-	plain = sync.OnceValues(func() (string, error) { return build("OVERSELL_SHOP_BIN", "shop-plain") })
-)
-
-// raceFlags exclude SQLite and its C library, whose memory neither the race detector nor checkptr
-// observes. tools/test.sh has the same flags, so that a package is compiled once.
-var raceFlags = []string{
-	"-race",
-	"-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0",
-	"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
-}
-
-func build(variable, name string, flags ...string) (string, error) {
-	if path := os.Getenv(variable); path != "" {
-		return filepath.Abs(path)
-	}
-	path := filepath.Join(binaryDir, name)
-	args := append([]string{"build", "-o", path}, flags...)
-	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the shop: %w: %s", err, out)
-	}
-	return path, nil
-}
 
 func TestMain(m *testing.M) {
 	process.Keep()
-	if os.Getenv(plantedShop) == "" && os.Getenv(asShop) != "" {
+	if os.Getenv(asShop) != "" {
 		main()
 	}
 	silenceLibraries()
-	if os.Getenv(plantedShop) != "" {
-		os.Exit(servePlanted())
-	}
-	if err := os.Setenv(asShop, "1"); err != nil { // for child processes of shops in this process
-		panic(err)
-	}
-	var err error
-	if binaryDir, err = os.MkdirTemp("", "shop-test-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(binaryDir)
-	os.Exit(code)
-}
-
-// shopCommand returns a command, under make soak with the race detector.
-func shopCommand(t testing.TB, args ...string) *exec.Cmd {
-	t.Helper()
-	return commandOf(t, raced, args...)
-}
-
-func plainCommand(t testing.TB, args ...string) *exec.Cmd {
-	t.Helper()
-	return commandOf(t, plain, args...)
-}
-
-func commandOf(t testing.TB, binary func() (string, error), args ...string) *exec.Cmd {
-	t.Helper()
-	path := os.Args[0]
-	if !tier.Quick() {
-		var err error
-		if path, err = binary(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := exec.CommandContext(t.Context(), path, args...)
-	if slices.Contains(args, "--app") { // only Debian's python3 is sure to have Debian's modules
-		c.Env = append(os.Environ(), "PATH=/usr/bin:"+os.Getenv("PATH"))
-	}
-	return c
-}
-
-// wantOneLine: with each of these flags the command prints one line with the mistake, and exits
-// with 2.
-func wantOneLine(t *testing.T, command string, wrong map[string]string) {
-	t.Helper()
-	for args, want := range wrong {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{command}, strings.Fields(args)...), &stdout, &stderr)
-		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
-			t.Errorf("%s %s: exit %d, %q, printed %q; want 2 and %q", command, args, code, stderr.String(), stdout.String(), want)
-		}
-	}
-}
-
-// served starts a built program that serves, and returns its address.
-func served(t testing.TB, serve *exec.Cmd) (base string) {
-	t.Helper()
-	out, err := serve.StdoutPipe()
-	if err == nil {
-		err = serve.Start()
+	flag.Parse()
+	err := os.Setenv(asShop, "1")
+	if tier.Quick() {
+		err = errors.Join(err, os.Setenv(shoptest.Variable, os.Args[0]))
 	}
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
+	os.Exit(m.Run())
 }

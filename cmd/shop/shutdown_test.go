@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/web/problem"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -99,10 +100,10 @@ func TestShutdownUnderLoad(t *testing.T) {
 	e := enginetest.Local(t)
 	const clients = 200
 	strategies := []string{"for-update", "coalesced", "redis-lua"}
-	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m", "--log-level", "debug"}, serveArgs(e)...)...)
-	var log syncBuffer
+	serve := shoptest.Raced(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m", "--log-level", "debug"}, serveArgs(e)...)...)
+	var log shoptest.Buffer
 	serve.Stderr = &log
-	base := served(t, serve)
+	base := shoptest.Serve(t, serve)
 	for _, strategy := range strategies {
 		webtest.Restock(t, base, "stop-"+strategy, 1_000_000)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -21,7 +22,7 @@ func TestSoldOutRestocks(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			args = append([]string{"rush", "--" + soldOutCheck, "--restocks", "4", "--expect", "--json", "--wait", "1m", "--lease", "2m"}, args...)
-			code, stdout, stderr := exitOfCommand(t, plainCommand(t, args...))
+			code, stdout, stderr := shoptest.Exit(t, shoptest.Command(t, args...))
 			var report rush.Report
 			if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
 				t.Fatalf("exit %d, %v: %s %s", code, err, stderr, stdout)
@@ -48,7 +49,7 @@ func TestUncheckable(t *testing.T) {
 		{"serve", "--addr", "127.0.0.1:0", "--" + soldOutCheck},
 		{"rush", "--strategy", "none", "--" + soldOutCheck},
 	} {
-		code, stdout, stderr := exitCode(t, append(command, args...)...)
+		code, stdout, stderr := shoptest.RunRaced(t, append(command, args...)...)
 		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, soldOutCheck) || !strings.Contains(stderr, "READ UNCOMMITTED") {
 			t.Errorf("%v: exit %d, %q %q; want %d and one line", command, code, stdout, stderr, exitHarness)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -15,9 +16,9 @@ func TestVerifyExplain(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	explain := func(args ...string) (code int, stdout, stderr string) {
-		shop := plainCommand(t, append([]string{"verify"}, args...)...)
+		shop := shoptest.Command(t, append([]string{"verify"}, args...)...)
 		shop.Dir = folder
-		return exitOfCommand(t, shop)
+		return shoptest.Exit(t, shop)
 	}
 	if code, out, stderr := explain("--strategy", "none,redis", "--fault", "explore,rush", "--report", "run.json"); code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -112,10 +113,10 @@ func TestReportOnFullDisk(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	shop := plainCommand(t, "strategies", "--report", file)
+	shop := shoptest.Command(t, "strategies", "--report", file)
 	limited := exec.Command("sh", append([]string{"-c", `ulimit -f 1 && exec "$@"`, "sh", shop.Path}, shop.Args[1:]...)...)
 	limited.Env = shop.Env
-	code, _, stderr := exitOfCommand(t, limited)
+	code, _, stderr := shoptest.Exit(t, limited)
 	if code != exitHarness || !strings.Contains(stderr, "--report") || !strings.Contains(stderr, "too large") {
 		t.Errorf("exit %d, %q; want %d and why", code, stderr, exitHarness)
 	}
@@ -150,9 +151,9 @@ func TestReportOfAKilledRun(t *testing.T) {
 				text, _ := os.ReadFile(filepath.Join(folder, "report"+ending))
 				return text
 			}
-			shop, tmp := plainCommand(t, args...), t.TempDir()
+			shop, tmp := shoptest.Command(t, args...), t.TempDir()
 			shop.Env = append(shop.Environ(), "TMPDIR="+tmp)
-			var stdout syncBuffer
+			var stdout shoptest.Buffer
 			shop.Stdout = &stdout
 			if err := shop.Start(); err != nil {
 				t.Fatal(err)
@@ -167,7 +168,7 @@ func TestReportOfAKilledRun(t *testing.T) {
 			if code := shop.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit %d, want %d", code, c.code)
 			}
-			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+			webtest.Eventually(t, "no process is left", func() bool { return len(shoptest.With(t, "TMPDIR="+tmp)) == 0 })
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
 			}

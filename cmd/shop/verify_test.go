@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -38,7 +38,7 @@ func TestVerifyQuick(t *testing.T) {
 		files[form] = filepath.Join(t.TempDir(), form)
 		args = append(args, "--"+form, files[form])
 	}
-	if out, err := plainCommand(t, args...).CombinedOutput(); err != nil {
+	if out, err := shoptest.Command(t, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	read := func(form string) string {
@@ -52,16 +52,12 @@ func TestVerifyQuick(t *testing.T) {
 	if err := json.Unmarshal([]byte(read("json")), &report); err != nil || !report.OK {
 		t.Fatalf("%v, ok %t", err, report.OK)
 	}
-	page, _ := readMatrix(t, read("markdown"))
 	seen := map[string]bool{}
 	for _, c := range report.Cells {
 		seen[c.Strategy+" "+string(c.Fault)] = true
 		explored := slices.Contains(promise.Explorations(), c.Fault)
 		if explored && (c.Verdict == verdict.Holds) == (c.Witness != nil) || explored && !strings.HasPrefix(c.Replay, "shop explore "+c.Strategy) {
 			t.Errorf("%s under %s: %s, witness %v, %s", c.Strategy, c.Fault, c.Verdict, c.Witness, c.Replay)
-		}
-		if page[c.Strategy][c.Fault] != string(c.Verdict) {
-			t.Errorf("%s under %s: the page has %q, want %q", c.Strategy, c.Fault, page[c.Strategy][c.Fault], c.Verdict)
 		}
 		if c.Witness == nil {
 			continue
@@ -75,45 +71,10 @@ func TestVerifyQuick(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range lockstrategy.Names() {
-		if here := onEmbedded(name); seen[name+" explore"] != here || seen[name+" rush"] != (here && tier.Soaking()) {
+	for _, e := range lockstrategy.All() {
+		name := e.Name
+		if here := lockstrategytest.OnEmbedded(e); seen[name+" explore"] != here || seen[name+" rush"] != (here && tier.Soaking()) {
 			t.Errorf("%s: on the embedded engine %t, explored %t, rush %t", name, here, seen[name+" explore"], seen[name+" rush"])
-		}
-	}
-}
-
-// TestVerifyBadInput: one line, exit 2.
-func TestVerifyBadInput(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--quick", "--engine", "local"}, "--quick"},
-		{[]string{"--quick", "--fault", "pause"}, "--quick"},
-		{[]string{"--fault", "pause"}, "--engine local"},
-		{[]string{"--lanes", "0"}, "--lanes"},
-		{[]string{"--engine", "local", "--repeat", "0"}, "--repeat"},
-		{[]string{"--repeat", "2"}, "--engine local"},
-		{[]string{"--lease", "3s"}, "--engine local"},
-		{[]string{"--engine", "local", "--lease", "1h"}, "--lease must be between 2s and 50s (got 1h)"},
-		{[]string{"--engine", "local", "--redlock-nodes", "2"}, "--redlock-nodes must be between 3 and 15 (got 2)"},
-		{[]string{"--engine", "local", "--strategy", "none,queue", "--fault", "redis-restart,latency"}, "redis-restart, latency"},
-		{[]string{"--quick", "--history", t.TempDir()}, "--history"},
-		{[]string{"--quick", "--lanes", "3"}, "--lanes"},
-		{[]string{"--quick", "--html", "/no/such/folder/x.html"}, "/no/such/folder/x.html"},
-		{[]string{"--quick", "--junit", t.TempDir()}, "is a directory"},
-		{[]string{"--quick", "--json", "-", "--markdown", "-"}, "--json and --markdown"},
-		{[]string{"--quick", "--json", "/tmp/x", "--markdown", "/tmp/../tmp/x"}, "--json and --markdown"},
-		{[]string{"--strategy", "none", "--fault", "explore", "--markdown", "/dev/full"}, "/dev/full"}, // after the run
-		{[]string{"--engine", "local", "--history", "/dev/null/x", "--strategy", "queue"}, "/dev/null"},
-		{[]string{"--engine", "local", "--history", "/proc", "--strategy", "queue"}, "/proc"},
-		{[]string{"--engine", "local", "--history", "/tmp/x", "--json", "/tmp/./x"}, "--history and --json"},
-	} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"verify"}, c.args...), &stdout, &stderr)
-		said := strings.TrimSpace(stderr.String())
-		if code != exitHarness || strings.Count(said, "\n") != 0 || !strings.Contains(said, c.want) {
-			t.Errorf("%v: exit %d, %q; want 2 and one line with %q", c.args, code, said, c.want)
 		}
 	}
 }
@@ -123,7 +84,7 @@ func TestVerifyBadInput(t *testing.T) {
 func TestVerifyMissingServer(t *testing.T) {
 	tier.Test(t, "needs servers")
 	tmp := t.TempDir()
-	verify := shopCommand(t, "verify", "--engine", "local", "--strategy", "queue", "--fault", "pause")
+	verify := shoptest.Raced(t, "verify", "--engine", "local", "--strategy", "queue", "--fault", "pause")
 	shell := t.TempDir()
 	for _, program := range []string{"sh", "rm", "sleep"} {
 		path := "/bin/" + program
@@ -138,7 +99,7 @@ func TestVerifyMissingServer(t *testing.T) {
 	} else if code != exitHarness {
 		t.Skipf("exit %d: the servers are in folders that are searched beside PATH: %s", code, said)
 	}
-	webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+	webtest.Eventually(t, "no process is left", func() bool { return len(shoptest.With(t, "TMPDIR="+tmp)) == 0 })
 }
 
 // TestHarnessErrorIsRed: a run with a cell that could not be judged is not green.
@@ -176,7 +137,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 		tmp, kept := t.TempDir(), t.TempDir()
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			verify := plainCommand(t, "verify", "--engine", "local", "--strategy", "watchdog", "--fault", "pause", "--history", kept)
+			verify := shoptest.Command(t, "verify", "--engine", "local", "--strategy", "watchdog", "--fault", "pause", "--history", kept)
 			verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
 			var stderr bytes.Buffer
 			verify.Stderr = &stderr
@@ -196,7 +157,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			if !slices.ContainsFunc(commandsIn(t, tmp), func(s string) bool { return strings.Contains(s, "--failpoints") }) {
+			if !slices.ContainsFunc(shoptest.With(t, "TMPDIR="+tmp), func(s string) bool { return strings.Contains(s, "--failpoints") }) {
 				t.Error("no shop is seen: the search finds nothing")
 			}
 			if err := verify.Process.Signal(c.signal); err != nil {
@@ -206,7 +167,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 			if got := verify.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
-			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+			webtest.Eventually(t, "no process is left", func() bool { return len(shoptest.With(t, "TMPDIR="+tmp)) == 0 })
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
 			}
@@ -219,7 +180,7 @@ func TestVerifyKeepsNoHistories(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
 	tmp := t.TempDir()
-	verify := plainCommand(t, "verify", "--engine", "local", "--strategy", "redis,conditional", "--fault", "redis-restart,rush", "--json")
+	verify := shoptest.Command(t, "verify", "--engine", "local", "--strategy", "redis,conditional", "--fault", "redis-restart,rush", "--json")
 	verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
 	said, err := verify.Output()
 	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 || bytes.Contains(said, []byte(`"history"`)) {
@@ -244,15 +205,4 @@ func TestIdleFlags(t *testing.T) {
 			t.Errorf("%s: %q, and both have an effect", args, says)
 		}
 	}
-}
-
-// playVerify runs the command with options that have no flag.
-func playVerify(t *testing.T, o *verifyOptions, stdout, stderr io.Writer) error {
-	t.Helper()
-	command := verifyCommand()
-	command.SetContext(t.Context())
-	command.SetOut(stdout)
-	command.SetErr(stderr)
-	o.admission = cmp.Or(o.admission, noAdmission) // the flag's default
-	return o.run(command)
 }

@@ -29,7 +29,7 @@ import (
 // back, then right, while buyers buy. After each step the shop must sell again by itself. Every
 // buyer must be answered, none with an error. Strategies that hold under clock-jump must have
 // correct stock and records. The shop's own clock cannot be moved alone: Go reads it without the C
-// library, and a time namespace has no wall clock of its own. TestWaitsAreMonotonic in cmd/shop
+// library, and a time namespace has no wall clock of its own. TestWaitsAreMonotonic in internal
 // covers the shop, and the fault client-clock its strategies.
 func TestClockSteps(t *testing.T) {
 	tier.Test(t, "needs servers")

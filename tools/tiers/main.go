@@ -102,6 +102,9 @@ func read(dir string) ([]test, error) {
 // starters are the packages whose functions skip a test under make quick.
 var starters = []string{"enginetest", "localservertest"}
 
+// skipping are further functions that skip a test under make quick.
+var skipping = []string{"tier.Test", "shoptest.Needs", "shoptest.Example"}
+
 // add follows the calls of a function within its package.
 func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map[string]bool) {
 	if seen[f.Name.Name] {
@@ -141,7 +144,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 		from, ok := selected.X.(*ast.Ident)
 		switch {
 		case !ok:
-		case slices.Contains(starters, from.Name) && selected.Sel.Name != "Embedded" && selected.Sel.Name != "Serve", from.Name == "tier" && selected.Sel.Name == "Test":
+		case slices.Contains(starters, from.Name) && selected.Sel.Name != "Embedded" && selected.Sel.Name != "Serve", slices.Contains(skipping, from.Name+"."+selected.Sel.Name):
 			t.servers = true
 		case from.Name == "tier" && selected.Sel.Name == "Soak":
 			why := "each row of the test has its reason"

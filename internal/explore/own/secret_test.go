@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
 	"github.com/oversell/oversell/internal/explore/gate"
 )
 

@@ -43,7 +43,7 @@ func TestWitnesses(t *testing.T) {
 
 // testWitness compares one file with the output of its replay string, and that string with the result
 // of the search.
-func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path string) {
+func testWitness(t *testing.T, strategy string, w lockstrategy.WitnessSearch, path string) {
 	args := strings.Fields(strategy + " " + w.Flags)
 	local := strings.Contains(w.Flags, "--engine local")
 	if local {
@@ -72,7 +72,7 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.Witness, path str
 }
 
 // testWitnessSearch runs the search that the file names. It must find the replay string of the file.
-func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line string) {
+func testWitnessSearch(t *testing.T, args []string, w lockstrategy.WitnessSearch, line string) {
 	switch {
 	case golden.Updating():
 		t.Skip("it writes, and checks nothing")
@@ -89,7 +89,7 @@ func testWitnessSearch(t *testing.T, args []string, w lockstrategy.Witness, line
 }
 
 // witnessPage returns the expected text of a file of docs/reference/witnesses.
-func witnessPage(t *testing.T, args []string, w lockstrategy.Witness, line string, local bool) string {
+func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line string, local bool) string {
 	replay := []string{args[0]}
 	if local {
 		replay = append(replay, "--engine", "local")

@@ -1,0 +1,169 @@
+package program_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/shoptest"
+	"github.com/oversell/oversell/internal/tier"
+	"github.com/oversell/oversell/internal/web/webtest"
+)
+
+// An appCase is one of examples/ and the expected result of its search.
+type appCase struct {
+	file              string // in examples/
+	events            string
+	orders, violating int
+	quick             bool // in make test; the others only in make soak
+}
+
+// appCases are the examples with their results. For two buyers that read, write and insert, there
+// are 10 schedules, of which 6 break.
+var appCases = []appCase{
+	{file: "python/naive.yaml", orders: 10, violating: 6, quick: true},
+	{file: "python/for-update.yaml", orders: 8, quick: true},
+	{file: "python/redis-lock.yaml", orders: 10, quick: true},
+	{file: "python/redis-lock.yaml", events: "expire", orders: 490, violating: 240},
+	{file: "python/redis-lock.yaml", events: "forget", orders: 490, violating: 240},
+	{file: "python/postgres-naive.yaml", orders: 10, violating: 6},
+	{file: "python/postgres-for-update.yaml", orders: 8, quick: true},
+	{file: "node/naive.yaml", orders: 10, violating: 6, quick: true},
+	{file: "node/for-update.yaml", orders: 8, quick: true},
+	{file: "node/redis-lock.yaml", orders: 10},
+	{file: "node/redis-lock.yaml", events: "expire", orders: 490, violating: 240},
+	{file: "node/prepared.yaml", orders: 8},
+	{file: "node/postgres-naive.yaml", orders: 10, violating: 6},
+	{file: "node/postgres-for-update.yaml", orders: 8},
+	{file: "php/naive.yaml", orders: 10, violating: 6, quick: true},
+	{file: "php/for-update.yaml", orders: 8, quick: true},
+	{file: "php/redis-lock.yaml", orders: 10},
+	{file: "java/naive.yaml", orders: 10, violating: 6, quick: true},
+	{file: "java/for-update.yaml", orders: 8},
+	{file: "go/naive.yaml", orders: 10, violating: 6, quick: true},
+	{file: "go/for-update.yaml", orders: 8, quick: true},
+	{file: "go/redis-lock.yaml", orders: 10},
+	{file: "saleor/as-it-was.yaml", orders: 36, violating: 34, quick: true},
+	{file: "saleor/mended.yaml", orders: 8},
+}
+
+// name returns the name of the subtest.
+func (c appCase) name() string {
+	name := strings.TrimSuffix(c.file, ".yaml")
+	if c.events != "" {
+		name += "," + c.events
+	}
+	return name
+}
+
+// exploreApp runs `shop explore --app` in a separate process, as a user does.
+func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return shoptest.Run(t, append([]string{"explore", "--app", file}, args...)...)
+}
+
+// search returns the result of a search and its exit code.
+func search(t *testing.T, file string, args ...string) (code int, r explore.Report, stderr string) {
+	t.Helper()
+	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m")...)
+	if code != shoptest.Harness {
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)
+		}
+	}
+	return code, r, stderr
+}
+
+// appFile writes the file of a program under test, and returns its path.
+func appFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	shoptest.Write(t, file, text)
+	return file
+}
+
+// absolute returns a path as the file of a program needs it: it is in another folder.
+func absolute(t testing.TB, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// search searches the example.
+func (c appCase) search(t *testing.T, args ...string) explore.Report {
+	t.Helper()
+	if c.events != "" {
+		args = append(args, "--events", c.events)
+	}
+	code, r, stderr := search(t, shoptest.Example(t, c.file), args...)
+	if code == shoptest.Harness {
+		t.Fatal(stderr)
+	}
+	return r
+}
+
+// found compares a search with the table.
+func (c appCase) found(t testing.TB, r explore.Report) {
+	t.Helper()
+	if r.Void > 0 || !r.Complete || r.Explored != c.orders || r.Violations != c.violating {
+		t.Errorf("%d of %d orders break, complete %v, %d void (%v); want %d of %d", r.Violations, r.Explored, r.Complete, r.Void, r.Voids, c.violating, c.orders)
+	}
+}
+
+// TestApp: each example has the known number of schedules and of violations.
+func TestApp(t *testing.T) {
+	t.Parallel()
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			if !c.quick {
+				tier.Soak(t, "make test has others")
+			}
+			c.found(t, c.search(t))
+		})
+	}
+}
+
+// TestAppKilled: when the explorer dies, nothing of it remains.
+func TestAppKilled(t *testing.T) {
+	t.Parallel()
+	file := shoptest.Example(t, "python/redis-lock.yaml")
+	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
+	times := 1
+	if tier.Soaking() {
+		times = 10
+	}
+	for range times {
+		cmd := shoptest.Command(t, "explore", "--app", file, "--events", "expire", "--full", "--budget", "10m")
+		cmd.Env = append(cmd.Environ(), mark)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		webtest.Eventually(t, "two processes of the program run", func() bool {
+			return len(slices.DeleteFunc(shoptest.With(t, mark), func(line string) bool { return !strings.Contains(line, "shop.py") })) == 2
+		})
+		time.Sleep(time.Second) // during the search
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _ = cmd.Wait(); cmd.ProcessState.Exited() {
+			t.Fatalf("it ended before it was killed: %v", cmd.ProcessState)
+		}
+		webtest.Eventually(t, "nothing is left", func() bool { return len(shoptest.With(t, mark)) == 0 })
+	}
+}
+
+// TestAppBudget: a budget below one schedule ends that schedule, and one line says so.
+func TestAppBudget(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := exploreApp(t, shoptest.Example(t, "python/naive.yaml"), "--budget", "1ms")
+	if code != shoptest.Harness || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "--budget 1ms ended before the first schedule did; raise it, for example to 10ms") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}

@@ -1,0 +1,200 @@
+package program_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/shoptest"
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// A sharedCase is a program of testdata/shared, and the expected result if all buyers share one
+// instance.
+type sharedCase struct {
+	mode              string
+	node              bool // otherwise Python, with a thread for each request
+	pool              int  // connections; 0: one for each request
+	requests          []string
+	orders, violating int
+	quick             bool // in make test
+}
+
+func (c sharedCase) name() string {
+	language := "python"
+	if c.node {
+		language = "node"
+	}
+	return fmt.Sprintf("%s/%s,pool=%d", language, c.mode, c.pool)
+}
+
+// sharedCases has programs that share one instance. A program that guards the sale with a mutex is
+// correct there. Requests are steps, so there are more schedules than with an instance for each
+// buyer.
+var sharedCases = []sharedCase{
+	{mode: "naive", orders: 96, violating: 60},
+	{mode: "naive", pool: 4, orders: 96, violating: 60},
+	{mode: "guarded", orders: 18, quick: true},
+	{mode: "guarded", pool: 4, orders: 18},
+	{mode: "guarded", pool: 1, orders: 5},
+	{mode: "whole", pool: 4, orders: 4},
+	{mode: "early", orders: 21, violating: 10},
+	{mode: "early", pool: 4, orders: 21, violating: 10},
+	{mode: "trying", orders: 12, violating: 6},
+	// Two buyers deadlock: each run with a deadlock ends an instance.
+	{mode: "basket", requests: []string{"A,B", "B,A"}, orders: 12, violating: 4},
+	{mode: "naive", node: true, pool: 4, orders: 96, violating: 60},
+	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1},
+	{mode: "guarded", node: true, pool: 4, orders: 18},
+	{mode: "guarded", node: true, pool: 1, orders: 5},
+	{mode: "whole", node: true, pool: 4, orders: 4},
+}
+
+// file writes the description of the program.
+func (c sharedCase) file(t *testing.T) string {
+	t.Helper()
+	needs, line := []string{"python3"}, "python3 shop.py"
+	if c.node {
+		needs, line = []string{"node", "npm"}, "node shop.cjs"
+	}
+	shoptest.Needs(t, needs...)
+	dir := absolute(t, "testdata/shared")
+	modules := absolute(t, "../../../examples/node/node_modules")
+	buyers := "buyer: POST http://127.0.0.1:8080/buy"
+	if c.requests != nil {
+		buyers = "buyers:"
+		for _, items := range c.requests {
+			buyers += "\n  - POST http://127.0.0.1:8080/buy?items=" + items
+		}
+	}
+	line = strings.Replace(line, "shop.", dir+"/shop.", 1)
+	return writeApp(t, fmt.Sprintf(`name: %s
+shared: %s %s %d
+env: { NODE_PATH: %q }
+ready: http://127.0.0.1:8080/
+mysql: 127.0.0.1:3306
+local: true
+schema: %s/schema.sql
+`, c.mode, line, c.mode, c.pool, modules, dir), buyers)
+}
+
+// writeApp adds the common part: the stock, and the rule.
+func writeApp(t *testing.T, head, buyers string) string {
+	t.Helper()
+	return appFile(t, head+buyers+`
+reset:
+  sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ]
+sold: 200
+never:
+  - SELECT * FROM items WHERE stock < 0
+  - SELECT 1 FROM orders HAVING count(*) > 1
+  - SELECT 1 FROM orders HAVING count(*) <> :sold
+`)
+}
+
+func (c sharedCase) found(t *testing.T) explore.Report {
+	t.Helper()
+	code, r, stderr := search(t, c.file(t))
+	want := 0
+	if c.violating > 0 {
+		want = shoptest.Broken
+	}
+	if code != want {
+		t.Fatalf("exit %d, want %d: %s", code, want, stderr)
+	}
+	appCase{orders: c.orders, violating: c.violating}.found(t, r)
+	t.Logf("%d of %d, %.0f/s", r.Violations, r.Explored, r.PerSecond)
+	return r
+}
+
+// TestShared: a mutex in the process is effective if all buyers share one instance.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	for _, c := range sharedCases {
+		t.Run(c.name(), func(t *testing.T) {
+			if !c.quick {
+				tier.Soak(t, "a long search of a program")
+			}
+			r := c.found(t)
+			switch c.mode {
+			case "early":
+				columnsOfEarly(t, r)
+			case "basket":
+				if r.Witness == nil || r.Witness.Verdict != "stalled" {
+					t.Errorf("witness %+v; want a stalled one", r.Witness)
+				}
+			}
+		})
+	}
+}
+
+// TestPauses: another buyer moves while one pauses in the program. The pool may lend it the
+// connection that has the lock. A program that keeps its connection is correct.
+func TestPauses(t *testing.T) {
+	tier.Soak(t, "no other test has it: a replay of a pause in a program")
+	t.Parallel()
+	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t)
+	saved := filepath.Join(t.TempDir(), "witness.json")
+	for _, replay := range [][]string{{"v1:pooled:b2:s1:shared:1.1~2.1*4.2*3", "--save", saved}, {saved}} {
+		code, stdout, stderr := exploreApp(t, pooled, append([]string{"--replay"}, replay...)...)
+		if code != shoptest.Broken || !strings.Contains(stdout, "leaked_lock: the idle connection of buyer 1 still has lock 'item'") {
+			t.Errorf("%q: exit %d: %s%s", replay, code, stdout, stderr)
+		}
+	}
+	if code, r, stderr := search(t, sharedCase{mode: "held", node: true, pool: 4}.file(t)); code != 0 || !r.Complete || r.Void > 0 || len(r.Pauses) > 0 {
+		t.Errorf("exit %d, complete %v, %d void, %q: %s", code, r.Complete, r.Void, r.Pauses, stderr)
+	}
+}
+
+// TestPausesFound: the search itself finds the move during the pause.
+func TestPausesFound(t *testing.T) {
+	t.Parallel()
+	tier.Soak(t, "a long search of a program")
+	paused := func(s explore.Step) bool { return strings.HasSuffix(s.Command, ", while buyer 1 pauses)") }
+	code, r, stderr := search(t, sharedCase{mode: "pooled", node: true, pool: 4}.file(t), "--first")
+	if code != shoptest.Broken || r.Witness == nil || !strings.Contains(r.Witness.Schedule, "1~2") || !slices.ContainsFunc(r.Witness.Steps, paused) {
+		t.Errorf("exit %d, %+v: %s; want a move during a pause", code, r.Witness, stderr)
+	}
+}
+
+// columnsOfEarly: a mutex may wake another buyer than the one that unlocked it, so each buyer has
+// one transaction.
+func columnsOfEarly(t *testing.T, r explore.Report) {
+	t.Helper()
+	begun := map[int]int{}
+	for _, s := range r.Witness.Steps {
+		if s.Command == "BEGIN" {
+			begun[s.Buyer]++
+		}
+	}
+	if begun[1] != 1 || begun[2] != 1 {
+		t.Errorf("BEGIN stands %v times in the buyers' columns; want once in each", begun)
+	}
+}
+
+// TestSharedNotKnown: a buyer that waits for the mutex would send the same command as its holder.
+func TestSharedNotKnown(t *testing.T) {
+	t.Parallel()
+	tier.Soak(t, "a long search of a program")
+	code, r, stderr := search(t, sharedCase{mode: "twice"}.file(t))
+	const why = "the buyer of a command is unknown"
+	if code != shoptest.Inconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {
+		t.Errorf("exit %d, complete %v, void %v: %s; want %d, and void runs: %s", code, r.Complete, r.Voids, stderr, shoptest.Inconclusive, why)
+	}
+	const seen = `"SELECT price FROM prices WHERE item_id = 1" could be of buyer 1 or 2`
+	if !slices.ContainsFunc(r.Voided, func(v explore.Voided) bool { return v.Why == why && v.Details == seen }) {
+		t.Errorf("%+v; want %s", r.Voided, seen)
+	}
+}
+
+// TestSharedOneAtATime: a program without concurrency proves nothing.
+func TestSharedOneAtATime(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := search(t, sharedCase{mode: "single"}.file(t))
+	if code != shoptest.Harness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "takes one request at a time") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,179 @@
+package program_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/shoptest"
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// TestTraps has programs that an explorer easily misjudges, see testdata/traps. Skipped schedules
+// would hide the mistakes of the first two. The others are correct, except tables-twice. A wait
+// that was not noticed, or that was mistaken for an endless one, would cause a false alarm or a
+// discarded run.
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode   string
+		args   []string
+		broken bool
+		orders int // 0: as many as fit in the time
+		quick  bool
+	}{
+		{mode: "asks-twice", broken: true, quick: true},
+		{mode: "gives-up", broken: true, quick: true},
+		{mode: "closes", args: []string{"--buyers", "3", "--max-schedules", "40"}},
+		{mode: "sleeps", args: []string{"--max-schedules", "4"}},
+		{mode: "ticks"},
+		{mode: "timer"},
+		{mode: "endless", args: []string{"--events", "timeout"}},
+		{mode: "runs-out", orders: 6, quick: true},
+		{mode: "crossed", orders: 18},
+		{mode: "at-once", args: []string{"--max-schedules", "12"}, broken: true, quick: true},
+		{mode: "tables", orders: 10, quick: true},
+		{mode: "tables-twice", orders: 22, broken: true, quick: true},
+		{mode: "table", orders: 10, quick: true},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			if !c.quick {
+				tier.Soak(t, "a long search of a program")
+			}
+			_, r, stderr := search(t, trap(t, c.mode), c.args...)
+			if r.Violations > 0 != c.broken || r.Void > 0 || r.Explored < 2 || c.orders > 0 && (r.Explored != c.orders || !r.Complete) {
+				t.Errorf("%d of %d orders break, %d void (%v): %s", r.Violations, r.Explored, r.Void, r.Voids, stderr)
+			}
+			t.Logf("%d of %d in %.0f s", r.Violations, r.Explored, r.Seconds)
+		})
+	}
+}
+
+// TestAppCompound: a sale inside a stored procedure is one step, which hides its mistake. Each form
+// of the result says so.
+func TestAppCompound(t *testing.T) {
+	t.Parallel()
+	file := trap(t, "calls")
+	page := filepath.Join(t.TempDir(), "app.md")
+	code, stdout, stderr := exploreApp(t, file, "--report", page)
+	const line = "several statements in one command are one step, and no order inside it was explored: CALL buy('<>')\n"
+	if code != 0 || !strings.Contains(stdout, "explored 2 of 2 schedules") || strings.Count(stdout, line) != 1 {
+		t.Errorf("exit %d: %s%s; want %q", code, stdout, stderr, line)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), strings.TrimSpace(line)) {
+		t.Errorf("%v: %s", err, text)
+	}
+	if _, r, stderr := search(t, file); !slices.Equal(r.Compound, []string{"CALL buy('<>')"}) {
+		t.Errorf("%q: %s", r.Compound, stderr)
+	}
+	if _, r, stderr := search(t, trap(t, "gives-up"), "--first"); r.Compound != nil {
+		t.Errorf("%q: %s", r.Compound, stderr)
+	}
+}
+
+// TestLeakedLock: a lock that a buyer leaves on its idle connection gives the verdict leaked_lock,
+// with the command that took the lock. The lock does not affect the replay.
+func TestLeakedLock(t *testing.T) {
+	t.Parallel()
+	for mode, has := range map[string]string{
+		"keeps-name": "lock 'item' (SELECT GET_LOCK('item', 10))",
+		"keeps-row":  "an open transaction (BEGIN), row locks (SELECT stock FROM items WHERE id = 1 FOR UPDATE)",
+	} {
+		code, r, stderr := search(t, trap(t, mode), "--max-schedules", "1")
+		want := "the idle connection of buyer 2 still has " + has
+		if code != shoptest.Broken || r.Void > 0 || r.Explored != 1 || r.Violations != 1 || r.Witness == nil || r.Witness.Verdict != verdict.LeakedLock || r.Witness.Why != want {
+			t.Errorf("%s: exit %d, %d of %d break, %d void, %+v: %s; want %s", mode, code, r.Violations, r.Explored, r.Void, r.Witness, stderr, want)
+		}
+	}
+}
+
+// TestDivergedServesOn: a program that sends other commands in some runs is not restarted after each
+// of them, since a start may take long.
+func TestDivergedServesOn(t *testing.T) {
+	tier.Soak(t, "no other test has it: the starts of a program whose runs diverge")
+	t.Parallel()
+	file := trap(t, "seventh")
+	starts := filepath.Join(t.TempDir(), "starts")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, fmt.Appendf(text, "\nenv: { STARTS: %s }\n", starts), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r, stderr := search(t, file, "--max-schedules", "30")
+	lines, err := os.ReadFile(starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(lines), "\n"); r.Void < 2 || n > 2 {
+		t.Errorf("%d runs diverged, %d explored, and the two programs were started %d times: %s", r.Void, r.Explored, n, stderr)
+	}
+}
+
+// TestWaitRunsOut: if no other buyer can move, a limited wait expires, and the witness says so. A
+// wait without a limit is stalled.
+func TestWaitRunsOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode, steps string
+		code        int
+		says        []string
+	}{
+		{"runs-out", "2.1*2.2*4.1*2", 0, []string{"no other buyer can move", "the wait of 1s ran", "(timed out) BLPOP left 1 -> nil", "buyer 1: 409 sold out, buyer 2: 200 bought"}},
+		{"lost", "2.1*2.2*4", shoptest.Broken, []string{"stalled: buyer 1 waits forever"}},
+	} {
+		code, stdout, stderr := exploreApp(t, trap(t, c.mode), "--replay", "v1:"+c.mode+":b2:s1:"+c.steps)
+		for _, want := range c.says {
+			if code != c.code || !strings.Contains(stdout, want) {
+				t.Errorf("%s: exit %d without %q: %s%s", c.mode, code, want, stdout, stderr)
+			}
+		}
+	}
+}
+
+// TestWatchLocked: rows that the program has locked are shown as locked, and do not block the
+// search.
+func TestWatchLocked(t *testing.T) {
+	tier.Soak(t, "no other test has it: locked rows under `watch:`")
+	t.Parallel()
+	for mode, steps := range map[string]string{"table": "1*6.2*4", "tables": "1*5.2*3"} {
+		code, stdout, stderr := exploreApp(t, trap(t, mode), "--replay", "v1:"+mode+":b2:s1:"+steps)
+		if code != 0 || !strings.Contains(stdout, "│ locked │") {
+			t.Errorf("%s: exit %d: %s%s", mode, code, stdout, stderr)
+		}
+	}
+}
+
+// trap writes the description of a program.
+func trap(t *testing.T, mode string) string {
+	t.Helper()
+	shoptest.Needs(t, "python3")
+	dir := absolute(t, "testdata/traps")
+	file := writeApp(t, fmt.Sprintf(`name: %s
+run: python3 %s/shop.py %[1]s
+ready: http://127.0.0.1:8080/
+mysql: 127.0.0.1:3306
+redis: 127.0.0.1:6379
+local: true
+schema: %[2]s/schema.sql
+`, mode, dir), "buyer: POST http://127.0.0.1:8080/buy")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const watch = "watch: SELECT stock FROM items WHERE id = 1\nreset:\n"
+	change := strings.NewReplacer("reset:\n", watch+"  redis: flushdb\n")
+	switch mode {
+	case "closes", "keeps-row", "table":
+		change = strings.NewReplacer("mysql: 127.0.0.1:3306\nredis: 127.0.0.1:6379", "postgres: 127.0.0.1:5432", "reset:\n", watch)
+	case "calls":
+		change = strings.NewReplacer("redis: 127.0.0.1:6379\n", "", "schema.sql", "calls.sql")
+	}
+	shoptest.Write(t, file, change.Replace(string(text)))
+	return file
+}

@@ -1,0 +1,213 @@
+package exercise_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/shoptest"
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// learner runs `shop exercise` in a separate process with its own settings.
+type learner struct {
+	t      *testing.T
+	config string
+	env    []string
+}
+
+func newLearner(t *testing.T) learner {
+	t.Helper()
+	return learner{t: t, config: t.TempDir()}
+}
+
+func (l learner) exercise(args ...string) (code int, stdout, stderr string) {
+	l.t.Helper()
+	cmd := shoptest.Command(l.t, append([]string{"exercise"}, args...)...)
+	cmd.Env = append(append(cmd.Environ(), "XDG_CONFIG_HOME="+l.config, "GOFLAGS=-mod=mod", "GOPROXY=off"), l.env...)
+	return shoptest.Exit(l.t, cmd)
+}
+
+// passes runs exercise, which must exit with 0.
+func (l learner) passes(args ...string) string {
+	l.t.Helper()
+	code, out, errs := l.exercise(args...)
+	if code != 0 || errs != "" {
+		l.t.Fatalf("shop exercise %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+// TestExercise follows a learner through an exercise: start, a check with a finding, a compiler
+// error, a hint, the solution, a check that passes.
+func TestExercise(t *testing.T) {
+	tier.Test(t, "needs servers") // it compiles code
+	t.Parallel()
+	l, dir := newLearner(t), filepath.Join(t.TempDir(), "first")
+	l.passes("start", "1", dir)
+	file := filepath.Join(dir, "shop.go")
+	has := func(text string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if !regexp.MustCompile(want).MatchString(text) {
+				t.Errorf("there is no %q in\n%s", want, text)
+			}
+		}
+	}
+
+	diagram := filepath.Join(t.TempDir(), "wrong.md")
+	code, out, errs := l.exercise("check", dir, "--report", diagram)
+	if code != shoptest.Broken || errs != "" {
+		t.Errorf("the file to begin with: exit %d, %s%s", code, out, errs)
+	}
+	has(out, "wrong .*oversold: 2 units sold of 1 stocked", "step 1: buyer 1 reads the stock: amount=1",
+		`step \d+: buyer 1 sends UPDATE .*, by what it read at step 1 \(amount=1\), though buyer 2 has changed that at step \d+`, "│ buyer 1 ")
+	if text, err := os.ReadFile(diagram); err != nil || !strings.Contains(string(text), "sequenceDiagram\n") || !strings.Contains(string(text), "oversold: 2 units") {
+		t.Errorf("%v, %s", err, text)
+	}
+
+	start, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for slip, want := range map[string]string{
+		"left := p.Amount - o.Amount": `^shop: shop\.go:\d+:\d+: undefined: left; shop\.go:\d+:\d+: undefined: left\n$`,
+		"func New(":                   `^shop: New is missing, or is another function: func New\(kit kata\.Kit\) kata\.Strategy\n$`,
+		"return receipt, err\n}":      `^shop: shop\.go:\d+:\d+: missing return\n$`,
+	} {
+		with := ""
+		if strings.HasPrefix(slip, "func") {
+			with = "func Make("
+		}
+		shoptest.Write(t, file, strings.Replace(string(start), slip, with+strings.Repeat("\n}", strings.Count(slip, "}")), 1))
+		code, out, errs := l.exercise("check", dir)
+		if code != shoptest.Harness || out != "" || !regexp.MustCompile(want).MatchString(errs) || strings.Contains(errs, "oversell-judge") {
+			t.Errorf("%q: exit %d, %q, %q", slip, code, out, errs)
+		}
+	}
+
+	has(l.passes("hint", "1", "3"), "UPDATE product SET amount = amount - ")
+	solution := l.passes("solution", "1")
+	has(solution, "package exercise\n", "Source: MySQL")
+	shoptest.Write(t, file, solution[strings.Index(solution, "package exercise\n"):strings.LastIndex(solution, "}\n")+2])
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := string(sums[:len(sums)/2])
+	half = half[:strings.LastIndex(half, "\n")+1]
+	shoptest.Write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, but not in the learner's folder
+	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of one buyer, alone +5\.0 +5\.0\n`, "sales a second", `faults so far: .* --engine local .* rush, two-processes, crash\n`)
+	if after, err := os.ReadFile(filepath.Join(dir, "go.sum")); err != nil || string(after) != half {
+		t.Errorf("a check has written go.sum: %v", err)
+	}
+	has(l.passes("list"), `1 │ One statement .* go `)
+	if names, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(names) != 5 {
+		t.Errorf("a check has left something behind: %v, %v", names, err)
+	}
+}
+
+// TestExerciseBadInput: the error is one line that says what to do.
+func TestExerciseBadInput(t *testing.T) {
+	tier.Test(t, "needs servers")
+	t.Parallel()
+	l, full := newLearner(t), t.TempDir()
+	shoptest.Write(t, filepath.Join(full, "mine.txt"), "")
+	odd := t.TempDir()
+	shoptest.Write(t, filepath.Join(odd, "exercise.txt"), "99\n")
+	bare := filepath.Join(t.TempDir(), "bare")
+	l.passes("start", "1", bare, "--language", "node")
+	if err := os.RemoveAll(filepath.Join(bare, "node_modules")); err != nil { // the link exists where make workshop was run
+		t.Fatal(err)
+	}
+	gone, moved, goneToo := filepath.Join(t.TempDir(), "gone"), filepath.Join(t.TempDir(), "moved"), filepath.Join(t.TempDir(), "gone-too")
+	for dir, language := range map[string]string{gone: "go", moved: "go", goneToo: "python"} {
+		l.passes("start", "1", dir, "--language", language)
+	}
+	for _, file := range []string{filepath.Join(gone, "shop.go"), filepath.Join(goneToo, "shop.py")} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mod, err := os.ReadFile(filepath.Join(moved, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoptest.Write(t, filepath.Join(moved, "go.mod"), strings.Replace(string(mod), "=> \"", "=> \"/deleted", 1))
+	if code, out, errs := l.exercise("start", "1", ""); code != shoptest.Harness || out != "" || !strings.Contains(errs, "start needs the name of a new folder") {
+		t.Errorf("start 1 \"\": exit %d, %q, %q", code, out, errs)
+	}
+	if out, spaced := l.passes("start", "1", filepath.Join(moved, "two words")), "'"+filepath.Join(moved, "two words")+"'\n"; !strings.HasSuffix(out, "shop exercise check "+spaced) {
+		t.Errorf("%q does not end with the path quoted: %s", out, spaced)
+	}
+	sealed := filepath.Join(t.TempDir(), "sealed")
+	shoptest.Write(t, sealed, "")
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"start 1", "shop: start needs an exercise and a new folder"},
+		{"start 0 " + full, `shop: unknown exercise "0"`},
+		{"start 1 " + full, "is not empty; choose a new folder"},
+		{"check " + gone, "has no shop.go, which the check needs; restore it"},
+		{"check " + goneToo, "has no shop.mjs and no shop.py, which the check needs"},
+		{"check " + moved, "and that is not there any more; with the one in "},
+		{"start 1 " + sealed, "cannot read folder "},
+		{"start 1 " + filepath.Join(sealed, "below"), "shop: "},
+		{"start 1 " + filepath.Join(full, "new") + " --language cobol", `unknown language of exercise 1 "cobol"; choose from: go, node, python`},
+		{"start 11 " + filepath.Join(full, "new") + " --language node", `unknown language of exercise 11 "node"; choose from: go`},
+		{"check " + full, "has no exercise.txt, so it is not an exercise"},
+		{"check " + odd, `unknown exercise "99"`},
+		{"check " + full + " --engine cloud", `unknown engine "cloud"; choose from: embedded, local`},
+		{"check " + bare, "has no node_modules; run npm install there, once"},
+		{"check " + bare + " --engine local", "--engine local works only for Go"},
+		{"check " + bare + " --report x.pdf", "--report"},
+		{"hint 1 4", `the hint must be between 1 and 3 (got "4")`},
+		{"solution 11 --language node", `unknown language of exercise 11 "node"; choose from: go`},
+		{"solution", "solution needs one exercise"},
+	} {
+		code, out, errs := l.exercise(strings.Fields(c.args)...)
+		if code != shoptest.Harness || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.want) {
+			t.Errorf("shop exercise %s: exit %d, %q, %q; want %q", c.args, code, out, errs, c.want)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(l.config, "oversell"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	shoptest.Write(t, filepath.Join(l.config, "oversell", "exercises.json"), "{")
+	if code, _, errs := l.exercise("list"); code != shoptest.Harness || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "repair or delete the file") {
+		t.Errorf("damaged progress: exit %d, %q", code, errs)
+	}
+	if entries, err := os.ReadDir(full); err != nil || len(entries) != 1 {
+		t.Errorf("bad input has written something: %v, %v", entries, err)
+	}
+}
+
+// TestExerciseFaults checks the reference of an exercise with a real fault on private servers, as shop
+// verify injects it.
+func TestExerciseFaults(t *testing.T) {
+	t.Parallel()
+	tier.Soak(t, "no other test has it: a check with a fault on private servers")
+	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
+	e, err := exercises.Find("12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.passes("start", "12", dir)
+	code, err := e.Files("solution")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoptest.Write(t, filepath.Join(dir, "shop.go"), code["shop.go"])
+	exit, out, errs := l.exercise("check", dir, "--engine", "local")
+	if !strings.Contains(out, "passed  redis-restart, on private servers") {
+		t.Errorf("redis-restart did not take effect, or broke the reference: exit %d: %s%s", exit, out, errs)
+	}
+	// On a busy machine a rush of 200 may be slow without being stuck. That is no error.
+	if exit != 0 && !(exit == shoptest.Inconclusive && strings.Contains(out, "slow, not stuck")) {
+		t.Errorf("exit %d: %s%s", exit, out, errs)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/tier"
@@ -107,7 +108,7 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	fmt.Fprintf(b, "\n## %s\n\n", e.Name)
 	fmt.Fprintf(b, "**%s.** %s.", sentence(strings.Replace(e.Safety(dialect.MySQL), ": ", ": broken by ", 1)), sentence(e.Summary))
 	if len(e.Needs) > 0 {
-		fmt.Fprintf(b, " Needs %s.", needs(e.Needs))
+		fmt.Fprintf(b, " Needs %s.", trial.Needs(e))
 	}
 	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
 	code := "../../../internal/lockstrategy/"
@@ -132,11 +133,6 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	}
 	line("Cost", e.Cost)
 	line("Source", e.Source)
-}
-
-// needs lists the servers and the abilities of the database that a strategy needs.
-func needs(all []lockstrategy.Need) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ", ")
 }
 
 // sentence returns text with a capital letter at the beginning.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -108,7 +107,7 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	r := ci.Run(c.Context(), config)
 	progress.clear()
 	d := r.Document()
-	summary, err := summaryOf(d)
+	summary, err := report.Markdown(d)
 	err = cmp.Or(format.Write(o.out, r, config.Warn), err, o.output.write(c, d, func(w io.Writer, _ bool) error {
 		lines := append([]string{"", d.Title}, d.Notes...)
 		_, err := fmt.Fprintln(w, strings.Join(append(lines, "results: "+o.out), "\n"))
@@ -133,17 +132,6 @@ func (o *ciOptions) run(c *cobra.Command) error {
 		return &exitError{exitInconclusive, r.Problem(result.Inconclusive)}
 	}
 	return nil
-}
-
-// summaryOf returns the result in Markdown.
-func summaryOf(d report.Document) (string, error) {
-	markdown, err := report.ByEnding(".md")
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	err = markdown.Write(&text, d)
-	return text.String(), err
 }
 
 // check reads the flags and the files before anything starts.
@@ -182,7 +170,7 @@ func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
 		return config, err
 	}
 	if len(o.baselines) > 0 {
-		config.Baseline = result.ReadBaseline(expanded(o.baselines))
+		config.Baseline = result.ReadBaseline(ci.Files(o.baselines))
 	}
 	if err := o.output.check(nil); err != nil {
 		return config, err
@@ -196,27 +184,9 @@ func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
 	return config, nil
 }
 
-// expanded returns the files of patterns, each once. A pattern without a match stays, so that opening it
-// gives the error.
-func expanded(patterns []string) (files []string) {
-	for _, pattern := range patterns {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			found = []string{pattern}
-		}
-		for _, file := range found {
-			file = filepath.Clean(file)
-			if !slices.Contains(files, file) {
-				files = append(files, file)
-			}
-		}
-	}
-	return files
-}
-
 // readApps reads the files of the programs.
 func (o *ciOptions) readApps(more *ciFlags) (apps []ci.App, _ error) {
-	files := expanded(o.apps)
+	files := ci.Files(o.apps)
 	if len(o.apps) == 0 {
 		_, err := os.Stat(draft.FileName)
 		switch {

@@ -147,7 +147,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if !config.Overlap {
 		defer explore.OneProcessor(engines.Name == engine.Local)()
 	}
-	engines.Needs = lockServersOf(o.strategy)
+	engines.Needs = lockstrategy.LockServers(o.strategy)
 	if config.Engine, err = engine.Open(ctx, engines); err != nil {
 		return err
 	}

@@ -99,24 +99,6 @@ func checkLocalDB(name, engineName string) error {
 	return nil
 }
 
-// lockServersOf returns the lock servers that --engine local starts for strategies: Redis, and the
-// other servers that they need. Each takes seconds to start. It returns nil, which means all servers,
-// without strategies or for "all".
-func lockServersOf(strategies ...string) []string {
-	needs := []string{string(lockstrategy.NeedsRedis)}
-	for _, name := range strategies {
-		entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
-		if !ok {
-			return nil
-		}
-		needs = append(needs, texts(entry.Needs)...)
-	}
-	if len(strategies) == 0 {
-		return nil
-	}
-	return needs
-}
-
 // config checks the flags against each other.
 func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
 	if c.Flags().Changed("engine") {

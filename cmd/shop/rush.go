@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 a promise is broken (with --expect), 2 error, 3 a result i
 }
 
 // run checks everything before it starts anything.
-func (o *rushOptions) run(c *cobra.Command) (err error) {
+func (o *rushOptions) run(c *cobra.Command) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
@@ -84,77 +84,37 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	o.Shops = o.shops.Config
 	o.StrikeTimes()
 	var config engine.Config
+	var err error
 	if o.Target == "" {
 		if config, err = o.engines.config(c, o.Shops.Settings); err != nil {
 			return err
 		}
-		config.Needs = lockServersOf(o.Strategies...)
+		config.Needs = lockstrategy.LockServers(o.Strategies...)
 	}
-	front, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
-	if err != nil {
-		return err
+	started, progress := time.Now(), newProgress(c.ErrOrStderr())
+	report, closed, err := o.Play(c.Context(), config, os.Getenv("SHOP_ADMIN_TOKEN"), trial.Telling{
+		Answered: func(w trial.Wave, n int) { progress.show("%s: %d answered", o.title(w, started), n) },
+		Ended: func(w trial.Wave, r rush.Result) {
+			progress.clear()
+			if o.For > 0 && r.BreaksPromise() {
+				fmt.Fprintf(c.ErrOrStderr(), "shop: %s of %s: promised %s, seen %s: %s\n", w, w.Strategy, r.Promise, r.Verdict, r.Reason)
+			}
+		},
+		Warn: warnTo(c.ErrOrStderr()),
+	})
+	if err != nil && len(report.Results) == 0 {
+		return errors.Join(err, closed)
 	}
-	defer func() { err = errors.Join(err, front.Close()) }()
-	reopen := func() error {
-		left := front
-		front = &trial.Storefront{}
-		_ = left.Close() // fails if a lock or a purchase was left behind
-		opened, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
-		if err == nil {
-			front = opened
-		}
-		return err
-	}
-	names, err := o.Names(front)
-	if err != nil {
-		return err
-	}
-	report := o.Report(front)
 	if o.For > 0 {
 		report.For = shown(o.For)
 	}
-	started, progress := time.Now(), newProgress(c.ErrOrStderr())
-	var growth rush.Growth
-	var strikes []string // in a storefront that was left
-	leftBehind := false
-	for wave := range o.Waves(names) {
-		if leftBehind {
-			strikes = append(strikes, front.Strikes()...)
-			if err := reopen(); err != nil {
-				return err
-			}
-		}
-		name := wave.Strategy
-		result, err := front.Send(c.Context(), &wave.Crowd, name, trial.Watching{Answered: func(n int) { progress.show("%s: %d answered", o.title(wave, started), n) }})
-		progress.clear()
-		report.Strikes = slices.Concat(strikes, front.Strikes())
-		if err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-			if len(report.Results) > 0 {
-				report.Growth = growth.Sentences()
-				report.Unfinished = unfinished(c.Context(), err)
-				err = errors.Join(err, o.output.write(c, report.Document(started), report.Table))
-			}
-			return err
-		}
-		leftBehind = result.LeftBehind()
-		if o.For == 0 {
-			report.Results = append(report.Results, result)
-			continue
-		}
-		report.AddWave(wave.String(), result)
-		if result.BreaksPromise() {
-			fmt.Fprintf(c.ErrOrStderr(), "shop: %s of %s: promised %s, seen %s: %s\n", wave, name, result.Promise, result.Verdict, result.Reason)
-		}
-		if o.Target == "" {
-			growth.Sample(c.Context(), front.URLs)
-		}
+	if err != nil {
+		report.Unfinished = unfinished(c.Context(), err)
 	}
-	report.Growth = growth.Sentences()
-	if err := o.output.write(c, report.Document(started), report.Table); err != nil {
-		return err
+	if err := errors.Join(err, o.output.write(c, report.Document(started), report.Table)); err != nil {
+		return errors.Join(err, closed)
 	}
-	return o.exit(report)
+	return errors.Join(o.exit(report), closed)
 }
 
 // title names a wave in the line that shows the progress.

@@ -146,7 +146,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		names = append(names, s.Name)
 	}
 	cells := verify.Config{
-		Command: typed(c), Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockServersOf(names...),
+		Command: typed(c), Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockstrategy.LockServers(names...),
 		Ended: o.ended(c, progress), Progress: progress.show, Warn: warnTo(c.ErrOrStderr()),
 		SoldOutCheck: o.soldOut, Admission: o.admission == adaptive,
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,7 +29,7 @@ func (o *verifyOptions) explainCell(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	path := cmp.Or(o.from, newestResult())
+	path := cmp.Or(o.from, verify.Newest(matrixResults))
 	if path == "" {
 		return errors.New("no result in " + matrixResults + "; run make verify, or give --from the file of a shop verify --report FILE.json")
 	}
@@ -48,16 +47,4 @@ func (o *verifyOptions) explainCell(c *cobra.Command) (err error) {
 	}
 	_, err = io.WriteString(c.OutOrStdout(), verify.Explain(*cell))
 	return err
-}
-
-// newestResult returns the newest report of make verify; "" if it has written none.
-func newestResult() (newest string) {
-	files, _ := filepath.Glob(filepath.Join(matrixResults, "*.json"))
-	var at int64
-	for _, file := range files {
-		if info, err := os.Stat(file); err == nil && info.ModTime().UnixNano() > at {
-			newest, at = file, info.ModTime().UnixNano()
-		}
-	}
-	return newest
 }

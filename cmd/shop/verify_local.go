@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // local runs all cells on private servers, and prints the folder of their histories. Without --history, it
 // removes the folder if every cell is as promised.
 func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Report, error) {
-	kept, made, err := o.folder()
+	kept, made, err := verify.HistoryFolder(o.history)
 	if err != nil {
 		return verify.Report{}, err
 	}
@@ -34,22 +33,4 @@ func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Rep
 	}
 	fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
 	return report, err
-}
-
-// folder returns the folder for the histories. made reports whether it was created now.
-func (o *verifyOptions) folder() (path string, made bool, err error) {
-	if o.history == "" {
-		path, err = os.MkdirTemp("", "shop-verify-")
-		return path, true, err
-	}
-	_, err = os.Stat(o.history)
-	made = errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(o.history, 0o755); err != nil {
-		return "", false, fmt.Errorf("--history: %w", err)
-	}
-	f, err := os.CreateTemp(o.history, ".verify-")
-	if err != nil {
-		return "", false, fmt.Errorf("--history %s: cannot create a file there: %w", o.history, errors.Unwrap(err))
-	}
-	return o.history, made, errors.Join(f.Close(), os.Remove(f.Name()))
 }

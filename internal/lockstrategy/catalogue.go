@@ -97,3 +97,23 @@ func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]strin
 	}
 	return built, missing
 }
+
+// LockServers returns the lock servers that --engine local starts for strategies: Redis, and the
+// other servers that they need. Each takes seconds to start. It returns nil, which means all servers,
+// without strategies or for "all".
+func LockServers(strategies ...string) []string {
+	needs := []string{string(NeedsRedis)}
+	for _, name := range strategies {
+		entry, ok := ByName(Resolve(name))
+		if !ok {
+			return nil
+		}
+		for _, need := range entry.Needs {
+			needs = append(needs, string(need))
+		}
+	}
+	if len(strategies) == 0 {
+		return nil
+	}
+	return needs
+}

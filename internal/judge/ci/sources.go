@@ -73,3 +73,21 @@ func shortened(text string) string {
 	}
 	return text
 }
+
+// Files returns the files of patterns, each once. A pattern without a match stays, so that opening it
+// gives the error.
+func Files(patterns []string) (files []string) {
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			found = []string{pattern}
+		}
+		for _, file := range found {
+			file = filepath.Clean(file)
+			if !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}

@@ -44,3 +44,10 @@ func ByEnding(path string) (Format, error) {
 	}
 	return formats[i], nil
 }
+
+// Markdown returns a document in Markdown.
+func Markdown(d Document) (string, error) {
+	var text strings.Builder
+	err := markdownFormat().Write(&text, d)
+	return text.String(), err
+}

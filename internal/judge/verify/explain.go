@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -51,6 +53,18 @@ func (r Report) Cell(name string) (*Cell, error) {
 		return nil, fmt.Errorf("this report has no strategy %s; run shop verify with --strategy %s", strategy, strategy)
 	}
 	return nil, fmt.Errorf("this report has %s only under %s", strategy, strings.Join(conditions, ", "))
+}
+
+// Newest returns the newest JSON file in a folder; "" if there is none.
+func Newest(folder string) (newest string) {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.json"))
+	var at int64
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.ModTime().UnixNano() > at {
+			newest, at = file, info.ModTime().UnixNano()
+		}
+	}
+	return newest
 }
 
 // Explain returns the promise, the verdict and the evidence of a cell as text for a person.

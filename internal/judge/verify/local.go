@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -188,4 +190,23 @@ func waiting(launch fault.Launch, replicas int) fault.Launch {
 		cmd.Args = append(cmd.Args, "--redis-wait", strconv.Itoa(replicas))
 		return cmd
 	}
+}
+
+// HistoryFolder returns the folder for the histories of the cells: the value of --history, or a temporary one. made
+// reports whether it was created now.
+func HistoryFolder(history string) (path string, made bool, err error) {
+	if history == "" {
+		path, err = os.MkdirTemp("", "shop-verify-")
+		return path, true, err
+	}
+	_, err = os.Stat(history)
+	made = errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(history, 0o755); err != nil {
+		return "", false, fmt.Errorf("--history: %w", err)
+	}
+	f, err := os.CreateTemp(history, ".verify-")
+	if err != nil {
+		return "", false, fmt.Errorf("--history %s: cannot create a file there: %w", history, errors.Unwrap(err))
+	}
+	return history, made, errors.Join(f.Close(), os.Remove(f.Name()))
 }

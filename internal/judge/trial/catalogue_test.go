@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 func TestCatalogueTable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := printCatalogue(&out, false); err != nil {
+	if err := PrintCatalogue(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	type shown struct{ family, name, safe, does, breaks string }

@@ -17,21 +17,59 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// unpack writes the sections of a layout to a folder.
-func unpack(t *testing.T, dir, sections string) {
-	t.Helper()
+// A layout is the files of a public repository that shop init reads, re-created small: names of files,
+// dependencies, settings and routes. It is a file of testdata/layouts, in sections that begin with "-- NAME --".
+type layout struct {
+	files                []section
+	want, lacks, missing []string // lines of the draft, text that it lacks, and keys that the owner must fill in
+}
+
+type section struct{ name, text string }
+
+// sections divides a text. What stands before the first section is a comment.
+func sections(text string) (all []section) {
 	begin := regexp.MustCompile(`(?m)^-- (\S+) --\n`)
-	found := begin.FindAllStringSubmatchIndex(sections, -1)
+	found := begin.FindAllStringSubmatchIndex(text, -1)
 	for i, at := range found {
-		end := len(sections)
+		end := len(text)
 		if i+1 < len(found) {
 			end = found[i+1][0]
 		}
-		file := filepath.Join(dir, sections[at[2]:at[3]])
+		all = append(all, section{text[at[2]:at[3]], text[at[1]:end]})
+	}
+	return all
+}
+
+func readLayout(t *testing.T, path string) (l layout) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sections(string(text)) {
+		switch lines := strings.Split(strings.TrimSuffix(s.text, "\n"), "\n"); s.name {
+		case "want":
+			l.want = lines
+		case "lacks":
+			l.lacks = lines
+		case "missing":
+			l.missing = lines
+		default:
+			l.files = append(l.files, s)
+		}
+	}
+	return l
+}
+
+// unpack writes files to a folder.
+func unpack(t *testing.T, dir string, files []section) {
+	t.Helper()
+	for _, s := range files {
+		file := filepath.Join(dir, s.name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, []byte(sections[at[1]:end]), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(s.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,9 +82,14 @@ var inLine = regexp.MustCompile(` \(lines? [\d, ]+\)$`)
 // values to fill in only, each named with its line.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
-	for _, l := range layouts {
-		t.Run(filepath.Base(l.repository), func(t *testing.T) {
+	paths, err := filepath.Glob("testdata/layouts/*.txt")
+	if err != nil || len(paths) < 13 {
+		t.Fatalf("%d layouts, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
+			l := readLayout(t, path)
 			dir := t.TempDir()
 			unpack(t, dir, l.files)
 			r, err := Save(dir, "", false, io.Discard)
@@ -313,7 +356,7 @@ func TestSaveRefused(t *testing.T) {
 func TestStandardOutput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	unpack(t, dir, layouts[0].files)
+	unpack(t, dir, readLayout(t, "testdata/layouts/node-express-sequelize-postgresql.txt").files)
 	var stdout bytes.Buffer
 	if _, err := Save(dir, "-", false, &stdout); err != nil {
 		t.Fatal(err)
@@ -327,7 +370,7 @@ func TestStandardOutput(t *testing.T) {
 func TestSeveralPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	unpack(t, dir, "-- api/go.mod --\nmodule api\n-- worker/package.json --\n{}\n-- frontend/package.json --\n{}\n")
+	unpack(t, dir, []section{{"api/go.mod", "module api\n"}, {"worker/package.json", "{}"}, {"frontend/package.json", "{}"}})
 	r, err := Save(dir, "", false, io.Discard)
 	if err != nil || !slices.Equal(r.Below, []string{"api", "worker"}) {
 		t.Errorf("%q, %v", r.Below, err)

@@ -3,15 +3,21 @@
 package docs_test
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"text/template"
 
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
@@ -93,4 +99,142 @@ func inWords(n int) string {
 		return words[n]
 	}
 	return strconv.Itoa(n)
+}
+
+// TestArticles runs the command of each row of docs/reference/articles.md, and looks for the word that
+// the row names. A row with go test names a test that passes and is not skipped.
+func TestArticles(t *testing.T) {
+	tier.Test(t, "forty searches, bursts and cells")
+	page := shoptest.Read(t, "docs/reference/articles.md")
+	row := regexp.MustCompile("(?m)^- [^\n]*?: `((?:shop|go|loadtest/)[^`\n]* [^`\n]*)`(?:: `([^`\n]+)`)?$")
+	rows := row.FindAllStringSubmatch(page, -1)
+	if all, without := strings.Count(page, "\n- "), 2; all != 65 || len(rows) != all-without {
+		t.Errorf("%d of %d rows have a command; want all of 65 but %d", len(rows), all, without)
+	}
+	for _, r := range rows {
+		words, want := strings.Fields(r[1]), r[2]
+		t.Run(r[1], func(t *testing.T) {
+			if words[0] != "shop" || slices.Contains(words, "local") {
+				tier.Soak(t, "the rows that need servers or the Go tool")
+			}
+			if want == ", 0 violations" {
+				tier.Soak(t, "internal/explore/promisetest has these searches")
+			}
+			t.Parallel()
+			switch words[0] {
+			case "shop":
+				words[0] = shoptest.Path(t)
+			case "go":
+				words, want = append(words, "-v", "-count=1"), cmp.Or(want, "--- PASS")
+			}
+			c := exec.CommandContext(t.Context(), words[0], words[1:]...)
+			c.Dir, c.Env = "..", os.Environ()
+			out, err := c.CombinedOutput()
+			if want == "" || !strings.Contains(string(out), want) || c.ProcessState.ExitCode() == shoptest.Harness {
+				t.Errorf("%v; it does not print %q:\n%s", err, want, out)
+			}
+		})
+	}
+}
+
+// TestGlossary: the terms are in alphabetic order, each once and in one line, and the page shows the
+// output of its example.
+func TestGlossary(t *testing.T) {
+	t.Parallel()
+	text := shoptest.Read(t, "docs/reference/glossary.md")
+	var terms []string
+	for _, m := range regexp.MustCompile(`(?m)^### (.+)\n\n(.+)\n\n`).FindAllStringSubmatch(text, -1) {
+		terms = append(terms, strings.ToLower(m[1]))
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(terms)))
+	if headings := strings.Count(text, "\n### "); !slices.Equal(terms, sorted) || len(terms) != headings {
+		t.Errorf("%d terms of %d headings; want each once, with one line, in this order:\n%s", len(terms), headings, strings.Join(sorted, "\n"))
+	}
+	command := regexp.MustCompile(`(?m)^\./shop (.+)$`).FindStringSubmatch(text)
+	output := regexp.MustCompile("(?s)```text\n(.+?)```").FindStringSubmatch(text)
+	if command == nil || output == nil {
+		t.Fatal("the page has no command, or no output")
+	}
+	if out := outputOf(t, command[1], shoptest.Broken); !strings.HasSuffix(out, output[1]) {
+		t.Errorf("got\n%s\nwant at the end\n%s", out, output[1])
+	}
+}
+
+const choosePage = "docs/guides/choose-a-strategy.md"
+
+// TestChooseMarks: the page recommends only safe strategies, and its second table has the mark of
+// each strategy that is not safe.
+func TestChooseMarks(t *testing.T) {
+	mark := map[string]string{}
+	recommended := map[string]bool{}
+	for row := range strings.Lines(shoptest.Read(t, choosePage)) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		safety := strings.TrimSpace(cells[2])
+		for _, e := range lockstrategy.All() {
+			recommended[e.Name] = recommended[e.Name] || strings.Contains(cells[2], "`"+e.Name+"`")
+			if strings.Contains(cells[1], "`"+e.Name+"`") {
+				mark[e.Name] = safety
+			}
+		}
+	}
+	for _, e := range lockstrategy.All() {
+		safety := e.Safety(dialect.MySQL)
+		if recommended[e.Name] && safety != "safe" {
+			t.Errorf("the page recommends %s, which is %s", e.Name, safety)
+		}
+		if safety != "safe" && mark[e.Name] != safety {
+			t.Errorf("the page marks %s as %q, and the catalogue as %q", e.Name, mark[e.Name], safety)
+		}
+	}
+}
+
+// TestGuideDiagram: explore --app draws the diagram of the guide.
+func TestGuideDiagram(t *testing.T) {
+	tier.Soak(t, "no other test has it: it compares the page with a search of a program")
+	t.Parallel()
+	want := shoptest.Block(t, "guides/test-your-shop.md", "sequenceDiagram")
+	file := shoptest.Example(t, "node/naive.yaml")
+	if code, stdout, stderr := shoptest.Run(t, "explore", "--app", file, "--format", "mermaid"); code != shoptest.Broken || !strings.Contains(stdout, want) {
+		t.Errorf("exit %d, want %d with\n%s\ngot\n%s%s", code, shoptest.Broken, want, stdout, stderr)
+	}
+}
+
+// TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
+func TestGuideTarget(t *testing.T) {
+	tier.Soak(t, "no other test has it: it starts the example in Python")
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	broken := shoptest.Block(t, "guides/test-your-shop.md", "! oversold")
+	for mode, c := range map[string]struct {
+		table string
+		code  int
+	}{
+		"naive": {broken, shoptest.Broken},
+		"":      {strings.ReplaceAll(broken[strings.Index(broken, " mine"):], "! oversold", "holds"), 0},
+	} {
+		cmd := exec.Command(python, "../examples/http/shop.py", "0", mode)
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		url, err := bufio.NewReader(stdout).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, text, stderr := shoptest.Run(t, "verify", "--target", strings.TrimSpace(url), "--strategy", "mine", "--no-idempotency-keys")
+		spaces := regexp.MustCompile(` +`)
+		if code != c.code || !strings.Contains(spaces.ReplaceAllString(text, " "), spaces.ReplaceAllString(c.table, " ")) {
+			t.Errorf("%q: exit %d, want %d with\n%s\ngot\n%s%s", mode, code, c.code, c.table, text, stderr)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -267,5 +268,117 @@ func TestClose(t *testing.T) {
 			t.Errorf("the lease's context: %v, want ErrClosed", cause)
 		}
 		mustUnlock(t, lease)
+	})
+}
+
+// TestRaiseToken: after Redis has lost the counter, RaiseToken makes tokens continue above the
+// greatest one seen elsewhere. It never lowers the counter.
+func TestRaiseToken(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		lock := b.client(t).NewFencedLock(name(t))
+		for _, step := range []struct{ seen, token int64 }{{41, 42}, {7, 43}} {
+			if err := lock.RaiseToken(within(t), step.seen); err != nil {
+				t.Fatal(err)
+			}
+			lease := mustLock(t, lock, within(t))
+			if got := lease.Token(); got != step.token {
+				t.Errorf("token %d after %d was seen, want %d", got, step.seen, step.token)
+			}
+			mustUnlock(t, lease)
+		}
+	})
+}
+
+// TestTokensGrow: tokens grow, also across a release, a reentry, a handover and a lost lock.
+func TestTokensGrow(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := WithHolder(within(t), NewHolder())
+		lock := b.client(t).NewFencedLock(name(t))
+		if token, err := lock.Token(ctx); token != 0 || err != nil {
+			t.Errorf("token %d, %v before the first grant", token, err)
+		}
+		first := mustLock(t, lock, ctx)
+		inner := mustLock(t, lock, ctx)
+		mustUnlock(t, inner)
+		mustUnlock(t, first)
+		second := mustLock(t, lock, ctx)
+		b.rdb.Del(ctx, lock.keys.lock)
+		third := mustLock(t, lock, within(t))
+		for i, lease := range []*Lease{first, inner, second, third} {
+			if got, want := lease.Token(), int64(i+1); got != want {
+				t.Errorf("token %d, want %d", got, want)
+			}
+		}
+		if got := b.rdb.Get(ctx, "redisson_lock_token:{"+lock.keys.lock+"}").Val(); got != "4" {
+			t.Errorf("counter %q, want 4", got)
+		}
+		if token, err := lock.Token(ctx); token != 4 || err != nil {
+			t.Errorf("token %d, %v, want 4", token, err)
+		}
+		mustUnlock(t, third)
+		if lease := mustLock(t, b.client(t).NewLock(name(t)), ctx); lease.Token() != 0 {
+			t.Errorf("a plain lock has token %d", lease.Token())
+		}
+	})
+}
+
+// handClock is a clock whose timers fire when the test says so.
+type handClock struct {
+	systemClock
+
+	mu    sync.Mutex
+	rings []func()
+}
+
+func (c *handClock) AfterFunc(_ time.Duration, f func()) Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rings = append(c.rings, f)
+	return handTimer{}
+}
+
+func (c *handClock) NewTimer(time.Duration) (Timer, <-chan time.Time) { return handTimer{}, nil }
+
+func (c *handClock) ring() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.rings {
+		go f()
+	}
+	c.rings = nil
+}
+
+type handTimer struct{}
+
+func (handTimer) Reset(time.Duration) bool { return true }
+func (handTimer) Stop() bool               { return true }
+
+// TestTimekeeper: a wait ends exactly when the given clock says so.
+func TestTimekeeper(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		lock := name(t)
+		held := mustLock(t, b.client(t).NewLock(lock), within(t))
+		clock := &handClock{}
+		observe, seen := events()
+		waiting := make(chan error, 1)
+		client := b.client(t, Timekeeper(clock), observe)
+		go func() {
+			_, err := client.NewLock(lock).TryLock(within(t), Wait(time.Millisecond))
+			waiting <- err
+		}()
+		await(t, seen, Waiting) // 1 ms of real time does not count
+		select {
+		case err := <-waiting:
+			t.Fatalf("the wait has ended by itself: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		clock.ring()
+		if err := receive(t, "the end of the wait", waiting); !errors.Is(err, ErrNotObtained) {
+			t.Errorf("got %v, want ErrNotObtained", err)
+		}
+		mustUnlock(t, held)
 	})
 }

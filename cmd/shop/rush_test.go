@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -328,5 +330,143 @@ func TestNothingLeftBehind(t *testing.T) {
 				t.Errorf("left behind: %v %v", left, err)
 			}
 		})
+	}
+}
+
+// TestRushFor: in a long rush, a strategy that holds does so in every wave, also under a kill, and one
+// that oversells is seen.
+func TestRushFor(t *testing.T) {
+	t.Parallel()
+	tier.Test(t, "lasts three seconds")
+	run := func(args ...string) (report rush.Report) {
+		t.Helper()
+		code, stdout, stderr := shoptest.Run(t, append([]string{"rush", "--for", "1s", "--expect", "--json"}, args...)...)
+		if code == exitInconclusive {
+			t.Skip("the machine was too slow to show anything: " + stderr)
+		}
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
+			t.Fatalf("exit %d, %v: %s%s", code, err, stderr, stdout)
+		}
+		if r := report.Results[0]; r.Verdict != verdict.Holds || r.Waves.All < 2 || r.Waves.Broke+r.Waves.Inconclusive > 0 || r.Drift != 0 || r.Records <= 100 {
+			t.Errorf("%+v, %+v", r, r.Waves)
+		}
+		return report
+	}
+	if r := run("--strategy", "conditional,none").Results[1]; !verdict.Oversold.Keeps(r.Verdict) || r.Waves.Broke == 0 || r.Drift <= 0 || !strings.HasPrefix(r.Reason, "wave ") {
+		t.Errorf("%+v, %+v", r, r.Waves)
+	}
+	if r := run("--strategy", "conditional", "--kill", "1s", "--processes", "2"); len(r.Strikes) == 0 || !strings.Contains(r.Strikes[0], "was killed with ") {
+		t.Errorf("strikes %q", r.Strikes)
+	}
+}
+
+// TestRushPostgres: on a private PostgreSQL each strategy does what the catalogue promises
+// for its isolation level.
+func TestRushPostgres(t *testing.T) {
+	t.Parallel()
+	tier.Test(t, "needs servers")
+	for _, c := range []struct {
+		database string
+		verdicts map[string]string
+	}{
+		{dialect.Postgres, map[string]string{"transaction": "oversold", "conditional": "holds", "named-lock": "holds", "serializable": "holds"}},
+		{dialect.PostgresRepeatableRead, map[string]string{"transaction": "holds", "named-lock": "holds"}},
+	} {
+		t.Run(c.database, func(t *testing.T) {
+			t.Parallel()
+			var names []string
+			for name := range c.verdicts {
+				names = append(names, name)
+			}
+			code, stdout, stderr := shoptest.RunRaced(t, "rush", "--engine", "local", "--local-db", c.database, "--strategy", strings.Join(names, ","), "--wait", "60s", "--expect") // buyers that give up hide a lost update
+			if code == exitInconclusive {
+				t.Skip("the machine was too slow to show anything: " + stderr)
+			}
+			if code != 0 {
+				t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
+			}
+			for name, verdict := range c.verdicts {
+				if row := rowOf(stdout, name); !strings.HasSuffix(row, verdict) {
+					t.Errorf("%s: %q, want %s", name, row, verdict)
+				}
+			}
+		})
+	}
+}
+
+// TestRushGalera has two processes at two nodes of a cluster. Strategies that rely on the database
+// hold, and they retry orders that the other node has rejected. A plain transaction oversells.
+func TestRushGalera(t *testing.T) {
+	tier.Soak(t, "starts a cluster of three databases")
+	t.Parallel()
+	code, stdout, stderr := shoptest.RunRaced(t, "rush", "--engine", "local", "--local-db", dialect.Galera, "--processes", "2",
+		"--strategy", "transaction,for-update,fenced,redis-lua", "--expect")
+	if code == exitInconclusive {
+		t.Skip("the machine was too slow to show anything: " + stderr)
+	}
+	if code != 0 {
+		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	for name, verdict := range map[string]string{"transaction": "oversold", "for-update": "holds", "fenced": "holds", "redis-lua": "holds"} {
+		if row := rowOf(stdout, name); !strings.HasSuffix(row, verdict) {
+			t.Errorf("%s: %q, want %s", name, row, verdict)
+		}
+	}
+}
+
+// rowOf returns the line of a table that begins with a word.
+func rowOf(table, word string) string {
+	for line := range strings.Lines(table) {
+		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// TestSoldOutRestocks: each strategy keeps its promise behind the check. The rushes find the check
+// in use: the product is sold out, restocked, and sold out again at each of two processes.
+func TestSoldOutRestocks(t *testing.T) {
+	tier.Soak(t, "20 strategies on two engines; TestReadBeginsLater of internal/purchase orders the read and the restock")
+	t.Parallel()
+	for _, args := range [][]string{{"--engine", "embedded"}, {"--engine", "local", "--processes", "2"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			args = append([]string{"rush", "--" + soldOutCheck, "--restocks", "4", "--expect", "--json", "--wait", "1m", "--lease", "2m"}, args...)
+			code, stdout, stderr := shoptest.Exit(t, shoptest.Command(t, args...))
+			var report rush.Report
+			if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
+				t.Fatalf("exit %d, %v: %s %s", code, err, stderr, stdout)
+			}
+			for _, r := range report.Results {
+				checkResult(t, r)
+			}
+		})
+	}
+}
+
+// TestUncheckable: there is no check on a database that does not support its read. A user that
+// requests it is told why in one line.
+func TestUncheckable(t *testing.T) {
+	t.Parallel()
+	e := enginetest.Local(t)
+	args := serveArgs(e)
+	variable := "transaction_isolation"
+	if strings.Contains(e.Server, "MariaDB") { // before 11.1
+		variable = "tx_isolation"
+	}
+	args[1] += "?" + variable + "=%27READ-UNCOMMITTED%27"
+	for _, command := range [][]string{
+		{"serve", "--addr", "127.0.0.1:0", "--" + soldOutCheck},
+		{"rush", "--strategy", "none", "--" + soldOutCheck},
+	} {
+		code, stdout, stderr := shoptest.RunRaced(t, append(command, args...)...)
+		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, soldOutCheck) || !strings.Contains(stderr, "READ UNCOMMITTED") {
+			t.Errorf("%v: exit %d, %q %q; want %d and one line", command, code, stdout, stderr, exitHarness)
+		}
+	}
+	base := startServe(t, args...) // the default is off
+	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
+		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"net/url"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -84,4 +85,19 @@ func ignoreDone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// TestTLSName: the certificate is checked against the host of the URL.
+func TestTLSName(t *testing.T) {
+	u, err := url.Parse("mysql://shop:secret@db.example:3307/shop?tls=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysqlConfig(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.TLS == nil || c.TLS.ServerName != "db.example" || c.Addr != "db.example:3307" {
+		t.Errorf("TLS %+v to %s", c.TLS, c.Addr)
+	}
 }

@@ -1,19 +1,141 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
+
+// TestSoldOutAhead: a late buyer is told that the product is sold out, even while another buyer
+// holds the strategy's lock. It counts like any other refusal. Without the check the buyer waits.
+func TestSoldOutAhead(t *testing.T) {
+	t.Parallel()
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		if e.Name == engine.Embedded {
+			t.Skip("only the shop holds a lock there")
+		}
+		for _, checked := range []bool{true, false} {
+			t.Run(fmt.Sprintf("check=%v", checked), func(t *testing.T) {
+				base := startServe(t, e.URLs, waitFor(time.Second), func(s *setup) { s.SoldOutCheck = checked })
+				webtest.Restock(t, base, "apple", 1)
+				buy := func(query string, header http.Header) response {
+					return webtest.Call(t, http.MethodPost, base+"/product/buy?lock=for-update&purchaser=ann"+query, "", header)
+				}
+				key := http.Header{"Idempotency-Key": {"a-key"}}
+				sold := buy("", key)
+				if sold.Status != http.StatusOK {
+					t.Fatalf("%d %s", sold.Status, sold.Body)
+				}
+				webtest.WantProblem(t, buy("", nil), http.StatusConflict, "sold_out")
+				hold := e.DB.Begin()
+				if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
+					t.Fatal(err)
+				}
+				late := buy("", nil)
+				another := buy("", http.Header{"Idempotency-Key": {"another"}})
+				if again := buy("", key); again.Status != http.StatusOK || string(again.Body) != string(sold.Body) {
+					t.Errorf("the retry: %d %s, want %s", again.Status, again.Body, sold.Body)
+				}
+				if err := hold.Rollback().Error; err != nil {
+					t.Fatal(err)
+				}
+				if !checked {
+					webtest.WantProblem(t, late, http.StatusServiceUnavailable, "busy")
+					return
+				}
+				if p := webtest.WantProblem(t, late, http.StatusConflict, "sold_out"); p.Detail != "sold out: 0 left" || late.Header.Get("Shop-Buy-Span") == "" {
+					t.Errorf("%+v, %v", p, late.Header)
+				}
+				webtest.WantProblem(t, another, http.StatusConflict, "sold_out")
+				metrics := string(webtest.Call(t, http.MethodGet, base+"/metrics", "", nil).Body)
+				if want := `shop_buys_total{outcome="sold_out",strategy="for-update"} 3`; !strings.Contains(metrics, want) {
+					t.Errorf("/metrics lacks %s", want)
+				}
+				webtest.Restock(t, base, "apple", 5)
+				webtest.WantProblem(t, buy("&amount=6", nil), http.StatusConflict, "sold_out")
+				if r := buy("&amount=5", nil); r.Status != http.StatusOK {
+					t.Errorf("after a restock: %d %s", r.Status, r.Body)
+				}
+			})
+		}
+	})
+}
+
+// TestAdmission: while buyers wait for a locked row, new buyers are told at once that the shop is
+// busy, and when to come back. Nothing is recorded for refused buyers.
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		if e.Name == engine.Embedded {
+			t.Skip("only the shop holds a lock there")
+		}
+		base := startServe(t, e.URLs, waitFor(time.Minute))
+		webtest.Restock(t, base, "apple", 10_000)
+		hold := e.DB.Begin()
+		if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
+			t.Fatal(err)
+		}
+		var came atomic.Int64
+		buy := func() response {
+			// Each has another name: the same buyer would get a delayed answer.
+			return webtest.Call(t, http.MethodPost, fmt.Sprintf("%s/product/buy?lock=for-update&purchaser=ann-%d", base, came.Add(1)), "", nil)
+		}
+		var all sync.WaitGroup
+		var sold, refused atomic.Int64
+		come := func() {
+			all.Go(func() {
+				switch r := buy(); r.Status {
+				case http.StatusOK:
+					sold.Add(1)
+				case http.StatusServiceUnavailable:
+					refused.Add(1)
+				default:
+					t.Errorf("%d %s", r.Status, r.Body)
+				}
+			})
+		}
+		for range 256 {
+			come()
+		}
+		webtest.Eventually(t, "the crowd stays, and the next one is refused", func() bool {
+			come()
+			return refused.Load() > 0
+		})
+		for range 20 {
+			r := buy()
+			webtest.WantProblem(t, r, http.StatusServiceUnavailable, "busy")
+			if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 30 {
+				t.Errorf("Retry-After %q", r.Header.Get("Retry-After"))
+			}
+			refused.Add(1)
+		}
+		if err := hold.Rollback().Error; err != nil {
+			t.Fatal(err)
+		}
+		all.Wait()
+		if sold.Load() < 256 {
+			t.Errorf("%d sales, want one for each admitted buyer", sold.Load())
+		}
+		if got := webtest.Audit(t, base, "apple"); int64(got.Records) != sold.Load() || got.Drift != 0 {
+			t.Errorf("%d records, drift %d; want %d, and none for the %d refused buyers", got.Records, got.Drift, sold.Load(), refused.Load())
+		}
+	})
+}
 
 // refusing is a private database that can be made to refuse an ordinary user.
 type refusing struct {

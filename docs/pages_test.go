@@ -193,7 +193,7 @@ func TestChooseMarks(t *testing.T) {
 
 // TestGuideDiagram: explore --app draws the diagram of the guide.
 func TestGuideDiagram(t *testing.T) {
-	tier.Soak(t, "no other test has it: it compares the page with a search of a program")
+	tier.Soak(t, "a search of a program for the page")
 	t.Parallel()
 	want := shoptest.Block(t, "guides/test-your-shop.md", "sequenceDiagram")
 	file := shoptest.Example(t, "node/naive.yaml")
@@ -204,7 +204,7 @@ func TestGuideDiagram(t *testing.T) {
 
 // TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
 func TestGuideTarget(t *testing.T) {
-	tier.Soak(t, "no other test has it: it starts the example in Python")
+	tier.Soak(t, "starts the example in Python")
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -47,7 +47,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchMarks: a mark depends on the database. Repeatable read of PostgreSQL refuses the lost update.
 func TestBenchMarks(t *testing.T) {
-	tier.Soak(t, "no other test has it: it starts two databases")
+	tier.Soak(t, "starts two databases")
 	t.Parallel()
 	for database, want := range map[string]int{dialect.Postgres: 1, dialect.PostgresRepeatableRead: 0} {
 		code, stdout, stderr := shoptest.RunRaced(t, "bench", "--engine", "local", "--local-db", database, "--strategy", "transaction", "--clients", "1", "--rounds", "1", "--round", "300ms", "--json")

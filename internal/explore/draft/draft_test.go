@@ -26,7 +26,7 @@ type layout struct {
 
 type section struct{ name, text string }
 
-// sections divides a text. What stands before the first section is a comment.
+// sections divides a text. Text before the first section is a comment.
 func sections(text string) (all []section) {
 	begin := regexp.MustCompile(`(?m)^-- (\S+) --\n`)
 	found := begin.FindAllStringSubmatchIndex(text, -1)

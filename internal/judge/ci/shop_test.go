@@ -182,7 +182,7 @@ func TestCI(t *testing.T) {
 // TestCIOtherCommands: the search ends before it finds the break of a program with new commands, and the
 // baseline's witness shows it.
 func TestCIOtherCommands(t *testing.T) {
-	tier.Soak(t, "no other test has it: a baseline's witness with new commands")
+	tier.Soak(t, "a baseline with new commands")
 	t.Parallel()
 	r := newRepository(t, "naive")
 	if code, stdout, stderr, _ := r.check(t, nil); code != shoptest.Broken {

@@ -190,7 +190,7 @@ func TestExerciseBadInput(t *testing.T) {
 // verify injects it.
 func TestExerciseFaults(t *testing.T) {
 	t.Parallel()
-	tier.Soak(t, "no other test has it: a check with a fault on private servers")
+	tier.Soak(t, "a check with a fault on servers")
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
 	e, err := exercises.Find("12")
 	if err != nil {

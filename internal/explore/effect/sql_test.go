@@ -1,6 +1,11 @@
 package effect_test
 
 import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,223 +18,75 @@ const (
 	postgres = effect.Postgres
 )
 
-// TestEffect: only real reads count as reads.
-func TestEffect(t *testing.T) {
-	for _, c := range []struct {
-		sql     string
-		dialect effect.Dialect
-		want    schedule.Effect
-	}{
-		{"SELECT stock FROM items WHERE id = 1", mysql, schedule.Reads},
-		{"  select stock from `items`;  ", mysql, schedule.Reads},
-		{"(SELECT 1 FROM a) UNION (SELECT 2 FROM b)", mysql, schedule.Reads},
-		{"SELECT count(*), coalesce(sum(units), 0), now(), lower(name) FROM orders", mysql, schedule.Reads},
-		{"SELECT * FROM items WHERE id IN (1, 2) AND (a OR b)", mysql, schedule.Reads},
-		{"SELECT 'FOR UPDATE' FROM items", mysql, schedule.Reads},
-		{`SELECT "it's -- FOR UPDATE" FROM items`, mysql, schedule.Reads},
-		{`SELECT * FROM items WHERE name = 'O\'Reilly' LIMIT 1`, mysql, schedule.Reads},
-		{`SELECT * FROM items WHERE name = 'a\' FOR UPDATE -- '`, mysql, schedule.Writes}, // a read, unless NO_BACKSLASH_ESCAPES is set
-		{"SELECT `for update` FROM items", mysql, schedule.Reads},
-		{"SELECT stock /* FOR UPDATE */ FROM items", mysql, schedule.Reads},
-		{"SELECT stock FROM items -- FOR UPDATE", mysql, schedule.Reads},
-		{"SELECT stock FROM items # FOR UPDATE", mysql, schedule.Reads},
-		{"SELECT stock FROM items --FOR UPDATE", mysql, schedule.Writes}, // not a comment in MySQL
-		{"SELECT stock FROM items --FOR UPDATE", postgres, schedule.Reads},
-		{"SELECT stock FROM items /*! FOR UPDATE */", mysql, schedule.Writes},
-		{"SELECT stock FROM items /*!50000 FOR UPDATE */", mysql, schedule.Writes},
-		{"SELECT stock FROM items /*M! FOR UPDATE */", mysql, schedule.Writes},
-		{"SELECT stock FROM items /* /* */ FOR UPDATE", mysql, schedule.Writes},
-		{"SELECT stock FROM items FOR UPDATE", mysql, schedule.Writes},
-		{"SELECT stock FROM items\nfor\tupdate", mysql, schedule.Writes},
-		{"SELECT stock FROM items FOR SHARE SKIP LOCKED", mysql, schedule.Writes},
-		{"SELECT stock FROM items LOCK IN SHARE MODE", mysql, schedule.Writes},
-		{"SELECT stock INTO @x FROM items", mysql, schedule.Writes},
-		{"SELECT stock FROM items INTO OUTFILE '/tmp/x'", mysql, schedule.Writes},
-		{"SELECT reserve(1)", mysql, schedule.Writes},
-		{"SELECT shop.count(1)", mysql, schedule.Writes},
-		{"SELECT `count`(1)", mysql, schedule.Writes},
-		{"SELECT NOW (1)", mysql, schedule.Writes},
-		{"SELECT count (*) FROM items", postgres, schedule.Reads},
-		{"SELECT pg_catalog.lower(name) FROM items", postgres, schedule.Reads},
-		{"SELECT shop.lower(name) FROM items", postgres, schedule.Writes},
-		{"SELECT GET_LOCK('a', 1)", mysql, schedule.Writes},
-		{"SELECT SLEEP(1)", mysql, schedule.Writes},
-		{"SELECT LAST_INSERT_ID()", mysql, schedule.Reads},
-		{"SELECT LAST_INSERT_ID(5)", mysql, schedule.Writes},
-		{"SELECT NEXT VALUE FOR s", mysql, schedule.Writes},
-		{"SELECT nextval('s')", postgres, schedule.Writes},
-		{"SELECT pg_advisory_lock(1)", postgres, schedule.Writes},
-		{"SELECT substring(name FROM 1 FOR 3) FROM items", postgres, schedule.Reads},
-		{"SELECT * FROM items FOR SYSTEM_TIME ALL", mysql, schedule.Reads},
-		{"SELECT replace(name, 'a', 'b') FROM items", mysql, schedule.Reads},
-		{"SELECT $a$ $$ FOR UPDATE $a$ FROM items", postgres, schedule.Reads},
-		{"SELECT E'\\' FOR UPDATE' FROM items WHERE id = $1", postgres, schedule.Reads},
-		{`SELECT "for update" FROM items WHERE id = ANY($1)`, postgres, schedule.Reads},
-		{"SELECT 1; DELETE FROM items", mysql, schedule.Writes},
-		{"SELECT 1; SELECT 2", mysql, schedule.Writes},
-		{"SELECT 'a", mysql, schedule.Writes},
-		{"SELECT 1 /* ", mysql, schedule.Writes},
-		{"WITH a AS (SELECT 1) SELECT * FROM a", mysql, schedule.Reads},
-		{"WITH a AS (SELECT 1) UPDATE items SET stock = 0", mysql, schedule.Writes},
-		{"EXPLAIN SELECT * FROM items", mysql, schedule.Reads},
-		{"EXPLAIN ANALYZE SELECT * FROM items", mysql, schedule.Writes},
-		{"EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM items", postgres, schedule.Writes},
-		{"EXPLAIN UPDATE items SET stock = 0", mysql, schedule.Writes},
-		{"EXPLAIN EXECUTE x", postgres, schedule.Writes},
-		{"ANALYZE SELECT * FROM items", mysql, schedule.Writes},
-		{"DESCRIBE items", mysql, schedule.Reads},
-		{"SHOW FULL COLUMNS FROM items", mysql, schedule.Reads},
-		{"BEGIN", mysql, schedule.Local},
-		{"begin work;", mysql, schedule.Local},
-		{"BEGIN NOT ATOMIC UPDATE items SET stock = 0; END", mysql, schedule.Writes},
-		{"BEGIN ISOLATION LEVEL SERIALIZABLE", postgres, schedule.Local},
-		{"START TRANSACTION", mysql, schedule.Local},
-		{"START TRANSACTION READ ONLY", mysql, schedule.Local},
-		{"START TRANSACTION WITH CONSISTENT SNAPSHOT", mysql, schedule.Reads},
-		{"START SLAVE", mysql, schedule.Writes},
-		{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", mysql, schedule.Local},
-		{"SET GLOBAL TRANSACTION ISOLATION LEVEL READ COMMITTED", mysql, schedule.Writes},
-		{"SET NAMES utf8mb4", mysql, schedule.Local},
-		{"SET autocommit = 1", mysql, schedule.Local},
-		{"SET @x = (SELECT reserve(1))", mysql, schedule.Writes},
-		{"COMMIT", mysql, schedule.Writes},
-		{"ROLLBACK", mysql, schedule.Writes},
-		{"SAVEPOINT a", mysql, schedule.Writes},
-		{"INSERT INTO orders VALUES (1)", mysql, schedule.Writes},
-		{"UPDATE items SET stock = stock - 1", mysql, schedule.Writes},
-		{"CALL buy(1)", mysql, schedule.Writes},
-		{"DO GET_LOCK('a', 1)", mysql, schedule.Writes},
-		{"LOCK TABLES items WRITE", mysql, schedule.Writes},
-		{"HANDLER items READ FIRST", mysql, schedule.Writes},
-		{"", mysql, schedule.Local},
-		{" ; -- nothing", mysql, schedule.Local},
-		{"/*! COMMIT */", mysql, schedule.Writes},
-		{"SET autocommit = 0", mysql, schedule.Local},
-		{"SET @@session.autocommit=1, sql_mode=''", mysql, schedule.Local},
-		{"SET `autocommit` = 1", mysql, schedule.Local},
-		{"SET GLOBAL autocommit = 1", mysql, schedule.Writes},
-		{"SET autocommit = f(1)", mysql, schedule.Writes},
-		{"SELECT " + strings.Repeat("1,", 1<<20) + "1", mysql, schedule.Writes},
-	} {
-		if got := effect.SQL(c.sql, c.dialect).Effect; got != c.want {
-			t.Errorf("%.80q (%d): %d, want %d", c.sql, c.dialect, got, c.want)
+// properties are the sections of testdata/statements.txt.
+var properties = map[string]func(sql string, d effect.Dialect) string{
+	"effect":     func(sql string, d effect.Dialect) string { return effectNames[effect.SQL(sql, d).Effect] },
+	"passes":     func(sql string, d effect.Dialect) string { return fmt.Sprint(!effect.SQL(sql, d).Waits(false, false)) },
+	"ends":       func(sql string, d effect.Dialect) string { return fmt.Sprint(effect.SQL(sql, d).Ends) },
+	"named lock": func(sql string, d effect.Dialect) string { return fmt.Sprint(effect.SQL(sql, d).NamedLock) },
+	"compound":   func(sql string, d effect.Dialect) string { return fmt.Sprint(effect.SQL(sql, d).Compound) },
+	"alters":     func(sql string, d effect.Dialect) string { return fmt.Sprint(effect.SQL(sql, d).Alters) },
+	"waits": func(sql string, d effect.Dialect) string {
+		s := effect.SQL(sql, d)
+		text := effectNames[s.Effect] + " "
+		for _, in := range []struct {
+			name                     string
+			inTransaction, snapshots bool
+		}{{"a", false, false}, {"b", true, false}, {"c", true, true}} {
+			if s.Waits(in.inTransaction, in.snapshots) {
+				text += in.name
+			}
 		}
-	}
+		return strings.TrimSpace(text)
+	},
+	"inside": func(sql string, d effect.Dialect) string {
+		return map[effect.Inside]string{effect.Atomic: "atomic", effect.Lockable: "lockable", effect.Divided: "divided"}[effect.SQL(sql, d).Inside]
+	},
+	"inserts only": func(sql string, d effect.Dialect) string { return fmt.Sprint(effect.InsertsOnly(sql, d)) },
+	"relations":    func(sql string, d effect.Dialect) string { return strings.Join(effect.Relations(sql, d), " ") },
+	"accesses": func(sql string, _ effect.Dialect) string {
+		return said(effect.Accesses(sql, func(_, column string) bool { return slices.Contains([]string{"id", "a", "b", "fk"}, column) }))
+	},
 }
 
-// TestPasses: statements that set up a connection pass the gate. A statement that can commit never
-// does.
-func TestPasses(t *testing.T) {
-	for _, c := range []struct {
-		sql     string
-		dialect effect.Dialect
-		want    bool
-	}{
-		{"SET NAMES utf8mb4", mysql, true},
-		{"SET NAMES 'utf8mb4' COLLATE 'utf8mb4_bin'", mysql, true},
-		{"set character set utf8", mysql, true},
-		{"SET CHARSET utf8", mysql, true},
-		{"SET character_set_results = NULL", mysql, true},
-		{"SET time_zone = '+00:00'", mysql, true},
-		{"SET @@session.time_zone := '+00:00'", mysql, true},
-		{"SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')", mysql, true},
-		{"SET @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',A'), ',B'), @@SESSION.sql_auto_is_null = 0, @@SESSION.wait_timeout = 2147483", mysql, true},
-		{"SET SQL_AUTO_IS_NULL = 0", mysql, true},
-		{"SET NAMES utf8, autocommit=0", mysql, false},
-		{"SET NAMES utf8mb4, @@session.autocommit = 1", mysql, false},
-		{"SET autocommit=1", mysql, false},
-		{"set session autocommit = 0", mysql, false},
-		{"SET sql_mode = '', `autocommit` = 1", mysql, false},
-		{"SET GLOBAL sql_mode = ''", mysql, false},
-		{"SET @@global.time_zone = '+00:00'", mysql, false},
-		{"SET sql_mode = (SELECT f(1))", mysql, false},
-		{"SET sql_mode = f(1)", mysql, false},
-		{"SET @x = 1", mysql, false},
-		{"SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", mysql, false},
-		{"SET STATEMENT max_statement_time=1 FOR UPDATE items SET stock = 0", mysql, false},
-		{"SET PASSWORD = 'x'", mysql, false},
-		{"SELECT @@version_comment LIMIT 1", mysql, true},
-		{"SELECT @@max_allowed_packet, @@session.wait_timeout AS w", mysql, true},
-		{"SELECT VERSION()", mysql, true},
-		{"select database(), connection_id() as id", mysql, true},
-		{"SELECT 1", mysql, true},
-		{"SELECT 1 FROM DUAL", mysql, true},
-		{"SELECT 1 FROM items", mysql, false},
-		{"SELECT @@version, stock FROM items", mysql, false},
-		{"SELECT @@version FROM items FOR UPDATE", mysql, false},
-		{"SELECT 1 FOR UPDATE", mysql, false},
-		{"SELECT 1 INTO @x", mysql, false},
-		{"SELECT @@version; COMMIT", mysql, false},
-		{"SELECT VERSION(), f()", mysql, false},
-		{"SELECT NOW()", mysql, false},
-		{"SELECT stock", mysql, false},
-		{"/* mysql-connector-java-8.0.33 (Revision: 7d6b0800528b6b25c68b52dc10d6c1c8429c100c) */SELECT  @@session.auto_increment_increment AS auto_increment_increment, @@character_set_client AS character_set_client", mysql, true},
-		{"/* mysql-connector-java-5.1 */SHOW VARIABLES WHERE Variable_name ='language' OR Variable_name = 'net_write_timeout'", mysql, true},
-		{"SHOW SESSION VARIABLES LIKE 'x'", mysql, true},
-		{"SHOW VARIABLES WHERE f(1)", mysql, false},
-		{"SHOW GLOBAL STATUS", mysql, true},
-		{"SHOW WARNINGS", mysql, true},
-		{"SHOW COUNT(*) WARNINGS", mysql, true},
-		{"SHOW TABLES", mysql, false},
-		{"USE shop", mysql, true},
-		{"USE `shop`", mysql, true},
-		{"/*! COMMIT */ USE shop", mysql, false},
-		{"BEGIN", mysql, false},
-		{"UPDATE items SET stock = 0", mysql, false},
-		{"", mysql, true},
-		{"/* ping */", mysql, true},
-		{";", postgres, true},
-		{"SET client_encoding TO 'UTF8'", postgres, true},
-		{"SET TIME ZONE 'UTC'", postgres, true},
-		{"SET SESSION extra_float_digits = 3", postgres, true},
-		{"SELECT current_schema", postgres, true},
-		{"SELECT set_config('search_path', '', false)", postgres, false},
-		{"DISCARD ALL", postgres, false},
-	} {
-		if got := !effect.SQL(c.sql, c.dialect).Waits(false, false); got != c.want {
-			t.Errorf("%q (%d): %t, want %t", c.sql, c.dialect, got, c.want)
-		}
-	}
-}
+var effectNames = map[schedule.Effect]string{schedule.Local: "local", schedule.Reads: "reads", schedule.Writes: "writes"}
 
-func TestEnds(t *testing.T) {
-	for sql, want := range map[string]bool{
-		"COMMIT": true, "commit work and chain": true, "ROLLBACK": true, "/* x */ ROLLBACK;": true,
-		"ROLLBACK TO a": false, "ROLLBACK WORK TO SAVEPOINT a": false, "SELECT 'COMMIT'": false, "BEGIN": false,
-		"UPDATE a SET b = 1; COMMIT": true, "XA COMMIT 'x'": true, "XA START 'x'": false, "SET NAMES utf8, autocommit=1": true,
-		"SET NAMES utf8": false, "CREATE TABLE a (b INT)": true, "CREATE TEMPORARY TABLE a (b INT)": false, "TRUNCATE a": true,
-	} {
-		if got := effect.SQL(sql, mysql).Ends; got != want {
-			t.Errorf("%q: %t, want %t", sql, got, want)
+// TestStatements compares every line of testdata/statements.txt with what the package says.
+func TestStatements(t *testing.T) {
+	text, err := os.ReadFile("testdata/statements.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialects := map[string][]effect.Dialect{"mysql": {mysql}, "postgres": {postgres}, "both": {mysql, postgres}}
+	section, lines := "", map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if name, begins := strings.CutPrefix(line, "## "); begins {
+			section = name
+		}
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		dialect, rest, _ := strings.Cut(line, ": ")
+		sql, want, ok := strings.Cut(rest, " =>")
+		if plain, err := strconv.Unquote(sql); err == nil {
+			sql = plain
+		}
+		if !ok || dialects[dialect] == nil || properties[section] == nil {
+			t.Fatalf("%s: no line such as mysql: STATEMENT => RESULT: %s", section, line)
+		}
+		lines[section]++
+		for _, d := range dialects[dialect] {
+			if got := strings.TrimSpace(properties[section](sql, d)); got != strings.TrimSpace(want) {
+				t.Errorf("%s: %q (%d): %q, want %q", section, sql, d, got, strings.TrimSpace(want))
+			}
 		}
 	}
-	for sql, want := range map[string]bool{
-		"END": true, "ABORT": true, "COMMIT PREPARED 'a'": false, "PREPARE TRANSACTION 'a'": true, "CREATE TABLE a (b INT)": false,
-		"ROLLBACK TRANSACTION TO SAVEPOINT a": false,
-	} {
-		if got := effect.SQL(sql, postgres).Ends; got != want {
-			t.Errorf("%q: %t, want %t", sql, got, want)
-		}
+	if len(lines) != len(properties) {
+		t.Errorf("lines %v; want some in each of %d sections", lines, len(properties))
 	}
-}
-
-func TestNamedLock(t *testing.T) {
-	for _, c := range []struct {
-		sql     string
-		dialect effect.Dialect
-		want    bool
-	}{
-		{"SELECT get_lock('a', 1)", mysql, true},
-		{"DO GET_LOCK ('a', 1)", mysql, true},
-		{"SELECT 'GET_LOCK(1)'", mysql, false},
-		{"SELECT RELEASE_LOCK('a')", mysql, false},
-		{"SELECT pg_advisory_xact_lock(1)", postgres, true},
-		{"SELECT pg_try_advisory_lock(1)", postgres, false},
-		{"SELECT pg_advisory_unlock(1)", postgres, false},
-	} {
-		if got := effect.SQL(c.sql, c.dialect).NamedLock; got != c.want {
-			t.Errorf("%q: %t, want %t", c.sql, got, c.want)
-		}
+	if got := effect.SQL("SELECT "+strings.Repeat("1,", 1<<20)+"1", mysql).Effect; got != schedule.Writes {
+		t.Errorf("a statement of 2 MB: %d", got)
 	}
 }
 
@@ -267,35 +124,47 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestCompound: a text of several statements is compound if more than one of them can interact with
-// another buyer's.
-func TestCompound(t *testing.T) {
-	for _, c := range []struct {
-		sql     string
-		dialect effect.Dialect
-		want    bool
-	}{
-		{"SELECT 1 FROM items;", mysql, false},
-		{"SELECT stock FROM items; UPDATE items SET stock = 0", mysql, true},
-		{"SELECT stock FROM items; UPDATE items SET stock = 0", postgres, true},
-		{"BEGIN; SELECT stock FROM items FOR UPDATE", mysql, false},
-		{"BEGIN; SELECT stock FROM items FOR UPDATE; UPDATE items SET stock = 0", postgres, true},
-		{"SET NAMES utf8mb4; SELECT stock FROM items", mysql, false},
-		{"INSERT INTO orders VALUES ('a;b')", mysql, false},
-		{`INSERT INTO orders VALUES ('a\'; b')`, mysql, true}, // with NO_BACKSLASH_ESCAPES these are two statements
-		{"INSERT INTO orders SELECT * FROM baskets", mysql, false},
-		{"CALL buy(1)", mysql, true},
-		{"call buy(1)", postgres, true},
-		{"DO SLEEP(1)", mysql, false},
-		{"DO $$ BEGIN UPDATE items SET stock = 0; END $$", postgres, true},
-		{"BEGIN NOT ATOMIC UPDATE items SET stock = 0; END", mysql, true},
-		{"BEGIN", mysql, false},
-		{"BEGIN ISOLATION LEVEL SERIALIZABLE", postgres, false},
-		{"", mysql, false},
+// TestDisjoint: two statements touch different rows only if a condition of each fixes a column that neither
+// changes.
+func TestDisjoint(t *testing.T) {
+	const (
+		one  = "UPDATE items SET stock = stock - 1 WHERE id = 1"
+		id   = "6f0e4c6e-0000-4000-8000-000000000001"
+		id2  = "6f0e4c6e-0000-4000-8000-000000000002"
+		noon = "UPDATE items SET stock = 0 WHERE "
+	)
+	for other, want := range map[string]bool{
+		"UPDATE items SET stock = 0 WHERE id = 2":                     true,
+		"DELETE FROM items WHERE id = 2 AND stock > 0":                true,
+		"UPDATE items SET stock = 0 WHERE stock > 0 AND items.id = 2": true,
+		"DELETE FROM items WHERE (stock > 0) AND id = 2 LIMIT 1":      true,
+		one:                                    false,
+		noon + "id = 1":                        false,
+		noon + "id > 2":                        false,
+		noon + "id = 2 OR stock = 1":           false,
+		noon + "NOT id = 2":                    false,
+		noon + "(id = 2)":                      false,
+		noon + "id = 2 + 0":                    false,
+		noon + "id = 02":                       false,
+		noon + "id = '2'":                      false,
+		noon + "stock = 2":                     false,
+		noon + "id = 2 AND x IN (SELECT 1)":    false,
+		"UPDATE items SET stock = 0":           false,
+		"UPDATE items SET id = 1 WHERE id = 2": false,
+		"UPDATE items JOIN shops SET stock = 0 WHERE shops.id = 2":   false,
+		"UPDATE items, shops SET stock = 0 WHERE shops.id = 2":       false,
+		"INSERT INTO items SELECT 2 WHERE id = 2":                    false,
+		"UPDATE items SET stock = 0 WHERE id = 2; DELETE FROM items": false,
+		"UPDATE items SET stock = 0 FROM shops WHERE shops.id = 2":   false,
 	} {
-		if got := effect.SQL(c.sql, c.dialect).Compound; got != c.want {
-			t.Errorf("%q (%d): %t, want %t", c.sql, c.dialect, got, c.want)
+		for _, d := range []effect.Dialect{effect.MySQL, effect.Postgres} {
+			if got := effect.Disjoint(one, other, d) && effect.Disjoint(other, one, d); got != want {
+				t.Errorf("%s: %v, want %v", other, got, want)
+			}
 		}
+	}
+	if !effect.Disjoint(noon+"id = '"+id+"'", noon+"id = '"+id2+"'", effect.Postgres) || effect.Disjoint(noon+"id = '"+id+"'", noon+"id = '"+id+"'", effect.Postgres) {
+		t.Error("two UUIDs are two rows, and one is one")
 	}
 }
 
@@ -324,4 +193,44 @@ func FuzzStatement(f *testing.F) {
 			_ = effect.Quote([]byte(sql))
 		}
 	})
+}
+
+// said writes an Access in one line.
+func said(a effect.Access, ok bool) string {
+	if !ok {
+		return "-"
+	}
+	var reads, sets []string
+	for _, r := range a.Reads {
+		one := r.Table
+		for _, c := range slices.Sorted(maps.Keys(r.Fixed)) {
+			one += " " + c + "=" + strings.Join(r.Fixed[c], ",")
+		}
+		reads = append(reads, one)
+	}
+	for _, v := range a.Sets {
+		one := ""
+		for _, c := range slices.Sorted(maps.Keys(v)) {
+			value := "?"
+			if v[c] != nil {
+				value = strings.TrimPrefix(*v[c], "\x00")
+			}
+			one += fmt.Sprintf(" %s=%s", c, value)
+		}
+		sets = append(sets, one)
+	}
+	text := strings.Join(reads, "; ")
+	if a.Verb == "INSERT" {
+		text = a.Finds.Table
+	}
+	if len(sets) > 0 {
+		text += " <-" + strings.Join(sets, " |")
+	}
+	if a.None {
+		text += " none"
+	}
+	if a.Locks {
+		text = "locks " + text
+	}
+	return text
 }

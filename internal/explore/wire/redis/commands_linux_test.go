@@ -2,6 +2,10 @@ package redis
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,134 +53,47 @@ func came(o *wire.Command) string {
 	return unchanged
 }
 
-const (
-	setScript = "redis.call('SET', KEYS[1], ARGV[1]); return false"
-	getScript = "return redis.call('GET', KEYS[1])"
-)
-
+// TestCommands sends the commands of testdata/commands.txt.
 func TestCommands(t *testing.T) {
+	text, err := os.ReadFile("testdata/commands.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := localservertest.Redis(t)
 	recorder := &wiretest.Recorder{}
 	c := dial(t, wiretest.Proxy(t, recorder, Protocol(), server.Addr))
-	long := strings.Repeat("é", 50)
-	for _, test := range []struct {
-		words                     []string // or an inline command
-		text, taken, answer, came string
-	}{
-		{[]string{"set", "a", "1"}, "SET a 1", writing, "OK", changed},
-		{[]string{"SET", "a", "2", "NX", "PX", "5000"}, "SET a 2 NX PX 5000", writing, "nil", failed},
-		{[]string{"SET", "a", "2", "GET"}, "SET a 2 GET", writing, `"1"`, changed},
-		{[]string{"SET", "new", "2", "NX", "GET"}, "SET new 2 NX GET", writing, "nil", changed},
-		{[]string{"GETSET", "newer", "2"}, "GETSET newer 2", writing, "nil", changed},
-		{[]string{"GET", "a"}, "GET a", reading, `"2"`, unchanged},
-		{[]string{"GET", "none"}, "GET none", reading, "nil", failed},
-		{[]string{"MGET", "a", "none"}, "MGET a none", reading, "[2 nil]", unchanged},
-		{[]string{"EXISTS", "none"}, "EXISTS none", reading, "0", unchanged},
-		{[]string{"SETNX", "a", "3"}, "SETNX a 3", writing, "0", failed},
-		{[]string{"DEL", "none"}, "DEL none", writing, "0", failed},
-		{[]string{"DEL", "new", "newer"}, "DEL new newer", writing, "2", changed},
-		{[]string{"INCR", "n"}, "INCR n", writing, "1", changed},
-		{[]string{"DECR", "n"}, "DECR n", writing, "0", changed},
-		{[]string{"EXPIRE", "none", "3"}, "EXPIRE none 3", writing, "0", failed},
-		{[]string{"PERSIST", "a"}, "PERSIST a", writing, "0", failed},
-		{[]string{"PTTL", "a"}, "PTTL a", reading, "-1", unchanged},
-		{[]string{"HSET", "h", "f", "v w"}, `HSET h f "v w"`, writing, "1", changed},
-		{[]string{"HSET", "h", "f", "v w"}, `HSET h f "v w"`, writing, "0", changed},
-		{[]string{"HSETNX", "h", "f", ""}, `HSETNX h f ""`, writing, "0", failed},
-		{[]string{"HGETALL", "h"}, "HGETALL h", reading, `[f "v w"]`, unchanged},
-		{[]string{"SADD", "s", "\x00\xff"}, `SADD s \x00\xff`, writing, "1", changed},
-		{[]string{"SADD", "s", "\x00\xff"}, `SADD s \x00\xff`, writing, "0", failed},
-		{[]string{"SMEMBERS", "s"}, "SMEMBERS s", reading, `[\x00\xff]`, unchanged},
-		{[]string{"SRANDMEMBER", "s"}, "SRANDMEMBER s", writing, `"\x00\xff"`, changed},
-		{[]string{"ZREM", "z", "m"}, "ZREM z m", writing, "0", failed},
-		{[]string{"LPOP", "none"}, "LPOP none", writing, "nil", failed},
-		{[]string{"GETDEL", "none"}, "GETDEL none", writing, "nil", failed},
-		{[]string{"LPUSH", "a", "1"}, "LPUSH a 1", writing, "error WRONGTYPE Operation against a key holding the wrong kind of value", failed},
-		{[]string{"RENAMENX", "a", "h"}, "RENAMENX a h", writing, "0", failed},
-		{[]string{"NONSENSE", "a"}, "NONSENSE a", writing, "error ERR unknown command 'NONSENSE', with args beginning with: 'a' ", failed},
-		{[]string{"SET", "l", long}, "SET l " + strings.Repeat("é", 30) + "…", writing, "OK", changed},
-		{[]string{"GET", "l"}, "GET l", reading, `"` + long + `"`, unchanged},
-		{[]string{"DBSIZE"}, "DBSIZE", reading, "5", unchanged},
-		{[]string{"OBJECT", "encoding", "n"}, "OBJECT ENCODING n", reading, `"int"`, unchanged},
-		{[]string{"MEMORY", "USAGE", "none"}, "MEMORY USAGE none", reading, "nil", failed},
-		{[]string{"MEMORY", "STATS"}, "MEMORY STATS", passed, "", unchanged},
-		{[]string{"PUBLISH", "c", "m"}, "PUBLISH c m", writing, "0", changed},
-		{[]string{"SCRIPT", "LOAD", "return 1"}, `SCRIPT LOAD "return 1"`, passed, `"e0e1f9fabfc9d4800c877a703b823ac0578ff8db"`, unchanged},
-		{[]string{"EVALSHA", "91CDeF00", "1", "a", "x"}, "EVAL 91cdef a x", writing, "error NOSCRIPT No matching script. Please use EVAL.", failed},
-		{[]string{"EVAL", "return 0", "0"}, "EVAL 06d3d9", writing, "0", both},
-		{[]string{"EVAL", setScript, "1", "a", "2"}, "EVAL 3200fb a 2", writing, "nil", both},
-		{[]string{"EVAL", "return 1", "1", "a", "b"}, "EVAL e0e1f9 a b", writing, "1", changed},
-		{[]string{"EVALSHA", "E0E1F9fabfc9d4800c877a703b823ac0578ff8db", "1", "a", "b"}, "EVAL e0e1f9 a b", writing, "1", changed},
-		{[]string{"EVAL_RO", getScript, "1", "a"}, "EVAL_RO d3c21d a", reading, `"2"`, unchanged},
-		{[]string{"EVAL", "return redis.error_reply('MINE x')", "0"}, "EVAL 11ce6c", writing, "error MINE x", both},
-		{[]string{"FUNCTION", "load", "#!lua name=l\nredis.register_function('f', function() return 1 end)"}, "", writing, `"l"`, changed},
-		{[]string{"FCALL", "f", "1", "a", "b"}, "FCALL f a b", writing, "1", changed},
-		{[]string{"CONFIG", "GET", "port"}, "CONFIG GET port", passed, "", unchanged},
-		{[]string{"CONFIG", "set", "maxclients", "50"}, "CONFIG SET maxclients 50", writing, "OK", changed},
-		{[]string{"SCRIPT", "FLUSH"}, "SCRIPT FLUSH", writing, "OK", changed},
-		{[]string{"CLIENT", "SETNAME", "x"}, "CLIENT SETNAME x", passed, "OK", unchanged},
-		{[]string{"CLIENT", "UNBLOCK", "9999"}, "CLIENT UNBLOCK 9999", writing, "0", changed},
-		{[]string{"AUTH", "secret"}, "AUTH ***", passed, "", failed},
-		{[]string{"HELLO", "2", "AUTH", "default", "secret", "SETNAME", "x"}, "HELLO 2 AUTH default *** SETNAME x", passed, "", unchanged},
-		{[]string{"WATCH", "a"}, "WATCH a", reading, "OK", unchanged},
-		{[]string{"UNWATCH"}, "UNWATCH", passed, "OK", unchanged},
-		{[]string{"XADD", "x", "1-1", "f", "v"}, "XADD x 1-1 f v", writing, `"1-1"`, changed},
-		{[]string{"XREAD", "STREAMS", "x", "0"}, "XREAD STREAMS x 0", reading, "[[x [[1-1 [f v]]]]]", unchanged},
-		{[]string{"XREAD", "BLOCK", "50", "STREAMS", "x", "0"}, "XREAD BLOCK 50 STREAMS x 0", writing, "[[x [[1-1 [f v]]]]]", unchanged},
-		{[]string{"BLPOP", "a", "n", "3"}, "BLPOP a n 3", writing, "error WRONGTYPE Operation against a key holding the wrong kind of value", failed},
-		{[]string{"SELECT", "2"}, "SELECT 2", passed, "OK", unchanged},
-		{[]string{"GET", "a"}, "db 2: GET a", reading, "nil", failed},
-		{[]string{"SELECT", "99999"}, "db 2: SELECT 99999", passed, "error ERR DB index is out of range", failed},
-		{[]string{"PING"}, "db 2: PING", passed, "PONG", unchanged},
-		{[]string{"SELECT", "0"}, "db 2: SELECT 0", passed, "OK", unchanged},
-
-		{[]string{"MULTI"}, "MULTI", passed, "OK", unchanged},
-		{[]string{"SET", "a", "1"}, "SET a 1", passed, "QUEUED", unchanged},
-		{[]string{"DEL", "none"}, "DEL none", passed, "QUEUED", unchanged},
-		{[]string{"EXEC"}, "MULTI {SET a 1; DEL none} EXEC", writing, "[OK 0]", changed},
-		{[]string{"MULTI"}, "MULTI", passed, "OK", unchanged},
-		{[]string{"GET", "a"}, "GET a", passed, "QUEUED", unchanged},
-		{[]string{"PING"}, "PING", passed, "QUEUED", unchanged},
-		{[]string{"EXEC"}, "MULTI {GET a; PING} EXEC", reading, "[1 PONG]", unchanged},
-		{[]string{"MULTI"}, "MULTI", passed, "OK", unchanged},
-		{[]string{"SETNX", "a", "1"}, "SETNX a 1", passed, "QUEUED", unchanged},
-		{[]string{"BLPOP", "none", "1"}, "BLPOP none 1", passed, "QUEUED", unchanged},
-		{[]string{"LPUSH", "a", "1"}, "LPUSH a 1", passed, "QUEUED", unchanged},
-		{[]string{"EXEC"}, "MULTI {SETNX a 1; BLPOP none 1; LPUSH a 1} EXEC", writing, "[0 nil error WRONGTYPE Operation against a key holding the wrong kind of value]", failed},
-		{[]string{"MULTI"}, "MULTI", passed, "OK", unchanged},
-		{[]string{"GET"}, "GET", passed, "error ERR wrong number of arguments for 'get' command", failed},
-		{[]string{"SET", "a", "1"}, "SET a 1", passed, "QUEUED", unchanged},
-		{[]string{"EXEC"}, "MULTI {GET; SET a 1} EXEC", writing, "error EXECABORT Transaction discarded because of previous errors.", failed},
-		{[]string{"MULTI"}, "MULTI", passed, "OK", unchanged},
-		{[]string{"WATCH", "a"}, "WATCH a", passed, "error ERR WATCH inside MULTI is not allowed", failed},
-		{[]string{"DISCARD"}, "DISCARD", passed, "OK", unchanged},
-		{[]string{"EXEC"}, "EXEC", reading, "error ERR EXEC without MULTI", failed},
-		{[]string{"MULTI", "x"}, "MULTI x", passed, "error ERR wrong number of arguments for 'multi' command", failed},
-		{[]string{"SET", "a", "1"}, "SET a 1", writing, "OK", changed},
-
-		{[]string{"HELLO", "3"}, "HELLO 3", passed, "", unchanged},
-		{[]string{"HGETALL", "h"}, "HGETALL h", reading, `{f: "v w"}`, unchanged},
-		{[]string{"GET", "none"}, "GET none", reading, "nil", failed},
-		{[]string{"EVAL", "redis.setresp(3); return false", "0"}, "EVAL 7ccb6b", writing, "false", both},
-		{[]string{"SUBSCRIBE", "c"}, "SUBSCRIBE c", passed, "[subscribe c 1]", unchanged},
-		{[]string{"RESET"}, "RESET", passed, "RESET", unchanged},
-	} {
-		answer := c.do(t, test.words...)
+	word := regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
+	long := strings.NewReplacer("LONG30", strings.Repeat("é", 30), "LONG", strings.Repeat("é", 50))
+	for line := range strings.Lines(string(text)) {
+		if line == "\n" || line[0] == '#' {
+			continue
+		}
+		sent, right, _ := strings.Cut(long.Replace(strings.TrimSuffix(line, "\n")), " => ")
+		words, want := word.FindAllString(sent, -1), strings.Split(right, " | ")
+		for i, w := range words {
+			if plain, err := strconv.Unquote(w); err == nil {
+				words[i] = plain
+			}
+		}
+		answer := c.do(t, words...)
 		commands := recorder.Commands()
 		o := commands[len(commands)-1]
-		got := fmt.Sprint(o.Text, " | ", taken(o), " | ", o.Answer.Text, " | ", came(o))
-		if test.text == "" {
-			test.text = o.Text
+		got := []string{o.Text, taken(o), o.Answer.Text, came(o)}
+		if want[0] == "" {
+			want[0] = o.Text
 		}
-		if test.answer == "" {
-			test.answer = answer
+		if want[2] == "" {
+			want[2] = answer
 		}
-		if want := fmt.Sprint(test.text, " | ", test.taken, " | ", cut(test.answer), " | ", test.came); got != want || answer != o.Answer.Text {
-			t.Errorf("%q\n got %s\nwant %s", test.words, got, want)
+		if want[2] = cut(want[2]); !slices.Equal(got, want) || answer != o.Answer.Text {
+			t.Errorf("%q\n got %q\nwant %q", words, got, want)
 		}
 		if o.Silent || o.Named || o.Ends || len(o.Answer.Made) > 0 {
-			t.Errorf("%q: %+v", test.words, o)
+			t.Errorf("%q: %+v", words, o)
 		}
+	}
+	if n := len(recorder.Commands()); n < 95 {
+		t.Errorf("only %d commands", n)
 	}
 }
 

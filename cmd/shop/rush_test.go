@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,24 +124,24 @@ func TestRushForeign(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		shop *notOurs
+		shop *service
 		code int
 		says string
 	}{
-		{"sound", &notOurs{}, 0, "holds"},
-		{"sound, small pages", &notOurs{pageLimit: 7}, 0, "holds"},
-		{"sound, no history", &notOurs{noHistory: true}, 0, "holds"},
-		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock: promised holds, seen oversold"},
-		{"promises less than it keeps", &notOurs{promise: "oversold"}, exitBroken, "my-lock: promised oversold, seen holds"},
-		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "seen oversold"},
-		{"an audit of nothing", &notOurs{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
-		{"puts more on sale than asked for", &notOurs{stockMore: 50}, exitHarness, "another client has restocked"},
-		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "seen leaked"},
-		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "seen leaked"},
-		{"two units for one", &notOurs{units: 2}, exitBroken, "seen lost"},
-		{"sales without a record", &notOurs{forges: true}, exitBroken, "6 sales were acknowledged and have no record"},
-		{"sales without a record, without a history", &notOurs{forges: true, noHistory: true}, exitBroken, "6 sales were acknowledged and have no record"},
-		{"pages that do not go on", &notOurs{pageLimit: 7, stuckPages: true}, exitHarness, "does not advance to another page"},
+		{"sound", &service{}, 0, "holds"},
+		{"sound, small pages", &service{pageLimit: 7}, 0, "holds"},
+		{"sound, no history", &service{noHistory: true}, 0, "holds"},
+		{"sells twice what it has", &service{oversell: true}, exitBroken, "my-lock: promised holds, seen oversold"},
+		{"promises less than it keeps", &service{promise: "oversold"}, exitBroken, "my-lock: promised oversold, seen holds"},
+		{"adds up wrongly", &service{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "seen oversold"},
+		{"an audit of nothing", &service{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
+		{"puts more on sale than asked for", &service{stockMore: 50}, exitHarness, "another client has restocked"},
+		{"tells every other buyer no, and sells", &service{untold: true}, exitBroken, "seen leaked"},
+		{"the same, without a history", &service{untold: true, noHistory: true}, exitBroken, "seen leaked"},
+		{"two units for one", &service{units: 2}, exitBroken, "seen lost"},
+		{"sales without a record", &service{forges: true}, exitBroken, "6 sales were acknowledged and have no record"},
+		{"sales without a record, without a history", &service{forges: true, noHistory: true}, exitBroken, "6 sales were acknowledged and have no record"},
+		{"pages that do not go on", &service{pageLimit: 7, stuckPages: true}, exitHarness, "does not advance to another page"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -158,79 +157,6 @@ func TestRushForeign(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// notOurs is a service with the three routes of a rush. Its fields select its errors.
-type notOurs struct {
-	oversell   bool   // it never refuses
-	audit      string // wrong members of /audit; null omits a member
-	stockMore  int64  // more units than the PUT has requested
-	untold     bool   // it tells one of two buyers that it is sold out, and records the sale
-	forges     bool   // it tells each tenth buyer of a sale that did not happen
-	promise    string // for a rush, in /strategies
-	noHistory  bool
-	pageLimit  int // records in a page
-	stuckPages bool
-	units      int64 // units of a sale; 0: 1
-
-	mu      sync.Mutex
-	stocked int64
-	left    int64
-	records []map[string]any
-}
-
-func (f *notOurs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	units := max(f.units, 1)
-	switch {
-	case r.URL.Path == "/strategies" && f.promise != "":
-		_ = json.NewEncoder(w).Encode([]any{map[string]any{"name": "my-lock", "promise": map[string]string{"rush": f.promise}}})
-	case r.URL.Path == "/product/buy" && f.forges && strings.HasSuffix(r.FormValue("purchaser"), "7"):
-		_ = json.NewEncoder(w).Encode(map[string]any{"id": 999_999})
-	case r.URL.Path == "/product/buy":
-		if f.left < units && !f.oversell {
-			w.WriteHeader(http.StatusConflict)
-			return
-		}
-		f.left = max(0, f.left-units)
-		id := len(f.records) + 1
-		f.records = append(f.records, map[string]any{
-			"id": id, "purchaser": r.FormValue("purchaser"), "amount": units, "purchase_time": "2026-11-21T07:48:49.428421",
-		})
-		if f.untold && id%2 == 0 {
-			w.WriteHeader(http.StatusConflict)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"id": id})
-	case r.Method == http.MethodPut:
-		var body struct{ Amount int64 }
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		f.stocked = body.Amount + f.stockMore
-		f.left, f.records = f.stocked, nil
-	case r.URL.Path == "/audit":
-		sums := map[string]any{
-			"stocked": f.stocked, "leftover": f.left, "records": len(f.records), "units_sold": int64(len(f.records)) * units,
-		}
-		_ = json.Unmarshal([]byte(f.audit), &sums)
-		_ = json.NewEncoder(w).Encode(sums)
-	case r.URL.Path == "/purchase_history" && !f.noHistory:
-		after, _ := strconv.Atoi(r.FormValue("after"))
-		if f.stuckPages {
-			after = 0
-		}
-		end := len(f.records)
-		if f.pageLimit > 0 {
-			end = min(end, after+f.pageLimit)
-		}
-		page := map[string]any{"records": f.records[after:end], "next": nil}
-		if end < len(f.records) {
-			page["next"] = end
-		}
-		_ = json.NewEncoder(w).Encode(page)
-	default:
-		http.NotFound(w, r)
 	}
 }
 

@@ -9,9 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -167,113 +165,6 @@ func TestVerifyTargetBadInput(t *testing.T) {
 			t.Errorf("%v: exit %d, %q; want 2 and one line with %q", c.args, code, said, c.want)
 		}
 	}
-}
-
-// service is a shop in a map, with the routes in docs/guides/test-your-shop.md. Each flag is an
-// error of its own.
-type service struct {
-	forgets    int64 // units that vanish with the first sale
-	ignoresKey bool
-	refusesKey bool // a used key gets 409
-	busyKey    bool // a repeated used key gets 503
-	dates      bool // no two receipts are equal byte for byte
-	dropsGone  bool // a buyer that has gone gets no record, but its unit is taken
-	loses      bool // the last sale is acknowledged and not recorded
-	getOnly    bool
-	remembers  bool // it stays sold out after a restock
-	hasty      bool // it sends the first bytes of an answer before it knows the outcome
-
-	mu            sync.Mutex
-	wasSoldOut    bool
-	stocked, left int64
-	sales         []sale
-	byKey         map[string]sale
-	asked         map[string]bool // by key: whether it was repeated
-}
-
-type sale struct {
-	ID        int64  `json:"id"`
-	Purchaser string `json:"purchaser"`
-	Amount    int64  `json:"amount"`
-	Answered  int64  `json:"answered,omitempty"`
-}
-
-func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.Method == http.MethodPut:
-		var body struct{ Amount int64 }
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.stocked, s.left, s.sales, s.byKey, s.asked = body.Amount, body.Amount, nil, map[string]sale{}, map[string]bool{}
-	case r.URL.Path == "/product/buy" && (r.Method == http.MethodGet || !s.getOnly):
-		s.buy(w, r)
-	case r.URL.Path == "/audit":
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		answer(w, http.StatusOK, map[string]int64{
-			"stocked": s.stocked, "leftover": s.left, "records": int64(len(s.sales)), "units_sold": int64(len(s.sales)),
-		})
-	case r.URL.Path == "/purchase_history":
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		answer(w, http.StatusOK, map[string]any{"records": s.sales, "next": nil})
-	default:
-		w.WriteHeader(http.StatusNotImplemented)
-	}
-}
-
-func (s *service) buy(w http.ResponseWriter, r *http.Request) {
-	if s.hasty {
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := r.Header.Get("Idempotency-Key")
-	if earlier, ok := s.byKey[key]; ok && key != "" && !s.ignoresKey {
-		switch {
-		case s.refusesKey:
-			answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
-		case s.busyKey && s.asked[key]:
-			answer(w, http.StatusServiceUnavailable, map[string]string{"outcome": "busy"})
-		default:
-			s.asked[key] = true
-			s.receipt(w, earlier)
-		}
-		return
-	}
-	time.Sleep(time.Millisecond) // work under the lock
-	if s.left == 0 || s.remembers && s.wasSoldOut {
-		s.wasSoldOut = true
-		answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
-		return
-	}
-	s.left--
-	if len(s.sales) == 0 {
-		s.left -= s.forgets
-	}
-	if s.dropsGone && r.Context().Err() != nil {
-		return
-	}
-	sold := sale{ID: int64(len(s.sales) + 1), Purchaser: r.URL.Query().Get("purchaser"), Amount: 1}
-	if !s.loses || s.left > 0 {
-		s.sales = append(s.sales, sold)
-	}
-	s.byKey[key] = sold
-	s.receipt(w, sold)
-}
-
-func (s *service) receipt(w http.ResponseWriter, sold sale) {
-	if s.dates {
-		sold.Answered = time.Now().UnixNano()
-	}
-	answer(w, http.StatusOK, sold)
-}
-
-func answer(w http.ResponseWriter, status int, body any) {
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
 }
 
 // TestVerifyTargetWithoutKeys: a service that reports that it ignores Idempotency-Keys does not

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,7 @@ func TestAppOwnServers(t *testing.T) {
 func badInput(t *testing.T, s ownServers) {
 	t.Helper()
 	t.Run("before a run", func(t *testing.T) {
-		for _, c := range append(s.badFiles(), append(s.badFlags(), append(s.badPrograms(), s.badHosts()...)...)...) {
+		for _, c := range slices.Concat(s.badFlags(), s.badPrograms(), s.badHosts()) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.check(t, s)
@@ -192,41 +193,12 @@ func (c badCase) check(t *testing.T, s ownServers) {
 	t.Log(line)
 }
 
-// badFiles have a mistake that is found when the file is read.
-func (s ownServers) badFiles() []badCase {
-	const see = "--app-example prints a file to begin with"
-	return []badCase{
-		{name: "an unknown key", old: "reset:", by: "rest:", says: []string{`oversell.yaml:7: unknown key "rest" (did you mean "reset"?)`}},
-		{name: "no file", args: []string{"--app", "none.yaml"}, says: []string{"none.yaml: no such file", see}},
-		{name: "a folder", args: []string{"--app", "."}, says: []string{"is a directory", see}},
-		{name: "no URL", old: "POST http:", by: "POST http", says: []string{"buyer: ", "is not a URL; expected, for example, http://"}},
-		{name: "no port", old: "127.0.0.1:8080/buy", by: "127.0.0.1:eighty/buy", says: []string{"buyer: ", "is not a URL; expected, for example, http://"}},
-	}
-}
-
 // badFlags have a valid file.
 func (s ownServers) badFlags() []badCase {
 	return []badCase{
-		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock cannot be combined with --app"}},
-		{name: "--one-key", args: []string{"--one-key"}, says: []string{"--one-key cannot be combined with --app"}},
-		{name: "--before", args: []string{"--before", "sold-out-check"}, says: []string{"--before cannot be combined with --app"}},
-		{name: "--engine", args: []string{"--engine", "local"}, says: []string{"--engine cannot be combined with --app"}},
-		{name: "an event that is none", args: []string{"--events", "nonsense"}, says: []string{`unknown event of a program "nonsense"; choose from: expire, crash, forget, timeout, all`}},
-		{name: "an event of our strategies", args: []string{"--events", "renew"}, says: []string{`unknown event of a program "renew"; choose from: expire,`}},
 		{name: "a crash of one of one", old: "run:", by: "shared:", args: []string{"--events", "crash"}, says: []string{"all buyers share one instance", "give `run:`"}},
-		{name: "--buyers", args: []string{"--buyers", "9"}, says: []string{"buyers must be between 2 and 8 (got 9)"}},
 		{name: "--overlap of one instance", old: "run:", by: "shared:", args: []string{"--overlap"}, says: []string{"--overlap needs an instance for each buyer: write `run:`"}},
-		{name: "--overlap with another search's line", args: []string{"--overlap", "--replay", "v1:bad:b2:s1:1.2"}, says: []string{"the replay string belongs to bad with 2 buyers and stock 1, not to bad with 2 buyers and stock 1 and --overlap"}},
-		{name: "--save in no folder", args: []string{"--save", "none/w.json"}, says: []string{"--save: create none/w.json: no such file or directory"}},
-		{name: "--save in a folder's place", args: []string{"--save", "."}, says: []string{"--save: ", "is a directory"}},
-		{name: "--report in no folder", args: []string{"--report", "none/r.md"}, says: []string{"--report: create none/r.md: no such file or directory"}},
-		{name: "--report without an ending", args: []string{"--report", "r.txt"}, says: []string{"--report: unknown ending", "use .json"}},
-		{name: "--save and --report", args: []string{"--report", "w.json", "--save", "w.json"}, says: []string{"must have different paths"}},
-		{name: "--replay of another file", args: []string{"--replay", "oversell.yaml"}, says: []string{"--replay: oversell.yaml is not a file of --save", "--save writes one"}},
-		{name: "--replay of no file", args: []string{"--replay", "none.json"}, says: []string{"--replay needs a replay string or a file of --save (got \"none.json\")"}},
 		{name: "--replay of another program's file", args: []string{"--replay", "saved.json"}, says: []string{"the saved schedule belongs to the program other, not to bad; write `name: other` in the file"}},
-		{name: "--replay of another program's line", args: []string{"--replay", "v1:other:b2:s1:1*3.2*3"}, says: []string{"the replay string belongs to other with 2 buyers", "not to bad"}},
-		{name: "--replay of a torn line", args: []string{"--replay", "v1:bad:b2:s1:1*3.x*3"}, says: []string{`"x*3" is no step`}},
 		{
 			name: "user namespaces refused", under: `exec unshare --user --map-root-user sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"' sh "$@"`,
 			says: []string{"a program needs a network of its own", "run it as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces="},

@@ -2,13 +2,20 @@ package explore_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -135,4 +142,142 @@ func TestReplayRefused(t *testing.T) {
 			t.Errorf("%s: %v, want something with %q", c.line, err, c.says)
 		}
 	}
+}
+
+// TestRushVerdict: one broken round decides, then one failed round. A void or missing round makes the
+// rush inconclusive.
+func TestRushVerdict(t *testing.T) {
+	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
+	failed := target.Crowd{Verdict: verdict.Failed, Why: "f"}
+	for _, c := range []struct {
+		rounds []target.Crowd
+		want   verdict.Verdict
+		why    string
+	}{
+		{[]target.Crowd{holds, holds, holds}, verdict.Holds, ""},
+		{[]target.Crowd{holds, holds}, verdict.Inconclusive, ""},
+		{nil, verdict.Inconclusive, ""},
+		{[]target.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
+		{[]target.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
+		{[]target.Crowd{broken}, verdict.Broken, "round 1: b"},
+		{[]target.Crowd{void, failed, holds}, verdict.Failed, "round 2: f"},
+		{[]target.Crowd{failed, broken, failed}, verdict.Broken, "round 2: b"},
+	} {
+		if r := findings.NewRush(2, 3, c.rounds, 0); r.Verdict != c.want || r.Why != c.why {
+			t.Errorf("%v: %s (%s), want %s (%s)", c.rounds, r.Verdict, r.Why, c.want, c.why)
+		}
+	}
+}
+
+// TestProgramReport: the content of a report about a program.
+func TestProgramReport(t *testing.T) {
+	l := oversells()
+	c := littleConfig(l)
+	c.Reduce = true
+	r := explore.NewReport(c, searchLittle(t, c, l))
+	if want := fmt.Sprintf("explored %d of %[1]d schedules (commuting commands in one order)", r.Explored); r.Extent() != want || r.Explored >= 20 || r.Total == nil {
+		t.Errorf("says %q, want %q", r.Extent(), want)
+	}
+	if said, want := explore.NewReport(c, explore.Result{Held: true, Explored: 7}).Extent(), fmt.Sprintf("at most %d failed tries in a row, --tries allows more", c.Tries); !strings.Contains(said, want) {
+		t.Errorf("says %q, want %q", said, want)
+	}
+	if r.Strategy != "little" || r.Engine != explore.AppEngine || r.Server != "A 1, B 2" || r.Within != nil {
+		t.Errorf("%+v", r)
+	}
+	if got, want := r.Replay(r.Witness), "shop explore --app little.yaml --replay "+r.Witness.Schedule; got != want || !strings.HasPrefix(r.Witness.Schedule, "v1:little:b2:s1:") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	text, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(text), `"reduced":true`) || strings.Contains(string(text), `"void"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestMissing: a search that may have left out schedules is complete for no number of preemptions.
+func TestMissing(t *testing.T) {
+	late := func(_ *world, p *schedule.Point) error {
+		p.Late = true
+		return nil
+	}
+	for name, l := range map[string]*little{"none": oversells(), "late": oversells(), "ignored": oversells()} {
+		switch name {
+		case "late":
+			l.trouble = late
+		case "ignored":
+			l.ignored = []string{"a statement writes orders"}
+		}
+		r := explore.NewReport(littleConfig(l), searchLittle(t, littleConfig(l), l))
+		if whole := name == "none"; r.Complete != whole || (r.Total != nil) != whole || (r.Within != nil) != whole {
+			t.Errorf("%s: complete %v, total %v, within %v: %s", name, r.Complete, r.Total, r.Within, r.Extent())
+		}
+	}
+}
+
+// TestShortestWay: the shortest path to a violation is the witness of the search. From each of its
+// steps, the rest of it is the shortest path. Where no path leads to a violation, the result says
+// so.
+func TestShortestWay(t *testing.T) {
+	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "none")))
+	result, err := x.Search(t.Context())
+	if err != nil || result.Witness == nil {
+		t.Fatal(result, err)
+	}
+	s, err := explore.ParseSchedule(result.Witness.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := func(e *explore.Ended) bool { return e.Verdict != verdict.Holds }
+	for n := range s.Tokens {
+		w, err := x.Shortest(t.Context(), s.Tokens[:n], broken)
+		if err != nil || !w.Complete || !slices.Equal(w.Tokens, s.Tokens[n:]) {
+			t.Errorf("after %v: %+v, %v; want %v", s.Tokens[:n], w, err, s.Tokens[n:])
+		}
+		if n == 0 && (w.Switches != explore.Switches(s.Tokens) || w.Explored != result.Explored) {
+			t.Errorf("%+v, and the search explored %d", w, result.Explored)
+		}
+	}
+	w, err := x.Shortest(t.Context(), nil, func(e *explore.Ended) bool { return e.Verdict == verdict.Stalled })
+	if err != nil || w.Tokens != nil || !w.Complete {
+		t.Errorf("of what cannot be: %+v, %v", w, err)
+	}
+	if _, err := x.With(func(c *explore.Config) { c.Full = true }).Shortest(t.Context(), nil, broken); err == nil {
+		t.Error("without merged states there is no shortest way")
+	}
+}
+
+// FuzzParseSchedule: a string is refused in one line, or it is parsed to a schedule that is written
+// back equivalently.
+func FuzzParseSchedule(f *testing.F) {
+	for _, line := range []string{
+		"v1:none:b2:s1:1*2.2*5.1*3", "v1:pooled:b2:s1:shared:1.1~2*2.1*3",
+		"v1:early-unlock:b2:s1:shared:1*5.2*3.1.2*3",
+		"v1:redlock:b2:s1:1a.2a.2b.forget-b.2c.2*4.1b.1c.1*3.2.2a.2b.2c.1*3.1a.1b.1c",
+		"v1:watchdog:b2:s1:1.renew1.1r.2.expire.crash2.forget",
+		"v1:none:b2:s1:1*2.2+1.1*2.2*4",
+		"v1:none:b2:s1:1*999.1*999",
+		"v1:none:b2:s1:", "v1:none:b2:s1", "v1:::::", "v0:none:b2:s1:1", "v2:none:b2:s1:1", "v1:none:b:s:1", "v1:none:b+2:s01:1",
+		"v1:none:b2:s1:shared", "v1:none:b2:s4:u2:1*5.2*2", "v1:none:b2:s4:u1,2:1*5.2*2", "v1:none:b3:s4:u3,3:1*5.2*2", "v1:none:b2:s4:shared:key:1*5.2*2", "v1:none:b2:s4:key:1*5.2*2", "v1:none:b2:s1:1.disconnect1.1r.2", "v1:none:b2:s4:u2:shared:1", "v1:none:b2:s4:u1:1", "v1:none:b2:s4:shared:u2:1", "v1:none:b2:s1:other:1", "v1:none:b2:s99999999999999999999:1", "v1:none:b2:s1:1*0", "v1:none:b2:s1:1..2",
+		"v1:none:b2:s1:0", "v1:none:b2:s1:crash", "v1:none:b2:s1:1\n2", " v1:none:b2:s1:1 ", "", ":", "v", "\x00", "v\n::::",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		s, err := explore.ParseSchedule(line)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("more than a line: %q", err)
+			}
+			return
+		}
+		if len(s.Tokens) == 0 {
+			t.Errorf("%q has no step", line)
+		}
+		if len(s.Tokens) > 999 {
+			return // longer than any run, so Replay refuses it
+		}
+		again, err := explore.ParseSchedule(s.String())
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Errorf("%q is written as %q, which is %v, %v", line, s, again, err)
+		}
+	})
 }

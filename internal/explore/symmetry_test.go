@@ -3,8 +3,11 @@ package explore_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
@@ -82,4 +85,102 @@ func TestWithin(t *testing.T) {
 	if early.Within != -1 {
 		t.Errorf("after one schedule all of at most %d preemptions", early.Within)
 	}
+}
+
+// TestOverlap: pairs of concurrent commands find the same violations as single commands, and none
+// in correct strategies. The server decides between the two commands.
+func TestOverlap(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
+		e := start(t)
+		for _, c := range []struct {
+			strategy string
+			broken   bool
+			course   string // how an overlapped step may end on MariaDB
+		}{
+			{"none", true, "waits"},
+			{"transaction", true, "waits"},
+			{"for-update", false, "waits"},
+			{"conditional", false, "waits"},
+			{"optimistic", false, "waits"},
+			{"serializable", false, "Deadlock found"},
+			{"redis", false, "unchanged"},
+			{"redisson", false, "unchanged"},
+		} {
+			if e.DB.Name() != "mysql" && (c.strategy == "transaction" || c.strategy == "serializable") {
+				continue // SQLite rejects them and they try again, in thousands of schedules
+			}
+			t.Run(c.strategy, func(t *testing.T) {
+				if e.DB.Name() == dialect.SQLite && c.strategy != "none" && c.strategy != "for-update" {
+					tier.Soak(t, "MariaDB has this search")
+				}
+				entry := exploretest.Entry(t, c.strategy)
+				config := exploretest.Config(e, entry)
+				config.Overlap = true
+				if c.strategy == "serializable" && !tier.Soaking() {
+					config.Bound = 2 // enough for a deadlock; all schedules take half a minute
+				}
+				result := exploretest.Search(t, config)
+				if (result.Violations > 0) != c.broken {
+					t.Fatalf("%d violations, want some: %v: %+v", result.Violations, c.broken, result.Witness)
+				}
+				if result.Foreign > 0 {
+					t.Errorf("says that a buyer deletes the lock of another: %+v", result.ForeignWitness)
+				}
+				if result.Overlapped == 0 || result.Overlapped == result.Explored {
+					t.Errorf("%d of %d schedules overlap", result.Overlapped, result.Explored)
+				}
+				if e.DB.Name() == "mysql" && !comesTo(result.Courses, c.course) {
+					t.Errorf("no overlapped step comes to %q: %v", c.course, result.Courses)
+				}
+				report := explore.NewReport(config, result)
+				if report.Total != nil || !strings.Contains(report.Extent(), "not all that can happen") {
+					t.Errorf("claims too much: %s", report.Extent())
+				}
+			})
+		}
+	})
+}
+
+func comesTo(courses map[string]int, what string) bool {
+	for course := range courses {
+		if strings.Contains(course, what) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestOverlapWitness: a replay string with concurrent commands can be run again and names those
+// commands.
+func TestOverlapWitness(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
+		entry := exploretest.Entry(t, "none")
+		x := exploretest.Open(t, exploretest.Config(start(t), entry))
+		const line = "v1:none:b2:s1:1*2.2+1.2.1*2.2*3" // buyer 2 reads while buyer 1 writes
+		w, err := x.Replay(t.Context(), line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Schedule != line {
+			t.Errorf("%s, want %s", w.Schedule, line)
+		}
+		notes := 0
+		for _, s := range w.Steps {
+			if strings.Contains(s.Note, "at once") || strings.Contains(s.Note, "before the other was answered") {
+				notes++
+			}
+		}
+		if notes != 2 || !w.Broken() {
+			t.Errorf("%d steps overlap, %s: %+v", notes, w.Verdict, w.Steps)
+		}
+		for _, c := range []struct{ line, says string }{
+			{"v1:none:b2:s1:1+1.2", "step 1 of the schedule is 1+1"},
+			{"v1:none:b2:s1:1*5.1+2", "step 6 of the schedule is 1+2"},
+			{"v1:none:b2:s1:1+", `"1+" is no step`},
+		} {
+			if _, err := x.Replay(t.Context(), c.line); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want something with %q", c.line, err, c.says)
+			}
+		}
+	})
 }

@@ -207,6 +207,7 @@ func TestMatrixReadsBack(t *testing.T) {
 	add("contradicts", promise.DBKill, verdict.Holds, verdict.Inconclusive)
 	add("free", promise.DBKill, verdict.Oversold, verdict.Oversold)
 	add("one", promise.Rush, verdict.Holds, verdict.Holds)
+	add("all-hold", promise.DBFailoverAsync, verdict.Lost, verdict.Lost)
 	format, err := report.ByEnding("x.md")
 	if err != nil {
 		t.Fatal(err)
@@ -228,11 +229,12 @@ func TestMatrixReadsBack(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 6 || len(conditions) != 6 {
-		t.Errorf("%d rows, %d conditions; want 6 and 6:\n%s", len(seen), len(conditions), &page)
+	if len(seen) != 6 || len(conditions) != 7 {
+		t.Errorf("%d rows, %d conditions; want 6 and 7:\n%s", len(seen), len(conditions), &page)
 	}
 	for _, want := range []string{
-		"| `all-hold` | holds |  |  | all 5 |",
+		"The result leaves out `db-failover-async`, which breaks every strategy.\n",
+		"| `all-hold` | holds | lost: db-failover-async |  | the other 5 |",
 		"| `all-break` | **breaks** | drifted: all 5 |  |  |",
 		"| `some-break` | **breaks** | leaked: db-kill |  | the other 4 |",
 		"| `contradicts` | **! oversold: rush, units, crash, pause; ? inconclusive: db-kill** |  |  |  |",

@@ -42,10 +42,9 @@ func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	return e
 }
 
-// atBest returns v, except under a condition that breaks every strategy: no lock and no isolation
-// level saves what the database has lost.
+// atBest returns v, except under a condition that breaks every strategy.
 func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
-	if c == promise.DBFailoverAsync && v != "" {
+	if promise.BreaksAll(c) && v != "" {
 		return verdict.Lost
 	}
 	return v

@@ -9,11 +9,10 @@ import (
 )
 
 // Breaks returns the conditions that break the strategy on a database, in display order. It leaves
-// out promise.DBFailoverAsync, which breaks every strategy. database is as engine.Engine.Database
-// names it.
+// out those that break every strategy. database is as engine.Engine.Database names it.
 func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 	for _, c := range promise.Played() {
-		if v := e.Promised(c, database); v != "" && v != verdict.Holds && c != promise.DBFailoverAsync {
+		if v := e.Promised(c, database); v != "" && v != verdict.Holds && !promise.BreaksAll(c) {
 			breaks = append(breaks, c)
 		}
 	}

@@ -39,9 +39,13 @@ func (r matrixPage) page() *report.Page {
 		}
 		t.Rows[i][0].Text += ", " + s
 	}
+	except := ""
+	if all := slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool { return !promise.BreaksAll(c) }); len(all) > 0 {
+		except = fmt.Sprintf("The result leaves out `%s`, which breaks every strategy.\n", list(all))
+	}
 	return &report.Page{
 		Intro:  "This page shows developers which faults break which lock strategy on these servers.",
-		Legend: legend + "\nConditions of this run: " + list(conditions) + ".\n",
+		Legend: legend + except + "\nConditions of this run: " + list(conditions) + ".\n",
 		Table:  t,
 		After:  r.notRun(strategies, conditions) + "\nRun it: `./" + cmp.Or(r.Command, "shop verify") + "`\n",
 	}
@@ -95,7 +99,7 @@ func (r matrixPage) row(strategy string, conditions []promise.Condition) []repor
 	switch {
 	case contradict != nil:
 		words = append(words, contradict.text())
-	case broken != nil:
+	case broken.tellApart():
 		words = append(words, "breaks")
 	case free != nil:
 		words = append(words, "may break")
@@ -138,6 +142,13 @@ func (g groups) text() string {
 		texts = append(texts, one.seen+": "+cmp.Or(one.short, list(one.conditions)))
 	}
 	return strings.Join(texts, "; ")
+}
+
+// tellApart reports whether a group has a condition that does not break every strategy.
+func (g groups) tellApart() bool {
+	return slices.ContainsFunc(g, func(one *group) bool {
+		return slices.ContainsFunc(one.conditions, func(c promise.Condition) bool { return !promise.BreaksAll(c) })
+	})
 }
 
 // longest returns the group with most conditions, the last of equal ones.

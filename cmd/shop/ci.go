@@ -109,8 +109,11 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	d := r.Document()
 	summary, err := report.Markdown(d)
 	err = cmp.Or(format.Write(o.out, r, config.Warn), err, o.output.write(c, d, func(w io.Writer, _ bool) error {
-		lines := append([]string{"", d.Title}, d.Notes...)
-		_, err := fmt.Fprintln(w, strings.Join(append(lines, "results: "+o.out), "\n"))
+		lines := append(append([]string{"", d.Title}, d.Notes...), "results: "+o.out)
+		if r.Exit == 0 {
+			lines = append(lines, "what exit code 0 proves: "+report.Proof("explore"))
+		}
+		_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 		return err
 	}))
 	for _, failed := range system.Publish(c.Context(), system.Publication{Env: os.Getenv, Log: log, Folder: o.out, Summary: summary, Result: r}) {

@@ -15,8 +15,10 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/testbed/localserver"
@@ -58,11 +60,11 @@ func exploreCommand() *cobra.Command {
 		Use:   "explore STRATEGY | --app FILE",
 		Short: "Run every interleaving of a few buyers and show the shortest violation",
 		Long: `Run a strategy, or your own program with --app, through every interleaving of a few buyers' SQL and
-Redis commands. The shortest schedule that breaks a promise is shown as a table, with a replay string.
+Redis commands. The shortest schedule with a violation is shown as a table, with a replay string.
 --app takes a program in any language (Linux); --app-example prints its description file.
 
-Exit codes: 0 no violation, 1 a violation or a released lock of another holder, 2 error, 3 the search
-was incomplete or proved nothing, 130 interrupted.`,
+Exit codes: 0 no schedule has a violation, 1 a violation or a released lock of another holder, 2 error,
+3 the search was incomplete or proved nothing, 130 interrupted.`,
 		Example: `  shop explore redis --events expire
   shop explore --app oversell.yaml --report witness.html`,
 		ValidArgsFunction: completeFirst(lockstrategy.Names),
@@ -169,14 +171,22 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	report := explore.NewReport(config, result)
-	if err := o.write(c, report); err != nil {
+	found := explore.NewReport(config, result)
+	if err := o.write(c, found); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return o.exit(report, config.Strategy.Lock)
+	return o.prove(c, o.exit(found, config.Strategy.Lock))
+}
+
+// prove ends the text of a search without a violation with the place that says what it proves.
+func (o *exploreOptions) prove(c *cobra.Command, err error) error {
+	if err == nil && o.format == "text" && o.output.printsText() {
+		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("explore"))
+	}
+	return err
 }
 
 // exit returns the exit code: first for a violation, then for a search that proved nothing.
@@ -186,10 +196,9 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 		return &exitError{exitBroken, ""}
 	case r.Foreign > 0 && !lock.FreesAnothers:
 		return &exitError{exitBroken, o.strategy + ": a buyer released another holder's lock, which the catalogue rules out"}
-	case !r.Complete:
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", o.strategy)}
-	case r.Empty():
-		return &exitError{exitInconclusive, r.WhyEmpty()}
+	}
+	if why := findings.Unproven(r); why != "" {
+		return &exitError{exitInconclusive, why}
 	}
 	return nil
 }

@@ -195,7 +195,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	if err := o.save(c.OutOrStdout(), x, r.Witness); err != nil {
 		return err
 	}
-	return exitApp(r)
+	return o.prove(c, exitApp(r))
 }
 
 // save writes the witness to the file of --save, if there are both.

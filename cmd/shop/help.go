@@ -110,11 +110,13 @@ func printHelp(w io.Writer, c *cobra.Command, all bool) {
 	fmt.Fprintln(w, wrapped(cmp.Or(c.Long, c.Short+".")))
 	section("Usage", "  "+c.UseLine())
 	section("Examples", c.Example)
-	var commands strings.Builder
-	for _, sub := range subcommands(c) {
-		fmt.Fprintf(&commands, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+	for _, g := range commandGroups(c) {
+		var lines strings.Builder
+		for _, l := range g.lines {
+			fmt.Fprintf(&lines, "  %-16s %s\n", l.use, l.task)
+		}
+		section(g.heading, lines.String())
 	}
-	section("Commands", commands.String())
 	groups, more := flagGroups(c, all)
 	for _, g := range groups {
 		section(g.heading, g.flags.FlagUsagesWrapped(helpWidth))
@@ -123,7 +125,65 @@ func printHelp(w io.Writer, c *cobra.Command, all bool) {
 	if more {
 		fmt.Fprintf(w, "All flags: %s --%s\n", c.CommandPath(), helpAll)
 	}
+	if others := otherCommands(c); others != nil {
+		fmt.Fprintf(w, "Also: %s, completion. See: shop help NAME.\n", strings.Join(others, ", "))
+	}
 	fmt.Fprintln(w, "More: "+page(c))
+}
+
+// A commandGroup is the commands under one heading of a help text.
+type commandGroup struct {
+	heading string
+	lines   []commandLine
+}
+
+type commandLine struct{ use, task string }
+
+// rootGroups are the commands of shop by the reader's purpose. A command stands in each group that it serves.
+var rootGroups = []commandGroup{
+	{"Your shop", []commandLine{
+		{"init", ""},
+		{"explore --app", "Run every interleaving of two buyers' commands, in any language"},
+		{"ci", ""},
+		{"verify --target", "Send bursts to a running service, and compare answers with records"},
+	}},
+	{"This shop", []commandLine{{"serve", ""}, {"rush", ""}, {"explore", ""}, {"verify", ""}, {"bench", ""}}},
+	{"Learn", []commandLine{{"play", ""}, {"exercise", ""}}},
+}
+
+// commandGroups returns the commands that a help text lists. A line without a task has the command's own.
+func commandGroups(c *cobra.Command) (groups []commandGroup) {
+	if c.HasParent() {
+		var lines []commandLine
+		for _, sub := range subcommands(c) {
+			lines = append(lines, commandLine{sub.Name(), sub.Short})
+		}
+		return []commandGroup{{"Commands", lines}}
+	}
+	for _, g := range rootGroups {
+		g.lines = slices.Clone(g.lines)
+		for i, l := range g.lines {
+			sub, _, err := c.Find(strings.Fields(l.use)[:1])
+			if err != nil {
+				panic(err) // a misspelled name
+			}
+			g.lines[i].task = cmp.Or(l.task, sub.Short)
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// otherCommands names the commands and topics of shop that no group has.
+func otherCommands(c *cobra.Command) []string {
+	if c.HasParent() {
+		return nil
+	}
+	return slices.DeleteFunc(subcommandNames(c), func(name string) bool {
+		return slices.ContainsFunc(rootGroups, func(g commandGroup) bool {
+			return slices.ContainsFunc(g.lines, func(l commandLine) bool { return l.use == name })
+		})
+	})
 }
 
 // wrapped breaks the lines of each paragraph of a text.

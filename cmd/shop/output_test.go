@@ -180,3 +180,31 @@ func printed(t *testing.T, c *exec.Cmd) string {
 	}
 	return string(out)
 }
+
+// TestProof: the text of a run with exit code 0 ends with the place that says what it proves, and with what it
+// leaves out. That place exists. Other exit codes have no such line.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"explore conditional":                                     "what exit code 0 proves: " + report.Proof("explore"),
+		"verify --quick --strategy queue":                         "exit code 0 does not cover any fault (only --engine local injects them); what it proves: " + report.Proof("verify"),
+		"verify --strategy queue --fault rush,crash":              "exit code 0 does not cover any fault (only --engine local injects them), nor the 1 left out; what it proves: " + report.Proof("verify"),
+		"explore conditional --max-schedules 1":                   "",
+		"explore conditional --json":                              "",
+		"explore conditional --format mermaid":                    "",
+		"explore none":                                            "",
+		"explore conditional --replay v1:conditional:b2:s1:1*9.2": "",
+	} {
+		_, stdout, _ := exitCode(t, strings.Fields(command)...)
+		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+		if last := lines[len(lines)-1]; want == "" && strings.Contains(stdout, "#what-exit-0-proves") || want != "" && last != want {
+			t.Errorf("shop %s ends with %q, want %q", command, last, want)
+		}
+	}
+	for _, command := range []string{"explore", "verify"} {
+		page, _, _ := strings.Cut(report.Proof(command), "#")
+		if !strings.Contains(readPage(t, page), "\n## What exit 0 proves\n") {
+			t.Errorf("%s does not say what exit 0 proves", page)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func playCommand() *cobra.Command {
 	var o playOptions
 	c := &cobra.Command{
 		Use:   "play STRATEGY | --level NAME | --levels",
-		Short: "Be the scheduler: choose which buyer runs its next command, and break a lock",
+		Short: "Be the scheduler: choose the next command, and break a lock",
 		Long: `Two buyers run a strategy's own code, each stopped before its next command. You choose who goes next.
 A level asks for a certain result, or for the claim that no schedule breaks the code. play reads words,
 one or several per line: 1 or 2 runs that buyer's command, the name of an event triggers it, undo takes

@@ -44,12 +44,10 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "shop COMMAND",
 		Short: "A flash-sale shop that you can break on purpose",
-		Long: `A flash-sale shop that you can break on purpose, and tools that show which locks hold.
-
-Exit codes: 0 success, 1 a promise is broken, 2 wrong usage or a server unavailable,
-3 nothing proved, 130 interrupted. Completion: shop completion bash --help.`,
-		Example: `  shop rush --strategy none,redis --buyers 1000
-  shop explore none`,
+		Long: `Find out whether a shop sells its last unit twice: your own, or this one, which you can break on purpose.
+Exit codes: 0 success, 1 a promise is broken, 2 error, 3 nothing proved, 130 interrupted.`,
+		Example: `  shop explore --app oversell.yaml
+  shop rush --strategy none,redis,for-update`,
 		SilenceUsage:          true,
 		SilenceErrors:         true,
 		DisableFlagsInUseLine: true,

@@ -33,10 +33,10 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the shop, its live page, the classroom and the game",
-		Long: `Serve the shop until Ctrl-C or SIGTERM; running purchases have 10 s to finish. The live page is at /,
-the classroom at /room/screen, the game at /play. Without --db the data starts with 100 apples and is
-deleted at the end. On an address other than loopback, admin routes require the token SHOP_ADMIN_TOKEN.
-Behind a proxy that sends reads to replicas, add --sold-out-check=false.`,
+		Long: `Serve the shop until Ctrl-C or SIGTERM; running purchases then have 10 s to finish. The live page is at
+/, the classroom at /room/screen, and the game at /play. Without --db, the shop starts with 100 apples and
+deletes its data at the end. On an address other than loopback, admin routes require the token
+SHOP_ADMIN_TOKEN. Behind a proxy that sends reads to replicas, add --sold-out-check=false.`,
 		Example: `  shop serve --engine local --addr 127.0.0.1:9090
   shop serve --db mysql://shop:secret@db:3306/shop --redis redis://cache:6379`,
 		Args: noArguments,

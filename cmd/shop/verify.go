@@ -59,13 +59,13 @@ func verifyCommand() *cobra.Command {
 	var o verifyOptions
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Inject every fault into every strategy and compare with its promises",
-		Long: `Inject every fault into every strategy on real servers, and compare each verdict with the catalogue's
-promise. --engine local starts servers that it can kill. --quick suits every push, --app tests your own
-program, and --target tests a running service over HTTP.
+		Short: "Test every strategy, under faults too, and compare with its promises",
+		Long: `Test every strategy and compare each verdict with the catalogue's promise. Only --engine local injects
+faults: it starts private servers that it can kill. Without it, the explorer and bursts of buyers run on
+SQLite. --quick suits every push, --app tests your own program, and --target a service over HTTP.
 
-Exit codes: 0 all promises hold, 1 a promise is broken or some cells failed, 2 error or no cell
-judged, 3 a result is inconclusive.`,
+Exit codes: 0 every cell that ran is as promised, 1 a promise is broken or some cells failed, 2 error
+or no cell judged, 3 a result is inconclusive.`,
 		Example: `  shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --quick --report verify.xml`,
 		Args: noArguments,

@@ -306,9 +306,9 @@ func (r Report) limits(bound *int) string {
 // happen.
 func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
 
-// WhyEmpty says why the search proves nothing, if Empty.
+// WhyEmpty says why the search proves nothing, if Empty. The text does not name the subject.
 func (r Report) WhyEmpty() string {
-	text := r.Strategy + ": the result proves nothing: "
+	text := "the result proves nothing: "
 	for _, k := range schedule.Kinds() {
 		if slices.Contains(r.Never, k.Event) {
 			text += fmt.Sprintf("%s could not happen at any step, since %s; ", k.Event, cmp.Or(k.Without, "no buyer reached such a step"))

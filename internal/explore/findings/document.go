@@ -121,37 +121,3 @@ func filled(texts ...string) (some []string) {
 	}
 	return some
 }
-
-// Unproven says why the search of a program proves nothing although it found no violation;
-// "" if it proves something.
-func Unproven(r explore.Report) string {
-	switch {
-	case r.Dropped+r.Unconfirmed > 0:
-		return fmt.Sprintf("%s: not confirmed: %s seen, and no replay broke again; see docs/design/programs.md#discarded-runs", r.Strategy, witness.Count(r.Dropped+r.Unconfirmed, "violation"))
-	case r.Void > 0:
-		return fmt.Sprintf("%s: nothing was found, but %s discarded, so this is no proof; see docs/design/programs.md#discarded-runs", r.Strategy, witness.Count(r.Void, "run"))
-	case len(r.Ignored) > 0:
-		return fmt.Sprintf("%s: nothing was found, but `ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; %s", r.Strategy, r.Ignored[0])
-	case r.Late:
-		return fmt.Sprintf("%s: nothing was found, but a timer of the program sent a command at different steps, so not every order with it was explored: remove the pause for the test", r.Strategy)
-	case r.Unforeseen != "":
-		return fmt.Sprintf("%s: nothing was found, but %s; --full explores every order", r.Strategy, r.Unforeseen)
-	case !r.Complete:
-		return fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", r.Strategy)
-	case len(r.Pauses) > 0 && !r.ShortAccepted:
-		return fmt.Sprintf("%s: nothing was found, but a pause of the program was too short for another buyer to move, so the choice of the next pooled connection was not explored: lengthen the pause for the test, or set `pauses: accepted` in the file; the pause followed %s", r.Strategy, r.Pauses[0])
-	case len(r.Divided) > 0 && !r.Atomic && r.Overlap:
-		return fmt.Sprintf("%s: nothing was found, but a statement locks the rows that it reads, and --overlap did not explore a deadlock inside it: have the program repeat it after a deadlock, and set `atomic: accepted` in the file; the statement is %s", r.Strategy, r.Divided[0])
-	case len(r.Divided) > 0 && !r.Atomic:
-		overlap := "add --overlap; or "
-		if r.Shared {
-			overlap = "" // see App.CheckOverlap
-		}
-		return fmt.Sprintf("%s: nothing was found, but a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", r.Strategy, overlap, r.Divided[0])
-	case r.Empty():
-		return r.WhyEmpty()
-	case r.Explored < 2:
-		return fmt.Sprintf("%s: the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates", r.Strategy)
-	}
-	return ""
-}

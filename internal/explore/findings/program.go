@@ -91,10 +91,19 @@ func (r *Program) Text(w io.Writer, _ bool) error {
 	if !known {
 		return errors.New("there is no format text")
 	}
-	if err := format.Write(w, Of(r.Explore)); err != nil || r.Rush == nil {
+	if err := format.Write(w, Of(r.Explore)); err != nil {
 		return err
 	}
-	return r.Rush.text(w, r.Explore.Strategy)
+	if r.Rush != nil {
+		if err := r.Rush.text(w, r.Explore.Strategy); err != nil {
+			return err
+		}
+	}
+	if !r.OK {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, "what exit code 0 proves: "+report.Proof("explore"))
+	return err
 }
 
 // text writes the table of the rounds, and describes the first that broke.

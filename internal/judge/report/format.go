@@ -35,6 +35,12 @@ func Endings() string {
 	return strings.Join(endings[:last], ", ") + " or " + endings[last]
 }
 
+// Proof returns the place that says what exit code 0 of a command proves. The text of each run with that code
+// ends with it.
+func Proof(command string) string {
+	return "docs/reference/commands/" + command + ".md#what-exit-0-proves"
+}
+
 // ByEnding returns the format for a path. Case does not matter. An error lists the endings.
 func ByEnding(path string) (Format, error) {
 	formats := Formats()

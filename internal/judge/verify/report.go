@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/report"
@@ -157,8 +158,27 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	if r.Unfinished != "" {
 		fmt.Fprintln(&b, "unfinished: "+r.Unfinished)
 	}
+	if r.OK {
+		fmt.Fprintln(&b, r.covered())
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// covered returns the last line of a run with exit code 0: what it does not cover, and where the reader finds
+// what it proves.
+func (r Report) covered() string {
+	var missing []string
+	if r.Engine == engine.Embedded {
+		missing = append(missing, "any fault (only --engine local injects them)")
+	}
+	if n := len(r.LeftOut); n > 0 {
+		missing = append(missing, fmt.Sprintf("the %d left out", n))
+	}
+	if missing == nil {
+		return "what exit code 0 proves: " + report.Proof("verify")
+	}
+	return "exit code 0 does not cover " + strings.Join(missing, ", nor ") + "; what it proves: " + report.Proof("verify")
 }
 
 func orNothing(v verdict.Verdict) string {

@@ -1,0 +1,77 @@
+package findings
+
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// A Reason is why a search without a violation proves nothing: its command ends with exit code 3.
+type Reason struct {
+	Name    string // its row of the table in docs/design/explorer.md
+	applies func(explore.Report) bool
+	why     func(explore.Report) string // what is missing, and what to do
+}
+
+// notFound begins the text of most reasons.
+const notFound = "nothing was found, but "
+
+// discardedPage lists the causes of discarded runs.
+const discardedPage = "see docs/design/programs.md#discarded-runs"
+
+// Reasons returns all reasons. A report names the first that applies.
+func Reasons() []Reason {
+	return []Reason{
+		{"not confirmed", func(r explore.Report) bool { return r.Dropped+r.Unconfirmed > 0 }, func(r explore.Report) string {
+			return fmt.Sprintf("not confirmed: %s seen, and no replay broke again; %s", witness.Count(r.Dropped+r.Unconfirmed, "violation"), discardedPage)
+		}},
+		{"discarded", func(r explore.Report) bool { return r.Void > 0 }, func(r explore.Report) string {
+			return fmt.Sprintf(notFound+"%s discarded, so this is no proof; %s", witness.Count(r.Void, "run"), discardedPage)
+		}},
+		{"ignored", func(r explore.Report) bool { return len(r.Ignored) > 0 }, func(r explore.Report) string {
+			return notFound + "`ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; " + r.Ignored[0]
+		}},
+		{"late", func(r explore.Report) bool { return r.Late }, func(explore.Report) string {
+			return notFound + "a timer of the program sent a command at different steps, so not every order with it was explored: remove the pause for the test"
+		}},
+		{"unforeseen", func(r explore.Report) bool { return r.Unforeseen != "" }, func(r explore.Report) string {
+			return notFound + r.Unforeseen + "; --full explores every order"
+		}},
+		{"too many steps", func(r explore.Report) bool { return r.Cut > 0 }, func(r explore.Report) string {
+			return fmt.Sprintf(notFound+"%s had too many steps and ended early: shorten the retries of the buyers, or lower --tries", witness.Count(r.Cut, "schedule"))
+		}},
+		{"budget", func(r explore.Report) bool { return !r.Complete }, func(explore.Report) string {
+			return notFound + "the search is incomplete; raise --budget, --max-schedules or --bound"
+		}},
+		{"pauses", func(r explore.Report) bool { return len(r.Pauses) > 0 && !r.ShortAccepted }, func(r explore.Report) string {
+			return notFound + "a pause of the program was too short for another buyer to move, so the choice of the next pooled connection was not explored: lengthen the pause for the test, or set `pauses: accepted` in the file; the pause followed " + r.Pauses[0]
+		}},
+		{"divided", func(r explore.Report) bool { return len(r.Divided) > 0 && !r.Atomic }, divided},
+		{"no event", explore.Report.Empty, explore.Report.WhyEmpty},
+		{"one schedule", func(r explore.Report) bool { return ofProgram(r) && r.Explored < 2 }, func(explore.Report) string {
+			return "the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates"
+		}},
+	}
+}
+
+func divided(r explore.Report) string {
+	if r.Overlap {
+		return notFound + "a statement locks the rows that it reads, and --overlap did not explore a deadlock inside it: have the program repeat it after a deadlock, and set `atomic: accepted` in the file; the statement is " + r.Divided[0]
+	}
+	overlap := "add --overlap; or "
+	if r.Shared {
+		overlap = "" // see App.CheckOverlap
+	}
+	return fmt.Sprintf(notFound+"a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", overlap, r.Divided[0])
+}
+
+// Unproven says why a search proves nothing although it found no violation; "" if it proves something.
+func Unproven(r explore.Report) string {
+	for _, reason := range Reasons() {
+		if reason.applies(r) {
+			return r.Strategy + ": " + reason.why(r)
+		}
+	}
+	return ""
+}

@@ -19,8 +19,8 @@ import (
 
 // Bucketed sells a product from several rows.
 //
-//   - Summary: stock in K rows: the buyer's key selects two, and the buyer takes from one of them; it tries
-//     the others before sold_out
+//   - Summary: stock divided over K rows: the buyer's key selects two rows, and the sale takes from one of
+//     them; the others are tried before sold_out
 //   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the strategy
 //     reads the sum of all rows in one statement and answers sold out only if the sum is too small. Otherwise it
 //     takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then all
@@ -31,7 +31,7 @@ import (
 //   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.
 //     Towards the end of the stock, most buyers find their row empty and need two transactions. A sweep blocks
 //     all buyers of the product. The stock in an answer may omit sales in progress in other rows.
-//   - Source: Alibaba Cloud, "Inventory Hint" (the hot row that this divides). O'Neil, "The Escrow Transactional
+//   - Source: Alibaba Cloud, "Inventory Hint" (the row that every buyer wants). O'Neil, "The Escrow Transactional
 //     Method", ACM TODS 11(4), 1986 (many can take from one amount at once). AWS, DynamoDB Developer Guide,
 //     "Using write sharding to distribute workloads evenly" (a key with a suffix, read as a sum)
 //   - Notes: K is 2 to 32: the number of buyers of one process that want the product at once, rounded up to a

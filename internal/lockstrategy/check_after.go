@@ -21,7 +21,7 @@ import (
 //   - Breaks when: never (single primary)
 //   - How it breaks: Without the transaction, a negative stock remains. With a column that cannot be negative
 //     (UNSIGNED), the statement fails instead.
-//   - Cost: It costs the same as conditional. Every buyer after the last unit also writes, locks the row and
+//   - Cost: It costs the same as `conditional`. Every buyer after the last unit also writes, locks the row and
 //     rolls back.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"
 //   - Notes: PostgreSQL above READ COMMITTED refuses a stale write (40001). This strategy does not start

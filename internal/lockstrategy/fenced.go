@@ -9,16 +9,16 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// fenced takes redisson's lock with a fencing token. The buyer writes the token into the product's
+// fenced takes the lock of `redisson` with a fencing token. The buyer writes the token into the product's
 // row before it reads, see purchase.Section.SellFenced.
 //
-//   - Summary: the lock of redisson + a token from the same script, UPDATE ... WHERE fence < ?
+//   - Summary: the lock of `redisson` + a token from the same script, UPDATE ... WHERE fence < ?
 //   - Guarantees: A holder that was overtaken writes nothing, however long it was paused and whatever Redis
 //     lost. It gets lock_lost. The lock only spares the losers their work.
 //   - Breaks when: never; the late holder gets lock_lost
 //   - How it breaks: It holds while all writers of the product show tokens from one source. A Redis that loses
 //     the counter costs one buyer lock_lost, and that buyer raises the counter above what the database has seen.
-//   - Cost: It costs the same as redisson, and one more update in the database.
+//   - Cost: It costs the same as `redisson`, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing";
 //     org.redisson.RedissonFencedLock
 //   - Notes: A buyer first raises product.fence to its token, then reads, and then writes while the fence is

@@ -17,8 +17,8 @@ import (
 
 // multilock takes redisson's lock on each node, one node after another.
 //
-//   - Summary: the lock of redisson on all nodes
-//   - Guarantees: It gives the same guarantees as redisson. The lock also survives the restart of all nodes
+//   - Summary: the lock of `redisson` on all nodes
+//   - Guarantees: It gives the same guarantees as `redisson`. The lock also survives the restart of all nodes
 //     except one, since the holder has it on each.
 //   - Breaks when: a pause outlasts the TTL; any node is down: busy
 //   - How it breaks: The holder pauses for longer than the TTL and then commits. While any node is down, no

@@ -22,8 +22,8 @@ import (
 
 // NamedLock takes a lock of the database server.
 //
-//   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section
-//     uses the lock's connection
+//   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the
+//     sale runs on the connection that has the lock
 //   - Guarantees: Mutual exclusion per product on one server, for any number of processes. The lock and
 //     the writes share a session. When the session ends, the server releases the lock and rolls the transaction
 //     back together, so no holder writes under a lost lock.

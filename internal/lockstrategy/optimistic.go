@@ -21,12 +21,12 @@ var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBus
 //
 //   - Summary: UPDATE ... WHERE version = ?, bounded retry with jitter
 //   - Guarantees: A write takes effect only if no other buyer has changed the stock since it was read.
-//   - Breaks when: never; busy under contention
+//   - Breaks when: never, but many buyers get busy under contention
 //   - How it breaks: Code that ignores the number of rows written loses this guarantee.
 //   - Cost: A buyer starts again each time another buyer writes first. The last of n simultaneous buyers
-//     needs about n rounds, so a process admits only a few buyers at a time.
+//     needs about n attempts, so a process admits only a few buyers at a time.
 //   - Source: Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; Brooker,
-//     "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (the pause between rounds: "full jitter")
+//     "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (the pause between attempts: "full jitter")
 type Optimistic struct {
 	deps    Deps
 	retrier waiting.Retrier

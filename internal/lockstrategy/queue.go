@@ -21,8 +21,8 @@ import (
 //   - Breaks when: never; a crash loses only unacknowledged buyers
 //   - Cost: Each process sells one order of a product at a time. The round trips follow one another, which
 //     limits the throughput.
-//   - Source: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011 (the single writer); conditional has
-//     the statement
+//   - Source: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011 (the single writer); its UPDATE is
+//     that of `conditional`
 type Queue struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -44,7 +44,7 @@ type redisLock struct {
 
 func newRedis(d Deps) purchase.Strategy { return rediskey.NewLocked(d, "redis", newRedisLock(d)) }
 
-// NewRedisLocker returns the lock of redis alone, without a section.
+// NewRedisLocker returns the lock of `redis` alone, without a section.
 func NewRedisLocker(d Deps) Locker { return rediskey.NewLocker(d, "redis", newRedisLock(d)) }
 
 func newRedisLock(d Deps) rediskey.Lock {

@@ -12,11 +12,11 @@ import (
 
 // Serializable retries until Settings.Wait is over.
 //
-//   - Summary: the code of none at SERIALIZABLE, retried on error 1213 or 40001
+//   - Summary: the code of `none` at SERIALIZABLE, retried on error 1213 or 40001
 //   - Guarantees: The result equals that of the same sales made one after another.
-//   - Breaks when: never; busy under contention
+//   - Breaks when: never, but many buyers get busy under contention
 //   - How it breaks: Code that does not retry on 1213 or 40001 refuses buyers while units are left.
-//   - Cost: It loses more rounds than any other strategy. MySQL turns the read into SELECT ... FOR SHARE, so one
+//   - Cost: Its transactions start again more often than those of any other strategy. MySQL turns the read into SELECT ... FOR SHARE, so one
 //     of two buyers that have both read becomes a deadlock victim. PostgreSQL lets both write and refuses one
 //     (40001).
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; 17.7.5.3, "How

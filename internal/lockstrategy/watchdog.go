@@ -13,16 +13,16 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// watchdog renews the lock of redis while its holder runs.
+// watchdog renews the lock of `redis` while its holder runs.
 //
-//   - Summary: the lock of redis, renewed every TTL/3
+//   - Summary: the lock of `redis`, renewed every TTL/3
 //   - Guarantees: Mutual exclusion per product, however long the section is, while its holder can renew.
 //     The section's context ends, and its transaction is rolled back, when a renewal finds the lease lost,
 //     or when no renewal succeeds before the lease expires.
 //   - Breaks when: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder, its watchdog included, pauses for longer than the TTL and then commits. Or
 //     Redis loses the key.
-//   - Cost: It costs the same as redis, and one goroutine per holder.
+//   - Cost: It costs the same as `redis`, and one goroutine per holder.
 //   - Source: Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its
 //     Refresh
 type watchdog struct {

@@ -164,7 +164,7 @@ func TestRoutes(t *testing.T) {
 		{"Symfony", "src/Controller/C.php", "#[Route('/reserve/{id}', name: 'r', methods: ['POST'])]", "POST /reserve/1"},
 		{"Flask", "app.py", "@app.route('/buy/<int:item>', methods=['POST'])\ndef buy(item):\n    request.json['quantity']", `POST /buy/1 {"quantity":1}`},
 		{"FastAPI", "orders.py", "router = APIRouter(prefix=\"/orders\")\n@router.post(\"/\")", "POST /orders"},
-		{"Django", "shop/urls.py", "path('checkout/<int:pk>/', views.checkout)", "POST /checkout/1"},
+		{"Django", "shop/urls.py", "path('checkout/<int:pk>/', views.checkout)", "POST /checkout/1/"},
 		{"Rails", "config/routes.rb", "  resources :orders, only: [:create]\n", "POST /orders"},
 		{"Sinatra", "app.rb", "post '/claim' do\n", "POST /claim"},
 		{"Spring", "C.java", "@RequestMapping(\"/api\")\nclass C { @PostMapping(\"/orders\") }", "POST /api/orders"},

@@ -85,6 +85,9 @@ func readRoutes(r *repository, d *Draft) {
 					}
 				}
 				one.mounted(file, mounts)
+				if own := group("path"); len(own) > 1 && strings.HasSuffix(own, "/") { // Django answers a POST without it with an error
+					one.Path += "/"
+				}
 				one.rate()
 				one.readFields(text[at[0]:min(len(text), at[1]+handlerSize)])
 				if one.score > 0 && !slices.ContainsFunc(all, func(other Route) bool { return other.Method == one.Method && other.Path == one.Path }) {

@@ -11,7 +11,7 @@ import (
 type Reason struct {
 	Name    string // its row of the table in docs/design/explorer.md
 	applies func(explore.Report) bool
-	why     func(explore.Report) string // what is missing, and what to do
+	why     func(explore.Report) string // the missing part, and what to do
 }
 
 // notFound begins the text of most reasons.

@@ -42,7 +42,7 @@ func Reasons() []Reason {
 			return fmt.Sprintf(notFound+"%s had too many steps and ended early: shorten the retries of the buyers, or lower --tries", witness.Count(r.Cut, "schedule"))
 		}},
 		{"budget", func(r explore.Report) bool { return !r.Complete }, func(explore.Report) string {
-			return notFound + "the search is incomplete; raise --budget, --max-schedules or --bound"
+			return notFound + "the search is incomplete; raise --budget or --max-schedules, or lower --bound"
 		}},
 		{"pauses", func(r explore.Report) bool { return len(r.Pauses) > 0 && !r.ShortAccepted }, func(r explore.Report) string {
 			return notFound + "a pause of the program was too short for another buyer to move, so the choice of the next pooled connection was not explored: lengthen the pause for the test, or set `pauses: accepted` in the file; the pause followed " + r.Pauses[0]

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,7 +143,7 @@ func TestTranscripts(t *testing.T) {
 
 // transcribed lists the pages whose commands are run, in the order of the page. These are the first
 // that a reader meets.
-var transcribed = []string{"tutorial/first-hour.md", "reference/commands.md", "reference/commands/explore.md", "reference/commands/rush.md"}
+var transcribed = []string{"../README.md", "tutorial/first-hour.md", "reference/commands.md", "reference/commands/explore.md", "reference/commands/rush.md"}
 
 // transcribedLong lists the other pages: make soak runs them.
 var transcribedLong = []string{
@@ -211,43 +210,6 @@ func freePort(t *testing.T) string {
 	defer func() { _ = l.Close() }()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
-}
-
-// TestREADMECurl pastes the first commands of README.md into a shell, for each row of the table below
-// them. Without a lock, the numbers depend on the machine, and only the presence of drift is compared.
-func TestREADMECurl(t *testing.T) {
-	tier.Test(t, "the commands start the built program")
-	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
-	}
-	page := shoptest.Read(t, "README.md")
-	_, block, _ := strings.Cut(page, "```sh\ngo build -o shop ./cmd/shop\n")
-	block, _, _ = strings.Cut(block, "```")
-	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| [^|]* \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|$").FindAllStringSubmatch(page, -1)
-	if block == "" || len(rows) == 0 {
-		t.Fatal("README.md has no commands with curl, or no table of their results")
-	}
-	for _, row := range rows {
-		port := freePort(t)
-		c := exec.CommandContext(t.Context(), "sh", "-c", strings.NewReplacer("8080", port, "./shop", shoptest.Path(t), "lock=redis", "lock="+row[1]).Replace(block)+"kill $!\n")
-		c.Env = append(os.Environ(), "SHOP_ADDR=127.0.0.1:"+port)
-		out, err := c.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		answers := map[string]int{}
-		for _, line := range regexp.MustCompile(`(\d+) (\d{3})\n`).FindAllStringSubmatch(string(out), -1) {
-			answers[line[2]], _ = strconv.Atoi(line[1])
-		}
-		refused := answers["409"] + answers["503"] // on a busy machine, buyers give up
-		drift := regexp.MustCompile(`"drift":(\d+)`).FindStringSubmatch(string(out))
-		sound := row[4] == "0"
-		exact := strconv.Itoa(answers["200"]) == row[2] && strconv.Itoa(refused) == row[3]
-		if drift == nil || (drift[1] == "0") != sound || sound && !exact {
-			t.Errorf("%s: printed\n%s\nand the table says %s", row[1], out, row[0])
-		}
-	}
 }
 
 // TestTranscribedPages runs the commands of each page and compares their output.

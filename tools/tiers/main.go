@@ -227,6 +227,9 @@ A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
 		if why == "" || why == otherModule {
 			return // the table above has the package
 		}
+		if text, _, _ := strings.Cut(why, ": "); text == "no other test has it" {
+			why = text // the test's own line says what it has
+		}
 		if held[why] == nil {
 			reasons = append(reasons, why)
 		}

@@ -17,15 +17,12 @@ import (
 //   - Guarantees: The counter admits no more buyers than it had units, while Redis keeps the counter and no
 //     other strategy sells.
 //   - Breaks when: a crash after DECR, or a COMMIT cut off, leaks; Redis loses the counter: oversold
-//   - How it breaks: A buyer crashes after its DECRBY. Step 1: A takes the last unit from the counter. Step 2: A
-//     crashes. The unit is in the database and no buyer can buy it (leaked). Or the database crashes during A's
-//     COMMIT: its outcome is unknown, and the unit is not returned (leaked). Or Redis loses the counter. Step 1:
-//     A is admitted. Step 2: the counter is lost. Step 3: B copies the stock from the database, where A has not
-//     written yet, and is admitted too (oversold). Or the counter is lost between SETNX and DECRBY, which then
-//     creates one below zero: sold out permanently (leaked). A buyer of
-//     many units takes the last few from the counter, which makes it negative, and returns them. Meanwhile a
-//     buyer of few units is answered sold out, although the next one can buy them. A repeated Idempotency-Key
-//     whose first request is running in another process may be answered sold out.
+//   - How it breaks: A buyer takes the last unit from the counter (DECRBY) and crashes: the unit is in the
+//     database, and no buyer can buy it (leaked). The same happens if the database crashes during the COMMIT. Or
+//     Redis loses the counter after A was admitted: B copies the stock from the database, where A has not written
+//     yet, and is admitted too (oversold). Or the counter is lost between SETNX and DECRBY, which then
+//     creates one below zero (leaked). While a buyer of many units takes the last few and returns them, a buyer of
+//     few may be answered sold out.
 //   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer locks the row from its
 //     update to the commit.
 //   - Source: Redis documentation, INCR, "Pattern: Counter", used in reverse; many flash sale tutorials use it

@@ -22,11 +22,11 @@ var errChanged = fmt.Errorf("%w: another buyer has changed the stock in Redis", 
 //   - Guarantees: The SET takes effect only if no other client has written the key since the WATCH. The counter
 //     admits no more buyers than it had units, while Redis keeps the counter and no other strategy sells.
 //   - Breaks when: a crash after EXEC, or a COMMIT cut off, leaks; Redis loses the counter: oversold
-//   - How it breaks: A buyer crashes after its EXEC. Step 1: A takes the last unit from the counter. Step 2: A
-//     crashes. The unit is in the database and no buyer can buy it (leaked). Or the database crashes during A's
-//     COMMIT: its outcome is unknown, and the unit is not returned (leaked). Or Redis loses the counter. Step 1:
-//     A is admitted. Step 2: the counter is lost. Step 3: B copies the stock from the database, where A has not
-//     written yet, and is admitted too (oversold). Code that ignores the nil of EXEC oversells in every rush.
+//   - How it breaks: A buyer takes the last unit from the counter (EXEC) and crashes: the unit is in the
+//     database, and no buyer can buy it (leaked). The same happens if the database crashes during the COMMIT. Or
+//     Redis loses the counter after A was admitted: B copies the stock from the database, where A has not written
+//     yet, and is admitted too (oversold). Code that ignores
+//     the nil of EXEC oversells in every rush.
 //   - Cost: A sale takes three round trips to Redis, on a connection that no other buyer can use meanwhile. A buyer
 //     starts again each time another buyer writes first, so a process admits only a few buyers at a time.
 //   - Source: Redis documentation, "Transactions", "Optimistic locking using check-and-set"; Kung and Robinson, "On

@@ -20,7 +20,7 @@ import (
 
 const (
 	maxPageWords  = 1500
-	maxTotalWords = 46200
+	maxTotalWords = 45000
 )
 
 var (

@@ -160,7 +160,7 @@ func TestTotal(t *testing.T) {
 	for i := range maxTotalWords/maxPageWords + 1 {
 		files[string(rune('a'+i))+".md"] = &fstest.MapFile{Data: []byte(strings.Repeat("word. ", maxPageWords))}
 	}
-	if got, want := checkFiles(t, files), "*.md:1: total: all pages together have 46500 words; maximum 46200"; got != want {
+	if got, want := checkFiles(t, files), "*.md:1: total: all pages together have 46500 words; maximum 45000"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	delete(files, "a.md")

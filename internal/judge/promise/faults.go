@@ -72,10 +72,6 @@ func Faults() []Condition {
 	}
 }
 
-// BreaksAll reports whether a condition breaks every strategy, so that it says nothing about any one of
-// them: no lock and no isolation level saves what the database has lost.
-func BreaksAll(c Condition) bool { return c == DBFailoverAsync }
-
 // Struck lists the servers that a condition affects: a strategy that needs none of
 // them does not notice it. Nil: it affects every strategy.
 func Struck(c Condition) []string {

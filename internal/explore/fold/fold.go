@@ -1,9 +1,13 @@
-// Package fold makes the short form of a program's witness for people: only the steps that have to do
-// with what broke, in few rows, with short commands. The witness itself keeps every step.
+// Package fold shortens the witness of a program for a reader. The short form has only the steps that
+// concern the violation, in few rows, with short commands. The witness itself keeps every step.
 //
-// A step is left out only if it cannot matter: it touches no table and no key that the broken rule names
-// or that another buyer writes, and it writes none that another buyer touches. A step about which that
-// cannot be decided stays.
+// A step is hidden only if it cannot have caused the violation. Two conditions must hold:
+//   - It touches no table or key that the broken rule names, or that another buyer writes.
+//   - It writes no table or key that another buyer touches.
+//
+// If the analysis cannot decide this, for example because the step calls a procedure, the step stays.
+// Fold works in three passes: analyse finds the tables and keys of each step, hide decides, and merge joins
+// the remaining rows.
 package fold
 
 import (
@@ -20,15 +24,15 @@ type Run struct {
 	Steps    []witness.Step
 	Verdict  verdict.Verdict
 	Findings []witness.Finding
-	Watch    []string                      // the columns of the watch query
-	Tables   map[string]serverstate.Tables // by protocol; without an entry, no step at that database is left out
-	Shared   bool                          // all buyers are in one process, so every step may matter
+	Watch    []string                      // columns of the file's query `watch`
+	Tables   map[string]serverstate.Tables // by protocol; if a database has no entry, its steps all stay
+	Shared   bool                          // all buyers are in one process, so all steps stay
 }
 
-// longestUnfolded is the number of steps up to which a witness keeps one row for each.
+// longestUnfolded is the maximum number of steps of a witness that is not folded: it fits on a screen.
 const longestUnfolded = 20
 
-// Fold returns the short form of a run.
+// Fold returns the short form of a run. A row with "... N more commands" stands for hidden steps.
 func Fold(r Run) *witness.Folded {
 	var steps []step
 	hidden := make([]bool, len(r.Steps))
@@ -63,9 +67,10 @@ func Fold(r Run) *witness.Folded {
 	return f
 }
 
-// merge joins successive rows of one buyer, up to a change of a watched value.
+// merge joins successive commands of one buyer into one row. A new row begins after a watched value has
+// changed, so that the table shows which command changed it.
 func merge(rows []witness.Row) (all []witness.Row) {
-	open := false // the last row may continue
+	open := false // the next command of the same buyer joins the last row
 	var before []string
 	for _, row := range rows {
 		s := row.Steps[0]
@@ -86,7 +91,8 @@ func merge(rows []witness.Row) (all []witness.Row) {
 	return all
 }
 
-// repeated joins equal successive steps, for example those of a buyer that polls a lock.
+// repeated replaces equal successive steps by one with their number. A buyer that polls a lock sends such
+// steps.
 func repeated(steps []witness.Step) (all []witness.Step) {
 	for i := 0; i < len(steps); {
 		n := 1

@@ -12,19 +12,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A step is a step of the run with all that it may touch. An object is a table or a key, written as
-// "postgres items".
+// A step is a step of the run, with the objects that it may touch. An object is a table or a Redis key,
+// written with its server: "postgres items".
 type step struct {
 	witness.Step
-	touches, writes map[string]bool // objects
-	// undecided reports that it may touch other objects of its server, too; wild, that it may write
-	// them.
+	touches, writes map[string]bool // objects; touches includes writes
+	// undecided reports that the step may also touch objects that the analysis does not know, and wild
+	// that it may write them. An example is a call of a procedure.
 	undecided, wild        bool
-	shown                  bool // for another reason: an event, a wait, an error, a lock
-	controls, begins, ends bool // see effect.Mention
+	shown                  bool // stays in any case: an event, a wait, an error, a lock
+	controls, begins, ends bool // of a transaction, see effect.Mention
 }
 
-// analyse returns the steps with all that they may touch.
+// analyse finds the objects of each step.
 func (r Run) analyse() (all []step) {
 	for _, s := range r.Steps {
 		one := step{Step: s, touches: map[string]bool{}, writes: map[string]bool{}}
@@ -40,7 +40,7 @@ func (r Run) analyse() (all []step) {
 	return all
 }
 
-// statement analyses a step at a database. tables is nil if they are not known.
+// statement finds the objects of an SQL statement. If tables is nil, the step may touch anything.
 func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	m := effect.Mentions(cmp.Or(s.Whole, s.Command), d)
 	s.undecided, s.wild = m.Undecided || tables == nil, m.Alters && m.Undecided || tables == nil
@@ -78,7 +78,7 @@ func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	}
 }
 
-// known returns the names that are tables, with the other parts of the same tables.
+// known returns the names that are tables, and the partitions and parents of these tables.
 func known(names []string, tables serverstate.Tables) map[string]bool {
 	found := map[string]bool{}
 	var add func(name string)
@@ -97,7 +97,8 @@ func known(names []string, tables serverstate.Tables) map[string]bool {
 	return found
 }
 
-// cascade adds the tables that change with a table through its foreign keys.
+// cascade adds the tables that a change of a table also changes, through ON UPDATE or, if deletes, ON
+// DELETE of their foreign keys.
 func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
 	next := tables[name].Updates
 	if deletes {
@@ -111,8 +112,8 @@ func cascade(found map[string]bool, tables serverstate.Tables, name string, dele
 	}
 }
 
-// Commands of Redis that touch exactly the key after their name, and nothing else. DEL and UNLINK do so
-// with one key, and EXISTS, too.
+// Commands of Redis that touch only the key after their name. DEL, UNLINK and EXISTS may have several keys,
+// so redis checks them separately.
 var (
 	readsKey = words(`GET STRLEN GETRANGE TTL PTTL TYPE HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS LLEN LRANGE LINDEX
 		SMEMBERS SISMEMBER SCARD ZRANGE ZSCORE ZCARD ZRANK`)
@@ -128,7 +129,7 @@ func words(text string) map[string]bool {
 	return all
 }
 
-// redis analyses a step at a Redis.
+// redis finds the key of a Redis command. A command with several keys, or an unknown one, may touch any key.
 func (s *step) redis() {
 	all := strings.Split(s.Command, " ")
 	reads := readsKey[all[0]] || all[0] == "EXISTS" && len(all) == 2
@@ -143,7 +144,8 @@ func (s *step) redis() {
 	}
 }
 
-// hide returns which steps are left out.
+// hide reports for each step whether it is hidden. Nothing is hidden if the rule may read unknown objects, if
+// the buyers share a process, or if the violation is a leaked lock, whose cause may be any step.
 func (r Run) hide(steps []step) []bool {
 	hidden := make([]bool, len(steps))
 	rule, decided := r.ruled()
@@ -168,7 +170,7 @@ func (r Run) hide(steps []step) []bool {
 		hidden[i] = !s.shown && !s.undecided && !s.controls && !(events && !isSQL(s.Server)) && others[s.Buyer].lets(s, rule)
 	}
 	transactions(steps, hidden)
-	for i := range hidden { // one line for one step saves nothing
+	for i := range hidden { // a row "... 1 more commands" would save nothing
 		alone := hidden[i] && (i == 0 || !hidden[i-1] || steps[i-1].Buyer != steps[i].Buyer) && (i == len(hidden)-1 || !hidden[i+1] || steps[i+1].Buyer != steps[i].Buyer)
 		hidden[i] = hidden[i] && !alone
 	}
@@ -191,7 +193,8 @@ func buyersOf(steps []step) map[int]bool {
 	return all
 }
 
-// ruled returns the objects that the broken rules name. decided is false if a rule may read others, too.
+// ruled returns the objects that the broken rules name. decided is false if a rule may also read others, for
+// example through a view.
 func (r Run) ruled() (rule map[string]bool, decided bool) {
 	rule = map[string]bool{}
 	for _, f := range r.Findings {
@@ -215,10 +218,10 @@ func (r Run) ruled() (rule map[string]bool, decided bool) {
 	return rule, true
 }
 
-// An account says what some buyers may touch and write.
+// An account is the sum of the steps of all buyers except one: the objects that they may touch and write.
 type account struct {
 	touches, writes map[string]bool // objects
-	undecided, wild map[string]bool // by server
+	undecided, wild map[string]bool // by server, as in step
 }
 
 func newAccount() *account {
@@ -232,7 +235,8 @@ func (a *account) add(s step) {
 	a.wild[s.Server] = a.wild[s.Server] || s.wild
 }
 
-// lets reports whether a step has nothing to do with the buyers of this account, nor with the rule.
+// lets reports whether a step may be hidden: it shares no written object with the buyers of this account, and
+// none with the rule.
 func (a *account) lets(s step, rule map[string]bool) bool {
 	if a.wild[s.Server] || len(s.writes) > 0 && a.undecided[s.Server] {
 		return false
@@ -250,9 +254,9 @@ func (a *account) lets(s step, rule map[string]bool) bool {
 	return true
 }
 
-// transactions hides the steps that begin and end a transaction of which no other step is shown. Of a
-// transaction that is shown it also shows the first statement and the first read, since either may have
-// fixed what the transaction sees.
+// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. If one of these steps
+// is shown, it also shows the first statement and the first read: either may have taken the snapshot that the
+// transaction reads from.
 func transactions(steps []step, hidden []bool) {
 	type connection struct {
 		server string

@@ -8,21 +8,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// Widths of an answer, in characters: a shorter one stays as it is, and a row is cut at the longer width.
+// Widths in characters.
 const (
-	shortAnswer  = 60
-	longestRow   = 100
-	unpickedRow  = 40
+	shortAnswer  = 60  // an answer up to this width stays as it is
+	longestRow   = 100 // maximum width of the chosen columns of a row
+	unpickedRow  = 40  // the same, if no column was chosen
 	andMoreCells = "..."
 )
 
-// A picker chooses the columns that people see: those that the broken rule or the watch query names, then
-// those that an UPDATE of the witness assigns.
+// A picker chooses the columns of an answer that the short form shows: first those that the broken rule or the
+// watch query names, then those that an UPDATE of the witness assigns.
 type picker struct {
 	first, second map[string]bool // columns in lower case
 }
 
-// newPicker learns the columns from a run. hidden tells the steps that are left out.
+// newPicker collects the columns from a run. hidden reports for each step whether it is left out.
 func newPicker(r Run, hidden []bool) *picker {
 	p := &picker{first: map[string]bool{}, second: map[string]bool{}}
 	for _, f := range r.Findings {
@@ -48,10 +48,10 @@ func newPicker(r Run, hidden []bool) *picker {
 	return p
 }
 
-// keep reports whether people see a column, whose name is in lower case.
+// keep reports whether the short form shows a column. The name is in lower case.
 func (p *picker) keep(column string) bool { return p.first[column] || p.second[column] }
 
-// short returns a step with a short command and a short answer.
+// short returns a step with its command and answer shortened.
 func (p *picker) short(s witness.Step) witness.Step {
 	d, sql := effect.DialectOf(s.Server)
 	if !sql {
@@ -70,8 +70,8 @@ func (p *picker) short(s witness.Step) witness.Step {
 	return s
 }
 
-// pick returns the cells of a row that people see. named maps the columns of the answer to those of the
-// table.
+// pick returns the cells of a row that the short form shows. named maps a column of the answer to its name in
+// the table, since a SELECT may rename it.
 func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
 	count := map[string]int{}
 	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }

@@ -5,10 +5,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Touch says what a command may touch. An object is a table or a key, written as "postgres items".
+// A Touch lists the objects that a command may touch. An object is a table or a Redis key, written with its
+// server: "postgres items".
 type Touch struct {
 	Touches, Writes map[string]bool // objects; Touches includes Writes
-	// Undecided reports that the command may touch other objects of its server, too; Wild, that it may
+	// Undecided reports that the command may also touch objects that are not in Touches, and Wild that it may
 	// write them.
 	Undecided, Wild bool
 }

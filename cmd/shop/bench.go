@@ -47,7 +47,7 @@ A strategy whose lock expires also has its critical section, and the lease that 
 	flags.StringSliceVar(&o.strategies, "strategy", nil, strategyUsage+" (default: one per family)")
 	flags.IntSliceVar(&o.clients, "clients", []int{1, 4, 16, 64, 256}, "numbers of clients, ascending")
 	flags.IntVar(&o.processes, "processes", 1, "number of shop processes")
-	flags.IntVar(&o.rounds, "rounds", 3, "rounds per strategy and number of clients")
+	flags.IntVar(&o.rounds, "rounds", 3, "measurements per strategy and number of clients")
 	flags.DurationVar(&o.round, "round", 2*time.Second, roundUsage)
 	o.engines.registerOwn(c)
 	o.shops.register(c, true)

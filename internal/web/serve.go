@@ -68,8 +68,8 @@ func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) 
 	return nil
 }
 
-// announce prints where the shop is. The first line is an address that this machine can open. If
-// others can reach the shop, their addresses follow.
+// announce prints the addresses of the shop. The first one works on this machine. If other machines can reach
+// the shop, the addresses for them follow.
 func announce(out io.Writer, addr net.Addr, token string) {
 	here := addr.String()
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // browsers cannot open an unspecified address
@@ -107,7 +107,7 @@ func (s *Shop) Server(addr net.Addr, token string) *http.Server {
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)
 	if games := s.config.Games; games != nil {
-		server.RegisterOnShutdown(games.Close) // the streams of their pages end with them
+		server.RegisterOnShutdown(games.Close) // this also ends the event streams of the games' pages
 	}
 	return server
 }

@@ -226,7 +226,7 @@ A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
 	}
 	fmt.Printf("| %d other packages | %d | %d | %d |\n", len(few), rest[0], rest[1], rest[2])
 	fmt.Printf("| **all** | %d | %d | %d |\n", sum[0], sum[1], sum[2])
-	fmt.Print("\n## Only in make soak\n\nA test in brackets is only left out in part.\n\n| why | tests |\n|---|---|\n")
+	fmt.Print("\n## Only in make soak\n\nOf a test in brackets, make test runs a part.\n\n| why | tests |\n|---|---|\n")
 	held := map[string][]string{} // tests by reason
 	var reasons []string
 	hold := func(why, name string) {

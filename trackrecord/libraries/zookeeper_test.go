@@ -25,7 +25,7 @@ func TestGoZookeeper229(t *testing.T) {
 	other := zookeeper(t, server.Addr)
 	unlucky := zk.NewLock(zookeeper(t, way.addr), "/apple", zk.WorldACL(zk.PermAll))
 	next := zk.NewLock(other, "/apple", zk.WorldACL(zk.PermAll))
-	for _, l := range []*zk.Lock{unlucky, next} { // nothing is in the way
+	for _, l := range []*zk.Lock{unlucky, next} { // both connections work
 		must(t, l.Lock())
 		must(t, l.Unlock())
 	}
@@ -42,7 +42,7 @@ func TestGoZookeeper229(t *testing.T) {
 
 	got := make(chan error, 1)
 	go func() { got <- next.Lock() }()
-	for len(line(t, other)) == 0 { // until its own node exists, or the orphan blocks it
+	for len(line(t, other)) == 0 { // until the queue has a node: the orphan, or that of next
 	}
 	left := slices.Contains(line(t, other), orphan[0])
 	if left {

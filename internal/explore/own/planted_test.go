@@ -55,7 +55,7 @@ func TestPlanted(t *testing.T) {
 						t.Skip("an error ends the transaction there, and every further statement is refused (25P02)")
 					}
 					if c.needs != nil && !mistake && e.DB.Name() != dialect.SQLite {
-						tier.Soak(t, "its lock is in Redis: the search on SQLite has the same")
+						tier.Soak(t, "the lock is in Redis, so the search on SQLite covers it")
 					}
 					if e.DB.Name() == dialect.Postgres && (c.needs != nil || !mistake) {
 						tier.Soak(t, "MariaDB has the same: here is what only the database decides")

@@ -127,7 +127,7 @@ func TestApp(t *testing.T) {
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has others")
+				tier.Soak(t, "make test searches other programs")
 			}
 			c.found(t, c.search(t))
 		})

@@ -49,7 +49,7 @@ func TestEveryStrategy(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.DB.Name() != dialect.SQLite {
-			tier.Soak(t, "SQLite has the same rows")
+			tier.Soak(t, "make test has these rows on SQLite")
 		}
 		for _, entry := range lockstrategy.All() {
 			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {

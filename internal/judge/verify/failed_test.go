@@ -12,7 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// TestStarvedPlay: only a server's time-out on a busy machine is no failure of the instrument.
+// TestStarvedPlay: a time-out before the fault is inconclusive if the machine was busy. Every other error is a
+// failure of the instrument.
 func TestStarvedPlay(t *testing.T) {
 	start := time.UnixMilli(0)
 	delayed := func(ms int) pulse.Delays { return pulse.Delays{{From: start, To: time.UnixMilli(int64(ms))}} }

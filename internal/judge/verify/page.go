@@ -17,7 +17,7 @@ import (
 // legend explains the table of a page.
 const legend = `
 **breaks**: as promised. **may break**: without a promise. **!** contradicts a promise, **?** proved nothing.
-"The other N": all remaining conditions.
+"The other N": all conditions that the row does not name.
 `
 
 // A matrixPage is a report as a page of documentation: a short table in place of the matrix, and no

@@ -31,7 +31,7 @@ type rushOptions struct {
 const (
 	strategyUsage = "strategy `names`, comma-separated, or all"
 	targetUsage   = "`URL` of a running service to test [admin token: SHOP_ADMIN_TOKEN]"
-	roundUsage    = "length of a round; its first third is warm-up"
+	roundUsage    = "length of a round, warm-up in its first third"
 	notWithTarget = "cannot be combined with --target, which names a running service"
 )
 

@@ -29,14 +29,14 @@ type Run struct {
 	Shared   bool                          // all buyers are in one process, so all steps stay
 }
 
-// longestUnfolded is the maximum number of steps of a witness that is not folded: it fits on a screen.
-const longestUnfolded = 20
+// maxUnfolded is the maximum number of steps of a witness that is not folded: it fits on a screen.
+const maxUnfolded = 20
 
 // Fold returns the short form of a run. A row with "... N more commands" stands for hidden steps.
 func Fold(r Run) *witness.Folded {
 	var steps []step
 	hidden := make([]bool, len(r.Steps))
-	if len(r.Steps) > longestUnfolded {
+	if len(r.Steps) > maxUnfolded {
 		steps = r.analyse()
 		hidden = r.hide(steps)
 	}
@@ -57,11 +57,11 @@ func Fold(r Run) *witness.Folded {
 			f.Omitted = map[int]int{}
 		}
 		f.Omitted[buyer] += end - i
-		left := witness.Step{Buyer: buyer, Server: r.Steps[i].Server, Command: fmt.Sprintf("... %d more commands", end-i), Watched: r.Steps[end-1].Watched}
-		f.Rows = append(f.Rows, witness.Row{First: i + 1, Last: end, Steps: []witness.Step{left}})
+		placeholder := witness.Step{Buyer: buyer, Server: r.Steps[i].Server, Command: fmt.Sprintf("... %d more commands", end-i), Watched: r.Steps[end-1].Watched}
+		f.Rows = append(f.Rows, witness.Row{First: i + 1, Last: end, Steps: []witness.Step{placeholder}})
 		i = end
 	}
-	if len(r.Steps) > longestUnfolded {
+	if len(r.Steps) > maxUnfolded {
 		f.Rows = merge(f.Rows)
 	}
 	return f
@@ -86,14 +86,14 @@ func merge(rows []witness.Row) (all []witness.Row) {
 		before = s.Watched
 	}
 	for i := range all {
-		all[i].Steps = repeated(all[i].Steps)
+		all[i].Steps = joinRepeats(all[i].Steps)
 	}
 	return all
 }
 
-// repeated replaces equal successive steps by one with their number. A buyer that polls a lock sends such
+// joinRepeats replaces equal successive steps by one with their number. A buyer that polls a lock sends such
 // steps.
-func repeated(steps []witness.Step) (all []witness.Step) {
+func joinRepeats(steps []witness.Step) (all []witness.Step) {
 	for i := 0; i < len(steps); {
 		n := 1
 		for i+n < len(steps) && steps[i+n].Command == steps[i].Command && steps[i+n].Result == steps[i].Result && steps[i+n].Note == steps[i].Note && steps[i+n].Connection == steps[i].Connection {

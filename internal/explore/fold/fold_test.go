@@ -205,8 +205,8 @@ func TestRows(t *testing.T) {
 	if got := shown(Fold(r))[0]; got != "SELECT amount FROM stock (4 times)" {
 		t.Errorf("%q", got)
 	}
-	r.Steps = r.Steps[:longestUnfolded]
-	if f := Fold(r); len(f.Rows) != longestUnfolded || f.Omitted != nil {
+	r.Steps = r.Steps[:maxUnfolded]
+	if f := Fold(r); len(f.Rows) != maxUnfolded || f.Omitted != nil {
 		t.Errorf("a short witness has %d rows, without %v", len(f.Rows), f.Omitted)
 	}
 }

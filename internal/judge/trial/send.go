@@ -24,8 +24,8 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	config := rush.Config{
 		BaseURLs: bed.URLs, Shelf: bed.Target, Auditor: bed.Auditor,
 		Strategy: name, Product: o.Product, Stock: o.Stock, Buyers: o.Buyers, Sizes: o.Units, Duration: o.Duration,
-		Timeout: o.Shops.Settings.Wait + rush.Silence,
-		Mended:  watch.mended, Send: o.Send,
+		Timeout:     o.Shops.Settings.Wait + rush.Silence,
+		AwaitRepair: watch.mended, Send: o.Send,
 		Progress: func(answered int) {
 			if watch.Answered != nil {
 				watch.Answered(answered)
@@ -43,7 +43,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.Patience = o.Shops.Settings.Wait
 	}
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
-	config.Struck, config.Unique = func() bool { return o.Fault != "" || byHand() }, byHand
+	config.FaultTookEffect, config.CannotRepeat = func() bool { return o.Fault != "" || byHand() }, byHand
 	promised := o.promised(bed, name)
 	result, err := verdict.Confirm(func() (rush.Result, error) {
 		r, err := crowd(ctx, o, config)
@@ -71,7 +71,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		if o.Fault != "" {
 			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept until then
 		}
-		config.Struck, result.Promise = nil, ""
+		config.FaultTookEffect, result.Promise = nil, ""
 		result, err = verdict.Confirm(func() (rush.Result, error) { return rush.Restocks(ctx, config, result, o.Restocks) })
 	}
 	result.Promise = promised

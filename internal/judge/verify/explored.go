@@ -68,7 +68,7 @@ func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry
 	c.Replay = x.replay()
 	w := x.result.Witness
 	if n := x.result.Foreign; n > 0 {
-		if freedAnothers(&c, n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
+		if judgeForeignRelease(&c, n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
 			w = x.result.ForeignWitness
 			c.Replay = replayOf(e, entry.Name, w)
 		}

@@ -76,9 +76,9 @@ func lost(holdings []Holding) *Holding {
 	return nil
 }
 
-// freedAnothers handles n schedules in which a buyer deleted another buyer's lock. That is a
+// judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. That is a
 // violation, since only luck kept the stock right, unless the lock is known to do it.
-func freedAnothers(c *Cell, n int, known bool) (broke bool) {
+func judgeForeignRelease(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
 	if known {
 		c.Reason += "; " + text + ", which is known of it"

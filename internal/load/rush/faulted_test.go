@@ -80,7 +80,7 @@ func TestRestAfterAFault(t *testing.T) {
 			c.shop.others.Add(20 - int(c.shop.cut))
 			config := rushAt(t, c.shop)
 			config.Stock, config.Buyers = 10, 20
-			config.Struck = func() bool { return true }
+			config.FaultTookEffect = func() bool { return true }
 			r, err := Run(t.Context(), config)
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)

@@ -49,16 +49,16 @@ type Config struct {
 	// of the buys.
 	Counts linear.Counts
 
-	// Struck reports whether a fault was injected. It is called after all answers. A fault takes
+	// FaultTookEffect reports whether a fault was injected. It is called after all answers. A fault takes
 	// answers away, so a missing answer proves nothing about the strategy; see BuyRest. It may also
 	// keep every buyer waiting until a lease expires. Nil: no fault is injected.
-	Struck func() bool
-	// Unique reports after a burst whether it cannot be repeated, since the conditions have changed.
+	FaultTookEffect func() bool
+	// CannotRepeat reports after a burst whether it cannot be repeated, since the conditions have changed.
 	// Nil: every burst can be repeated.
-	Unique func() bool
-	// Mended waits until the servers that a fault broke serve again. It is called after all
+	CannotRepeat func() bool
+	// AwaitRepair waits until the servers that a fault broke serve again. It is called after all
 	// answers. Nil: no server is broken.
-	Mended func(ctx context.Context) error
+	AwaitRepair func(ctx context.Context) error
 
 	isKeyed bool // buyers send their orders again under their Idempotency-Keys
 	pulse   *pulse.Pulse
@@ -84,7 +84,7 @@ func (c Config) settled(r Result, err error) (Result, error) {
 		r = result(c.Strategy, nil, audit.Sums{Stocked: c.Stock})
 		r.Verdict, r.Reason, err = verdict.Failed, "no buyer was sent: "+err.Error(), nil
 	}
-	r.isUnique = c.Unique != nil && c.Unique()
+	r.isUnique = c.CannotRepeat != nil && c.CannotRepeat()
 	return r, err
 }
 
@@ -114,12 +114,12 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 // the answers to repeated requests, and shows the progress of the burst. overlap is the maximum
 // number of buys inside the shop at once.
 func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, restocked time.Duration, overlap int) (Result, error) {
-	if c.Mended != nil {
-		if err := c.Mended(ctx); err != nil {
+	if c.AwaitRepair != nil {
+		if err := c.AwaitRepair(ctx); err != nil {
 			return Result{}, fmt.Errorf("after the rush: %w", err)
 		}
 	}
-	struck, lease := c.Struck != nil && c.Struck(), c.Lease
+	struck, lease := c.FaultTookEffect != nil && c.FaultTookEffect(), c.Lease
 	after, counted, err := []buyers.Answer(nil), []buyers.Answer(nil), error(nil)
 	if struck {
 		lease = max(c.Lease, c.Wait)

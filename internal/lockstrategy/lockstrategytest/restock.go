@@ -45,8 +45,8 @@ func restockWhileHolding(tb testing.TB, w *world) {
 	for _, hangsUp := range []bool{false, true} {
 		events := newEvents()
 		shop := w.instance(stepTimeout, events.observe)
-		come := &entrance{Strategy: shop, come: make(chan struct{})}
-		counter := w.counter(come)
+		entry := &signalEntry{Strategy: shop, entered: make(chan struct{})}
+		counter := w.counter(entry)
 		w.stock(tb, "apple", 5)
 		stuck := w.keepRowLocked(tb, "apple")
 		ctx, hangUp := context.WithCancel(tb.Context())
@@ -55,7 +55,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 			_, err := counter.Sell(ctx, w.entry.Name, order("apple", 1, 2))
 			inside <- err
 		}()
-		come.expect(tb)
+		entry.expect(tb)
 		awaitInside(tb, w, events, stuck)
 		restocked := make(chan error, 1)
 		go func() {
@@ -90,22 +90,22 @@ func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	}
 }
 
-// An entrance closes come when its only buyer enters Buy.
-type entrance struct {
+// A signalEntry closes entered when its only buyer enters Buy.
+type signalEntry struct {
 	purchase.Strategy
-	come chan struct{}
+	entered chan struct{}
 }
 
-// Buy closes come and calls the strategy's Buy.
-func (e *entrance) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	close(e.come)
+// Buy closes entered and calls the strategy's Buy.
+func (e *signalEntry) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	close(e.entered)
 	return e.Strategy.Buy(ctx, o)
 }
 
-func (e *entrance) expect(tb testing.TB) {
+func (e *signalEntry) expect(tb testing.TB) {
 	tb.Helper()
 	select {
-	case <-e.come:
+	case <-e.entered:
 	case <-time.After(stepTimeout):
 		tb.Fatalf("no buyer came within %s", stepTimeout)
 	}

@@ -73,7 +73,7 @@ func safetyCell(e lockstrategy.Entry, database string) string {
 	return text
 }
 
-// brokenBy lists the conditions that break a strategy on MariaDB, by verdict. A strategy that two
+// brokenBy lists the first conditions that break a strategy on MariaDB, by verdict. A strategy that two
 // buyers break without any fault is broken by all conditions, so only the first is listed.
 func brokenBy(e lockstrategy.Entry) string {
 	breaks := e.Breaks(dialect.MySQL)
@@ -87,10 +87,17 @@ func brokenBy(e lockstrategy.Entry) string {
 	}
 	var texts []string
 	for _, v := range slices.Sorted(maps.Keys(by)) {
-		texts = append(texts, string(v)+" by "+strings.Join(by[v], ", "))
+		names := by[v]
+		if n := len(names) - mostBreaks; n > 0 {
+			names = append(names[:mostBreaks:mostBreaks], fmt.Sprintf("%d more", n))
+		}
+		texts = append(texts, string(v)+" by "+strings.Join(names, ", "))
 	}
 	return strings.Join(texts, "; ")
 }
+
+// mostBreaks is the number of conditions for each verdict that the index names. The matrix has all.
+const mostBreaks = 2
 
 // strategiesOf returns the sections of the strategies of a family.
 func strategiesOf(family string) string {
@@ -106,7 +113,11 @@ func strategiesOf(family string) string {
 // writeStrategy writes one strategy's section. The notes of an entry are for a reader of its code.
 func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	fmt.Fprintf(b, "\n## %s\n\n", e.Name)
-	fmt.Fprintf(b, "**%s.** %s.", sentence(strings.Replace(e.Safety(dialect.MySQL), ": ", ": broken by ", 1)), sentence(e.Summary))
+	safety := sentence(e.Safety(dialect.MySQL))
+	if first, by, broken := strings.Cut(safety, ": "); broken {
+		safety = first + ": `" + by + "` breaks it"
+	}
+	fmt.Fprintf(b, "**%s.** %s.", safety, sentence(e.Summary))
 	if len(e.Needs) > 0 {
 		fmt.Fprintf(b, " Needs %s.", trial.Needs(e))
 	}

@@ -195,7 +195,7 @@ func TestProof(t *testing.T) {
 		"explore none":                                            "",
 		"explore conditional --replay v1:conditional:b2:s1:1*9.2": "",
 	} {
-		_, stdout, _ := exitCode(t, strings.Fields(command)...)
+		_, stdout, _ := shoptest.Run(t, strings.Fields(command)...)
 		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 		if last := lines[len(lines)-1]; want == "" && strings.Contains(stdout, "#what-exit-0-proves") || want != "" && last != want {
 			t.Errorf("shop %s ends with %q, want %q", command, last, want)
@@ -203,7 +203,7 @@ func TestProof(t *testing.T) {
 	}
 	for _, command := range []string{"explore", "verify"} {
 		page, _, _ := strings.Cut(report.Proof(command), "#")
-		if !strings.Contains(readPage(t, page), "\n## What exit 0 proves\n") {
+		if !strings.Contains(shoptest.Read(t, page), "\n## What exit 0 proves\n") {
 			t.Errorf("%s does not say what exit 0 proves", page)
 		}
 	}

@@ -133,7 +133,28 @@ func writeFlags(b *strings.Builder, before string, flags *pflag.FlagSet) {
 // commandIndex returns the page that lists the commands and their shared flags.
 func commandIndex(t *testing.T) string {
 	root := newRoot()
+	type row struct{ Use, Page, Task string }
+	type group struct {
+		Heading string
+		Lines   []row
+	}
 	page, err := template.New("commands.tmpl").Funcs(template.FuncMap{
+		"groups": func() (all []group) {
+			for _, g := range commandGroups(root) {
+				one := group{Heading: g.heading}
+				for _, l := range g.lines {
+					one.Lines = append(one.Lines, row{l.use, strings.Fields(l.use)[0], l.task})
+				}
+				all = append(all, one)
+			}
+			other := group{Heading: "Other"}
+			for _, name := range otherCommands(root) {
+				if c, _, _ := root.Find([]string{name}); c.IsAvailableCommand() {
+					other.Lines = append(other.Lines, row{name, name, c.Short})
+				}
+			}
+			return append(all, other)
+		},
 		"flags": func(command, heading string) string {
 			var b strings.Builder
 			writeFlags(&b, "", flagsUnder(root, command, heading))

@@ -271,8 +271,8 @@ func diverged(err error) bool {
 	return void.Diverged || errors.Is(err, schedule.ErrDivergence)
 }
 
-// anew starts the programs anew for the next run. What they keep in their memory from an earlier run may
-// decide how a schedule goes.
+// anew starts the programs anew for the next run. Their memory of an earlier run may decide how a
+// schedule goes.
 func (v *programViolations) anew() {
 	if x, ok := v.s.x.runner.(schedule.Anew); ok {
 		x.Anew()

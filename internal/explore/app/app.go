@@ -47,7 +47,7 @@ type App struct {
 	Atomic  bool             // the owner vouches for statements that read and write
 	Never   []string         // queries that must return no row
 	Serial  bool             // each run must end like an order of the buyers, one after the other
-	Except  []string         // what may differ from that order, see package oracle
+	Except  []string         // differences from that order that are allowed, see package oracle
 	Random  []*regexp.Regexp // values that differ between runs
 	Ignore  Ignore           // commands of the program's own work
 	Quiet   time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait

@@ -12,7 +12,7 @@ type CheckReport struct {
 	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` that let the pollers pass, with those of the file
 
 	Orders     int      `json:"orders,omitempty"`     // orders of some buyers that ran, one after the other
-	Uncompared []string `json:"uncompared,omitempty"` // what may differ from them
+	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from them
 }
 
 // An AloneReport is the run of one buyer alone.

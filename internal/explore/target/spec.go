@@ -41,7 +41,7 @@ type Check struct {
 	Ignore  []string       // entries of `ignore` that let them pass, with those of the file; nil if there are none
 
 	Orders     int      // orders of some buyers that ran, one after the other; 0: the rules of `never` suffice
-	Uncompared []string // what may differ from them, see explore.Report
+	Uncompared []string // allowed differences from them, see explore.Report
 }
 
 // Alone describes the run of one buyer.

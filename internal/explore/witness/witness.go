@@ -82,8 +82,8 @@ type Choice struct {
 // A Finding is a rule of `never` that returned rows, or how the end differs from each order of the buyers.
 type Finding struct {
 	Query   string     `json:"query"`            // "" with Title
-	Title   string     `json:"title,omitempty"`  // what is wrong; "": Query returned rows
-	Remedy  string     `json:"remedy,omitempty"` // what to do if it is right all the same
+	Title   string     `json:"title,omitempty"`  // the problem in one line; "": Query returned rows
+	Remedy  string     `json:"remedy,omitempty"` // the way out if the end is right all the same
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"` // one value per column; the caller formats NULL and bytes
 }

@@ -16,9 +16,8 @@ import (
 )
 
 // A form is a run in a form in which equal ends are equal texts. A new generated key or random value
-// stands for itself as a node of a graph: it is told from others by the rows and answers in which it
-// occurs, and by the values beside it there (color refinement: Weisfeiler and Leman, 1968). Keys that were
-// there before the buyers are values like others.
+// is a node of a graph. The rows and answers in which it occurs tell it from others, with the values beside it
+// (color refinement: Weisfeiler and Leman, 1968). A key from before the buyers is a value like others.
 type form struct {
 	rows map[string][]line // by table, sorted
 }

@@ -42,7 +42,7 @@ func lastUnit(t *testing.T) *Oracle {
 	return o
 }
 
-// TestJudge: a run must end like an order of the buyers, in the answers and in the data. Who was refused
+// TestJudge: a run must end like an order of the buyers, in the answers and in the data. A buyer that was refused
 // need not be part of it, but must have left nothing.
 func TestJudge(t *testing.T) {
 	busy, lost := Answer{Status: 503}, Answer{Lost: true}
@@ -108,8 +108,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestPosition: a row from before the buyers that has a generated key is a reader's position. What comes
-// after it was not read.
+// TestPosition: a row from before the buyers that has a generated key is a reader's position. The reader has not
+// read the events after it.
 func TestPosition(t *testing.T) {
 	end := func(last string, read ...string) Run {
 		d := Data{

@@ -111,7 +111,7 @@ func (b *buyer) moves() (own []move, err error) {
 			}})
 		}
 	}
-	nameWorkers(own)
+	b.nameWorkers(own)
 	slices.SortFunc(own, func(a, b move) int { return strings.Compare(a.Token, b.Token) })
 	for i := 1; i < len(own); i++ {
 		if own[i].Token == own[i-1].Token {
@@ -121,15 +121,23 @@ func (b *buyer) moves() (own []move, err error) {
 	return own, nil
 }
 
-// nameWorkers marks a buyer's command to Redis as background ("1r") if the buyer itself waits at the
-// database's gate. A worker of its process has then sent the command.
-func nameWorkers(own []move) {
-	asks := slices.ContainsFunc(own, func(m move) bool { return m.Touches == gate.SQL && m.Token == strconv.Itoa(m.Buyer) })
-	for i, m := range own {
-		if asks && m.Touches != gate.SQL && m.Token == strconv.Itoa(m.Buyer) {
-			own[i].Token += "r"
+// nameWorkers tells commands of one buyer for the database and for Redis apart that have one token. If
+// the buyer itself waits at the database's gate, a worker of its process has sent the command to Redis
+// ("1r"). A ROLLBACK after the end of its context may wait together with a renewal ("1rr").
+func (b *buyer) nameWorkers(own []move) {
+	mark := func(token string, database bool) {
+		has := func(m move, database bool) bool { return m.Token == token && (m.Touches == gate.SQL) == database }
+		if !slices.ContainsFunc(own, func(m move) bool { return has(m, !database) }) {
+			return
+		}
+		for i, m := range own {
+			if has(m, database) {
+				own[i].Token += "r"
+			}
 		}
 	}
+	mark(strconv.Itoa(b.id), false)
+	mark(strconv.Itoa(b.id)+"r", true)
 }
 
 // token returns the token of a command: its buyer, a mark if a worker sent it, and the node for

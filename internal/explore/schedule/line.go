@@ -24,9 +24,9 @@ type Schedule struct {
 	Shared   bool
 	OneKey   bool // all orders have one Idempotency-Key
 	Overlap  bool // a program's statement may be held inside its server, so it is two steps
-	// The steps: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both at once, "1~2"
-	// buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget", "forget-a", "renew1",
-	// "timeout1".
+	// The steps: "1", "1a" at the first Redlock node, "1r" its watchdog, "1rr" its ROLLBACK while "1r" waits,
+	// "1+2" both at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget",
+	// "forget-a", "renew1", "timeout1".
 	Tokens []string
 }
 
@@ -103,7 +103,7 @@ var units = regexp.MustCompile(`^u(?:[2-8]|[1-8](?:,[1-8]){1,7})$`)
 var parts = regexp.MustCompile(`^p[1-8]$`)
 
 // command matches the token of a command or a pair of commands.
-const command = `[1-9]r?[a-q]?(?:[+~][1-9]r?[a-q]?)?`
+const command = `[1-9]r{0,2}[a-q]?(?:[+~][1-9]r{0,2}[a-q]?)?`
 
 // mostRepeated is the maximum number of repetitions in one part of a replay string.
 const mostRepeated = 999

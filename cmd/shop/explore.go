@@ -164,7 +164,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
 	if c.Flags().Changed("replay") {
-		return o.runAgain(ctx, c.OutOrStdout(), x)
+		return o.runAgain(c, x)
 	}
 	result, err := x.Search(ctx)
 	progress.clear()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -154,12 +153,12 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	if again != nil && again.Saved != nil {
-		if done, err := o.compare(ctx, c.OutOrStdout(), x, again.Saved); done || err != nil {
+		if done, err := o.compare(c, x, again.Saved); done || err != nil {
 			progress.clear()
 			return err
 		}
 	} else if again != nil {
-		return o.runAgain(ctx, c.OutOrStdout(), x)
+		return o.runAgain(c, x)
 	}
 	return o.searchApp(c, x, config, progress)
 }
@@ -192,21 +191,21 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := o.save(c.OutOrStdout(), x, r.Witness); err != nil {
+	if err := o.save(c, x, r.Witness); err != nil {
 		return err
 	}
 	return o.prove(c, exitApp(r))
 }
 
 // save writes the witness to the file of --save, if there are both.
-func (o *exploreOptions) save(out io.Writer, x *explore.Explorer, w *explore.Witness) error {
+func (o *exploreOptions) save(c *cobra.Command, x *explore.Explorer, w *explore.Witness) error {
 	if o.app.save == "" || w == nil {
 		return nil
 	}
 	if err := x.Save(w, o.app.save); err != nil {
 		return fmt.Errorf("--save: %w", err)
 	}
-	fmt.Fprintf(out, "saved: %s --replay %s\n", o.app.command(), trial.ShellWord(o.app.save))
+	fmt.Fprintf(o.notes(c), "saved: %s --replay %s\n", o.app.command(), trial.ShellWord(o.app.save))
 	return nil
 }
 
@@ -257,28 +256,29 @@ func (o *exploreOptions) checkFiles() error {
 }
 
 // compare runs a saved schedule again. done reports that no search needs to follow.
-func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.Explorer, saved *explore.Saved) (done bool, _ error) {
-	result, err := x.Again(ctx, saved)
+func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *explore.Saved) (done bool, _ error) {
+	result, err := x.Again(c.Context(), saved)
 	if err != nil {
 		return true, err
 	}
+	notes := o.notes(c)
 	switch {
 	case result.Other != nil:
-		fmt.Fprintf(out, "%s; the search starts again\n", result)
+		fmt.Fprintf(notes, "%s; the search starts again\n", result)
 		return false, nil
 	case result.StillBreaks():
-		fmt.Fprintln(out, result)
+		fmt.Fprintln(notes, result)
 		result.Witness.Verbose = o.verbose
 		d, err := o.origin().Replayed(result.Witness)
 		if err != nil {
 			return true, err
 		}
 		page := witness.Document{Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes), Broken: witness.Found{Witness: result.Witness}, Data: result.Witness}
-		if err := cmp.Or(report.Save(o.output.files, d, out), printAs(o.format, out, page)); err != nil {
+		if err := cmp.Or(report.Save(o.output.files, d, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), page)); err != nil {
 			return true, err
 		}
 		return true, &exitError{exitBroken, ""}
 	}
-	fmt.Fprintln(out, result)
+	fmt.Fprintln(notes, result)
 	return true, nil
 }

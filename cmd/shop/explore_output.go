@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 
@@ -16,8 +15,8 @@ import (
 )
 
 // runAgain prints one schedule.
-func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.Explorer) error {
-	found, err := x.Replay(ctx, o.replay)
+func (o *exploreOptions) runAgain(c *cobra.Command, x *explore.Explorer) error {
+	found, err := x.Replay(c.Context(), o.replay)
 	if err != nil {
 		return err
 	}
@@ -33,16 +32,25 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(report.Save(o.output.files, page, w), printAs(o.format, w, d)); err != nil {
+	if err := cmp.Or(report.Save(o.output.files, page, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), d)); err != nil {
 		return err
 	}
 	if !found.Broken() {
 		return nil
 	}
-	if err := o.save(w, x, found); err != nil {
+	if err := o.save(c, x, found); err != nil {
 		return err
 	}
 	return &exitError{exitBroken, ""}
+}
+
+// notes returns the writer for lines that are not the result: standard error if standard output has
+// another format than text.
+func (o *exploreOptions) notes(c *cobra.Command) io.Writer {
+	if o.format == "text" {
+		return c.OutOrStdout()
+	}
+	return c.ErrOrStderr()
 }
 
 // printAs writes a document in a format of --format.

@@ -73,7 +73,7 @@ func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, st
 // search returns the result of a search and its exit code.
 func search(t *testing.T, file string, args ...string) (code int, r explore.Report, stderr string) {
 	t.Helper()
-	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m")...)
+	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m", "--save", filepath.Join(t.TempDir(), "witness.json"))...)
 	if code != shoptest.Harness {
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
@@ -137,4 +138,14 @@ func (s ownRow) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 		return purchase.ErrSoldOut
 	})
 	return receipt, err
+}
+
+// TestCheckConnects: the first read of a sold-out check connects to its server. Meanwhile its buyer does
+// not wait for another one.
+func TestCheckConnects(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		exploretest.Check(t, open(t), exploretest.Entry(t, "for-update"), exploretest.Expectation{Want: verdict.Holds, Config: func(c *explore.Config) {
+			c.Before, c.Bound = own.FailingRead, 1
+		}})
+	})
 }

@@ -11,18 +11,15 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/teach/live"
 	"github.com/oversell/oversell/internal/teach/live/runs"
@@ -58,8 +55,7 @@ type Shop struct {
 	silence     time.Duration // for which a server may leave a question unanswered
 	asking      singleflight.Group
 	connections *connections
-	soldOut     *purchase.SoldOutCheck // shared by strategies that sell from product.amount
-	admission   *purchase.Admission    // shared by all strategies
+	front       purchase.Front
 }
 
 // New returns a shop with every strategy that the engine can run.
@@ -71,11 +67,7 @@ func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	if c.Sender != nil {
 		s.runs = runs.NewKeeper(s.watch.hub, c.Sender)
 	}
-	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
-		p, err := product.ByName(db, name)
-		return p.Amount, err
-	})
-	s.admission = purchase.NewAdmission(c.Settings.Wait)
+	s.front = s.newFront()
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = c.Settings, s.watch.lockEvent
 	if c.Failpoints != nil {
@@ -108,33 +100,9 @@ func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	if worker, ok := strategy.(purchase.Worker); ok {
 		s.workers = append(s.workers, worker)
 	}
-	for _, l := range slices.Backward(s.layers(name)) {
-		if l.used {
-			strategy = l.before(strategy)
-		}
-	}
+	entry, _ := lockstrategy.ByName(name) // a test may add a strategy that is not in the catalogue
+	strategy = s.front.Before(name, entry.Left, strategy)
 	s.counter.Strategies[name] = strategy
-}
-
-// A layer is a part of the shop that a buyer passes before it reaches the strategy.
-type layer struct {
-	used   bool
-	before func(purchase.Strategy) purchase.Strategy
-}
-
-// layers returns the layers before a strategy, in the order in which a buyer passes them.
-func (s *Shop) layers(name string) []layer {
-	c := s.config
-	return []layer{
-		// answers busy at once if the buyer could not be served in time
-		{c.Admission, func(inner purchase.Strategy) purchase.Strategy { return s.admission.Before(name, inner) }},
-		// repeats the answer to an order that it has already answered
-		{true, func(inner purchase.Strategy) purchase.Strategy { return purchase.NewIdempotent(inner, s.engine.Causal) }},
-		// answers sold out without a lock
-		{c.SoldOutCheck, func(inner purchase.Strategy) purchase.Strategy { return s.checkFor(name).Before(inner) }},
-		// stops the buyer where a fault of shop verify strikes
-		{c.Failpoints != nil, func(inner purchase.Strategy) purchase.Strategy { return c.Failpoints.Named(inner) }},
-	}
 }
 
 // Observe receives the lock events of strategies.

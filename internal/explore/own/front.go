@@ -9,8 +9,8 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/nearest"
-	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -40,54 +40,54 @@ func (f Front) Check(shared bool) error {
 	return nil
 }
 
-// admissions is the number of admissions that a buyer passes. Two buyers then take more places than
-// an admission has while it does not know the pace of sales.
-const admissions = 20
-
-// checked returns s behind a sold-out check that has seen a refusal, if the front has such a check.
-// left reads the stock.
-func (f Front) checked(s purchase.Strategy, product string, left purchase.Left) purchase.Strategy {
-	if f != SoldOutCheck && f != FailingRead {
-		return s
+// before puts the shop's own front before a strategy. It sells in db.
+func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
+	front, e := purchase.Front{Orders: db}, x.spec.Strategy
+	switch x.spec.Front {
+	case SoldOutCheck, FailingRead:
+		front.SoldOut = x.newCheck(db)
+	case Admission:
+		front.Admission = purchase.NewAdmission(time.Nanosecond)
 	}
-	c := purchase.NewSoldOutCheck(f.failing(left), time.Hour)
-	_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: product, Amount: 1}) // the check reads the stock from now on
-	return c.Before(s)
-}
-
-// admitted returns s behind the admission control, if the front is Admission. name is that of s.
-func (f Front) admitted(s purchase.Strategy, name string) purchase.Strategy {
-	if f == Admission {
-		a := purchase.NewAdmission(time.Nanosecond)
+	s = front.Before(e.Name, e.Left, s)
+	if front.Admission != nil {
 		for range admissions {
-			s = a.Before(name, s)
+			s = front.Admission.Before(e.Name, s)
 		}
 	}
 	return s
 }
 
-var errReadFails = errors.New("explore: the read of the stock fails")
+// admissions is the number of further admissions that a buyer passes. Two buyers then take more places
+// than an admission has while it does not know the pace of sales.
+const admissions = 19
 
-// failing returns a read that always fails, if the front is FailingRead, and else left.
-func (f Front) failing(left purchase.Left) purchase.Left {
-	if f != FailingRead {
-		return left
-	}
-	return func(ctx context.Context, name string) (int64, error) {
-		_, err := left(ctx, name)
-		return 0, errors.Join(err, errReadFails)
+// newCheck returns a function that makes sold-out checks. Each has seen a refusal, so it reads the stock
+// from now on.
+func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutCheck {
+	return func(left purchase.OfStock) *purchase.SoldOutCheck {
+		c := purchase.NewSoldOutCheck(stockRead{db, left, x.spec.Front == FailingRead}.left, schedule.Forever)
+		_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: x.spec.Product, Amount: 1})
+		return c
 	}
 }
 
-// left returns the sold-out check's read of the stock, on connections that the explorer gates.
-func (s Spec) left(db *gorm.DB) purchase.Left {
-	return func(ctx context.Context, name string) (int64, error) {
-		if of := s.Strategy.Left; of != nil {
-			return of(db.WithContext(ctx), name)
-		}
-		p, err := product.ByName(db.WithContext(ctx), name)
-		return p.Amount, err
+// A stockRead is the read of a sold-out check, on connections that the explorer gates.
+type stockRead struct {
+	db    *gorm.DB
+	of    purchase.OfStock
+	fails bool
+}
+
+var errReadFails = errors.New("explore: the read of the stock fails")
+
+// left runs in a goroutine of its own, whose stack names this function; see standstill.
+func (r stockRead) left(ctx context.Context, name string) (int64, error) {
+	units, err := r.of(r.db.WithContext(ctx), name)
+	if r.fails {
+		return 0, errors.Join(err, errReadFails)
 	}
+	return units, err
 }
 
 // refusing is a strategy that refuses every buyer as sold out.

@@ -67,7 +67,7 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 
 // Entries returns the functions that run a strategy in a goroutine of its own. Stacks name them, see
 // standstill.NewGoroutines.
-func Entries() []any { return []any{(*run).buy, (*watchdogs).renew, (*Runner).start} }
+func Entries() []any { return []any{(*run).buy, (*watchdogs).renew, (*Runner).start, stockRead.left} }
 
 // watchServers opens a connection to each Redis server, separate from the buyers' connections.
 func (x *Runner) watchServers() (err error) {

@@ -107,20 +107,14 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters wraps each buyer's strategy in the parts of the shop that a request passes first: the
-// admission control, the look-up of Idempotency-Keys and the sold-out check. Each process has its own.
+// counters puts the shop's front before each buyer's strategy. Each process has its own.
 func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {
 			counters = append(counters, counters[0])
 			continue
 		}
-		db := x.seatOf(i + 1).db
-		s = x.spec.Front.checked(s, x.spec.Product, x.spec.left(db))
-		if x.spec.OneKey {
-			s = purchase.NewIdempotent(s, db)
-		}
-		counters = append(counters, x.spec.Front.admitted(s, x.spec.Strategy.Name))
+		counters = append(counters, x.before(x.seatOf(i+1).db, s))
 	}
 	return counters
 }

@@ -70,7 +70,7 @@ func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, st
 	return shoptest.Run(t, append([]string{"explore", "--app", file}, args...)...)
 }
 
-// search returns the result of a search and its exit code.
+// search returns the result of a search and its exit code. Standard output has nothing but the JSON.
 func search(t *testing.T, file string, args ...string) (code int, r explore.Report, stderr string) {
 	t.Helper()
 	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m", "--save", filepath.Join(t.TempDir(), "witness.json"))...)

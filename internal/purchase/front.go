@@ -1,0 +1,70 @@
+package purchase
+
+import (
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/product"
+)
+
+// A Front is what a buyer passes before it reaches a strategy. The shop and the explorer put the same
+// one before their strategies, so the explorer also tests the order of its layers.
+type Front struct {
+	Admission  *Admission                    // shared by all strategies; nil: every buyer is let in
+	Orders     *gorm.DB                      // where sales under an Idempotency-Key are found, see NewIdempotent
+	SoldOut    func(OfStock) *SoldOutCheck   // makes a check; nil: none is used
+	Failpoints func(inner Strategy) Strategy // stops a buyer where a fault strikes; nil: it is not used
+
+	shared *SoldOutCheck // of all strategies that sell from product.amount
+}
+
+// OfStock reads how many units of a product can still be sold, see Left.
+type OfStock = func(db *gorm.DB, product string) (units int64, _ error)
+
+// amount reads product.amount.
+func amount(db *gorm.DB, name string) (int64, error) {
+	p, err := product.ByName(db, name)
+	return p.Amount, err
+}
+
+// Before puts the front before a strategy. left reads the stock that it sells; nil means product.amount.
+// Only one goroutine may call it at a time.
+func (f *Front) Before(name string, left OfStock, s Strategy) Strategy {
+	for _, l := range slices.Backward(f.layers(name, left)) {
+		if l.used {
+			s = l.before(s)
+		}
+	}
+	return s
+}
+
+// A layer is a part of the front.
+type layer struct {
+	used   bool
+	before func(Strategy) Strategy
+}
+
+// layers returns the layers before a strategy, in the order in which a buyer passes them.
+func (f *Front) layers(name string, left OfStock) []layer {
+	return []layer{
+		// answers busy at once if the buyer could not be served in time
+		{f.Admission != nil, func(inner Strategy) Strategy { return f.Admission.Before(name, inner) }},
+		// repeats the answer to an order that it has already answered
+		{true, func(inner Strategy) Strategy { return NewIdempotent(inner, f.Orders) }},
+		// answers sold out without a lock
+		{f.SoldOut != nil, func(inner Strategy) Strategy { return f.check(left).Before(inner) }},
+		{f.Failpoints != nil, f.Failpoints},
+	}
+}
+
+// check returns the check of a strategy: the shared one, or its own.
+func (f *Front) check(left OfStock) *SoldOutCheck {
+	if left != nil {
+		return f.SoldOut(left)
+	}
+	if f.shared == nil {
+		f.shared = f.SoldOut(amount)
+	}
+	return f.shared
+}

@@ -78,8 +78,16 @@ func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry
 			return c, err
 		}
 	}
+	broke := false
+	if f == promise.Explore && promised.Keeps(c.Verdict) {
+		var err error
+		if broke, err = c.vary(ctx, x.Config); err != nil {
+			return c, err
+		}
+	}
 	c.Evidence = c.evidence()
 	c.Settle()
+	c.OK = c.OK && !broke
 	c.DurationMS = time.Since(start).Milliseconds()
 	return c, nil
 }
@@ -216,7 +224,7 @@ func (x *exploration) replay() string {
 // witnessed draws the witness and copies stock and records from its last step.
 func (c *Cell) witnessed(w *explore.Witness) error {
 	var text, mermaid strings.Builder
-	if err := errors.Join(w.Text(&text, exploredBuyers), w.Mermaid(&mermaid, exploredBuyers)); err != nil {
+	if err := errors.Join(w.Text(&text, len(w.Outcomes)), w.Mermaid(&mermaid, len(w.Outcomes))); err != nil {
 		return err
 	}
 	c.Witness = &DrawnWitness{recorded: recorded(*w), Text: text.String(), Mermaid: mermaid.String()}

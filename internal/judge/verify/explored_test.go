@@ -58,6 +58,44 @@ func TestExplore(t *testing.T) {
 	}
 }
 
+// TestExploreVaries: a strategy that keeps its promise is also searched in the variations in which it
+// promises to hold. If it breaks there, the cell contradicts, whatever the cell's own promise is.
+func TestExploreVaries(t *testing.T) {
+	tier.Test(t, "several searches of each strategy")
+	e := enginetest.Embedded(t)
+	shared, one := "--instances shared --stock 4 --units 3,2 --events disconnect", "--one-key --stock 3 --units 1,2"
+	leaky, _ := lockstrategy.ByName("mutex")
+	early, _ := lockstrategy.ByName("early-unlock")
+	leaky.Name, leaky.New = "leaky", early.New
+	for _, c := range []struct {
+		strategy string
+		ok       bool
+		says     []string
+		not      string
+	}{
+		{"for-update", true, []string{one, "--before failing-read"}, "shared"},
+		{"queue", true, []string{shared, one}, "--buyers"},
+		{"mutex", true, []string{shared}, "--one-key"},
+		{"fenced", true, []string{one, "--buyers 3 --events expire,forget"}, "shared"},
+		{"leaky", false, []string{"with " + shared, "units sold of 4 stocked"}, "also"},
+	} {
+		entry, known := lockstrategy.ByName(c.strategy)
+		if !known {
+			entry = leaky
+		}
+		promised, _ := entry.Explored(promise.Explore, e.Database)
+		cell, err := Explore(t.Context(), e, entry, promise.Explore, promised)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(cell.Evidence, text) || strings.Contains(cell.Evidence, c.not) || cell.OK != c.ok || (cell.Verdict == promised) != (c.ok || promised == verdict.Oversold) {
+				t.Errorf("%s: %s, ok %t: %s; %s", c.strategy, cell.Verdict, cell.OK, cell.Evidence, cell.Replay)
+			}
+		}
+	}
+}
+
 // freeing is a lock of one key around a statement that needs no lock, so the stock is right
 // whatever the lock does.
 type freeing struct {

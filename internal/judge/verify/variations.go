@@ -1,0 +1,92 @@
+package verify
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// A variation is a further search in the cell "explore", which is short.
+type variation struct {
+	flags  string                                               // of shop explore
+	holds  func(entry lockstrategy.Entry, database string) bool // reports whether the strategy promises to hold in it
+	config func(c *explore.Config)
+}
+
+// variations lists them.
+func variations() []variation {
+	return []variation{
+		{"--instances shared --stock 4 --units 3,2 --events disconnect --bound 1", holdsInMemory, func(c *explore.Config) {
+			c.Shared, c.Stock, c.Units, c.Events, c.Bound = true, 4, explore.Units{3, 2}, []explore.Event{explore.Disconnect}, 1
+		}},
+		{"--one-key --stock 3 --units 1,2 --bound 1", holdsBetweenProcesses, func(c *explore.Config) {
+			c.OneKey, c.Stock, c.Units, c.Bound = true, 3, explore.Units{1, 2}, 1
+		}},
+		{"--before failing-read --bound 1", holdsBetweenProcesses, func(c *explore.Config) { c.Before, c.Bound = "failing-read", 1 }},
+		{"--buyers 3 --events expire,forget --bound 1", outlivesLease, func(c *explore.Config) {
+			c.Buyers, c.Bound, c.Symmetry, c.Events = 3, 1, true, []explore.Event{explore.Expire, explore.Forget}
+		}},
+	}
+}
+
+// holdsInMemory reports that the buyers wait for each other in the process, which the cell's own search
+// does not show: it has a process for each buyer.
+func holdsInMemory(e lockstrategy.Entry, database string) bool {
+	return len(e.Needs) == 0 && e.WaitsFor != lockstrategy.WaitRow && e.Promised(promise.Rush, database) == verdict.Holds
+}
+
+func holdsBetweenProcesses(e lockstrategy.Entry, database string) bool {
+	return e.Promised(promise.TwoProcesses, database) == verdict.Holds
+}
+
+// outlivesLease reports that neither an expired lease nor a forgotten one breaks the strategy. The lease is
+// in Redis, so one database is enough, and SQLite takes the least time.
+func outlivesLease(e lockstrategy.Entry, database string) bool {
+	return database == dialect.SQLite && !slices.ContainsFunc([]promise.Condition{promise.ExploreExpire, promise.ExploreForget}, func(c promise.Condition) bool {
+		v, possible := e.Explored(c, database)
+		return !possible || v != verdict.Holds
+	})
+}
+
+// vary searches each variation that applies to the strategy of base. The first that does not hold
+// decides the cell: broke is true even if its verdict is promised for the cell's own search.
+func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ error) {
+	var held []string
+	for _, v := range variations() {
+		if !v.holds(base.Strategy, base.Engine.Database) {
+			continue
+		}
+		x := exploration{Config: base}
+		x.First, x.Parts = true, 0
+		v.config(&x.Config)
+		if err := x.search(ctx); err != nil {
+			return false, err
+		}
+		found, why := x.verdict()
+		if found == verdict.Holds {
+			held = append(held, v.flags)
+			continue
+		}
+		c.Verdict, c.Reason, c.Struck, c.Witness = found, "with "+v.flags+": "+why, x.extent(), nil
+		c.Replay = "shop explore " + c.Strategy + engine.Flags(base.Engine.Name, base.Engine.URLs.LocalDB, base.Engine.URLs.LocalRedis) + " " + v.flags
+		if w := x.result.Witness; w != nil {
+			if err := c.witnessed(w); err != nil {
+				return false, err
+			}
+			c.Audited = audit.Report{} // a step counts records and not their units
+		}
+		return true, nil
+	}
+	if len(held) > 0 {
+		c.Struck += "; also with " + strings.Join(held, ", with ")
+	}
+	return false, nil
+}

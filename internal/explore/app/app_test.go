@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,5 +129,21 @@ func TestTold(t *testing.T) {
 		if got, asked := (Told{Sold: 2, Failed: 7}).in(c.protocol, c.query); got != c.want || asked != (c.want != c.query) {
 			t.Errorf("%s: %s, asked %t\nwant %s", c.protocol, got, asked, c.want)
 		}
+	}
+}
+
+// TestHeaderOfAll: a map in buyer beside a list of requests gives each of them its header and body,
+// unless a request has its own.
+func TestHeaderOfAll(t *testing.T) {
+	a, err := load(t, strings.Replace(sound, "buyer: POST http://127.0.0.1:8080/buy?item=1", `buyer: { header: { content-type: application/json, A: b }, body: '{"item":1}' }
+buyers:
+  - POST http://127.0.0.1:8080/buy
+  - { request: PUT http://127.0.0.1:8080/buy, header: { a: c }, body: "2" }`, 1))
+	want := []Request{
+		{Method: "POST", URL: "http://127.0.0.1:8080/buy", Header: map[string]string{"Content-Type": "application/json", "A": "b"}, Body: `{"item":1}`},
+		{Method: "PUT", URL: "http://127.0.0.1:8080/buy", Header: map[string]string{"Content-Type": "application/json", "A": "c"}, Body: "2"},
+	}
+	if err != nil || !reflect.DeepEqual(a.Buyers, want) {
+		t.Errorf("%v: %+v, want %+v", err, a, want)
 	}
 }

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -20,6 +22,9 @@ const (
 
 // buyers reads the request of each buyer.
 func (a *App) buyers(f *file) error {
+	if list, is := f.Buyers.([]any); is {
+		return a.listed(list, f.Buyer)
+	}
 	if f.Buyer != nil {
 		r, err := request("buyer", f.Buyer)
 		if err != nil {
@@ -38,21 +43,44 @@ func (a *App) buyers(f *file) error {
 			return errors.New("buyers is a number, so buyer must be the request of each buyer")
 		}
 		return a.SetBuyers(int(min(b, math.MaxInt32)))
-	case []any:
-		if a.template != nil {
-			return errors.New("buyer cannot be combined with a list of buyers; leave out buyer")
-		}
-		for n, one := range b {
-			r, err := request(fmt.Sprintf("buyers: the %d.", n+1), one)
-			if err != nil {
-				return err
-			}
-			a.Buyers = append(a.Buyers, r)
-		}
 	default:
 		return errors.New("buyers must be a number or a list of requests")
 	}
+}
+
+// listed reads a list of requests. common is the map in buyer: each request has its header and its body,
+// unless it has its own; nil: there is none.
+func (a *App) listed(list []any, common any) error {
+	all, isMap := common.(map[string]any)
+	if _, one := all["request"]; common != nil && (!isMap || one) {
+		return errors.New("buyers is a list of requests, so buyer can only have the header and the body of all of them")
+	}
+	defaults, _, err := parts("buyer", all)
+	if err != nil {
+		return err
+	}
+	for n, one := range list {
+		r, err := request(fmt.Sprintf("buyers: the %d.", n+1), one)
+		if err != nil {
+			return err
+		}
+		a.Buyers = append(a.Buyers, r.or(defaults))
+	}
 	return a.checkCount(len(a.Buyers))
+}
+
+// or returns the request with what it lacks of the defaults.
+func (r Request) or(defaults Request) Request {
+	r.Body = cmp.Or(r.Body, defaults.Body)
+	header := map[string]string{}
+	for name, value := range defaults.Header {
+		header[http.CanonicalHeaderKey(name)] = value
+	}
+	for name, value := range r.Header {
+		header[http.CanonicalHeaderKey(name)] = value
+	}
+	r.Header = header
+	return r
 }
 
 // SetBuyers sets the number of buyers. All of them send the file's one request. The error is one line.
@@ -88,28 +116,13 @@ var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 var requestKeys = []string{"request", "header", "body"}
 
 // request reads "METHOD URL", or a map with requestKeys.
-func request(key string, v any) (r Request, _ error) {
+func request(key string, v any) (r Request, err error) {
 	line, ok := v.(string)
 	if m, is := v.(map[string]any); is {
-		for name := range m {
-			if !slices.Contains(requestKeys, name) {
-				return r, fmt.Errorf("%s: %w", key, nearest.Unknown("key", name, requestKeys, ""))
-			}
+		if r, line, err = parts(key, m); err != nil {
+			return r, err
 		}
-		line, ok = m["request"].(string)
-		if body, given := m["body"]; given {
-			r.Body = fmt.Sprint(body)
-		}
-		if header, given := m["header"]; given {
-			all, is := header.(map[string]any)
-			if !is {
-				return r, fmt.Errorf("%s: header must be a map, for example { Content-Type: application/json }", key)
-			}
-			r.Header = map[string]string{}
-			for h, text := range all {
-				r.Header[h] = fmt.Sprint(text)
-			}
-		}
+		ok = line != ""
 	}
 	method, target, found := strings.Cut(line, " ")
 	if !ok || !found || method != strings.ToUpper(method) {
@@ -119,12 +132,36 @@ func request(key string, v any) (r Request, _ error) {
 	if !token.MatchString(method) {
 		return r, fmt.Errorf("%s: %q is not an HTTP method; expected METHOD URL, for example POST http://127.0.0.1:8080/buy?item=1", key, method)
 	}
-	for name, value := range r.Header {
-		if !token.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
-			return r, fmt.Errorf("%s: header: %q with %q is not an HTTP header", key, name, value)
+	return r, checkURL(key, r.URL)
+}
+
+// parts reads the keys of a request that is a map. line is "METHOD URL", or "".
+func parts(key string, m map[string]any) (r Request, line string, _ error) {
+	for name := range m {
+		if !slices.Contains(requestKeys, name) {
+			return r, "", fmt.Errorf("%s: %w", key, nearest.Unknown("key", name, requestKeys, ""))
 		}
 	}
-	return r, checkURL(key, r.URL)
+	line, _ = m["request"].(string)
+	if body, given := m["body"]; given {
+		r.Body = fmt.Sprint(body)
+	}
+	if header, given := m["header"]; given {
+		all, is := header.(map[string]any)
+		if !is {
+			return r, "", fmt.Errorf("%s: header must be a map, for example { Content-Type: application/json }", key)
+		}
+		r.Header = map[string]string{}
+		for h, text := range all {
+			r.Header[h] = fmt.Sprint(text)
+		}
+	}
+	for name, value := range r.Header {
+		if !token.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+			return r, "", fmt.Errorf("%s: header: %q with %q is not an HTTP header", key, name, value)
+		}
+	}
+	return r, line, nil
 }
 
 // checkURL requires http, since the gate does not speak TLS.

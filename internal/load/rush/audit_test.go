@@ -3,6 +3,9 @@ package rush_test
 import (
 	"bytes"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +200,19 @@ func TestDocument(t *testing.T) {
 	empty := sweep.Result{Clients: []int{1}}
 	if d := empty.Document(); len(d.Cases) != 2 || d.Cases[0].Seen != "nothing was measured" {
 		t.Errorf("%+v", d.Cases)
+	}
+}
+
+// TestNoHistory: a service that answers an unknown route with 200 and an object shows no history, and its
+// receipts are compared with the sums. An empty list is a history.
+func TestNoHistory(t *testing.T) {
+	for answer, lost := range map[string]int64{"{}": 0, `{"records":[],"next":null}`: 1, `{"records":null}`: 1} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+		sold := []audit.Answer{{Purchaser: "ann", Units: 1, Outcome: purchase.Sold, ID: 7}}
+		compared, err := rush.Compare(t.Context(), rush.Target{BaseURL: service.URL}, "pear", sold, audit.Sums{Stocked: 1, Records: 1, UnitsSold: 1})
+		service.Close()
+		if err != nil || compared.Lost != lost || (compared.Sales == nil) != (lost == 0) {
+			t.Errorf("%s: %v: %+v, want %d lost", answer, err, compared, lost)
+		}
 	}
 }

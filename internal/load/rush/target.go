@@ -103,12 +103,13 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale
 	for after := int64(0); ; {
 		path := fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page)
 		var answer struct {
-			Records []struct {
-				ID        int64  `json:"id"`
-				Purchaser string `json:"purchaser"`
-				Amount    int64  `json:"amount"`
-			} `json:"records"`
-			Next *int64 `json:"next"`
+			Records json.RawMessage `json:"records"` // null is a list without records: some encoders write it
+			Next    *int64          `json:"next"`
+		}
+		var records []struct {
+			ID        int64  `json:"id"`
+			Purchaser string `json:"purchaser"`
+			Amount    int64  `json:"amount"`
 		}
 		status, err := t.do(ctx, http.MethodGet, path, nil, &answer)
 		if status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
@@ -117,7 +118,13 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range answer.Records {
+		if answer.Records == nil { // a service may answer an unknown route with 200
+			return nil, errNoHistory
+		}
+		if err := json.Unmarshal(answer.Records, &records); err != nil {
+			return nil, fmt.Errorf("GET %s: records: %w", path, err)
+		}
+		for _, r := range records {
 			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
 		}
 		if answer.Next == nil {

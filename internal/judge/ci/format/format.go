@@ -43,16 +43,27 @@ func Formats() []Format {
 
 // Writes reports whether a file of this name in the folder is one that this package writes.
 func Writes(name string) bool {
-	return slices.Contains([]string{resultName, "summary.md", "report.html", "junit.xml", sarifName, qualityName}, name) || strings.HasSuffix(name, WitnessEnding)
+	return slices.Contains([]string{resultName, "summary.md", "report.html", "junit.xml", sarifName, qualityName, ignoreName}, name) || strings.HasSuffix(name, WitnessEnding)
 }
 
 // WitnessEnding is the end of the name of a replay file.
 const WitnessEnding = ".witness.json"
 
+// ignoreName keeps a new folder out of the program's repository. A folder that exists may have files that
+// belong there.
+const ignoreName = ".gitignore"
+
 // Prepare makes the folder and deletes the replay files of an earlier run, which its result.json names.
 func Prepare(folder string) error {
+	_, err := os.Stat(folder)
+	isNew := errors.Is(err, os.ErrNotExist)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
+	}
+	if isNew {
+		if err := os.WriteFile(filepath.Join(folder, ignoreName), []byte("*\n"), 0o666); err != nil {
+			return err
+		}
 	}
 	earlier, err := result.Read(filepath.Join(folder, resultName))
 	if err != nil { // there is none, or it is of another version

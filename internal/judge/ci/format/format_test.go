@@ -177,3 +177,20 @@ func TestWrite(t *testing.T) {
 		t.Error("a folder below a file")
 	}
 }
+
+// TestPrepareIgnores: a new folder of results is no part of the program's repository. The files of a folder
+// that exists may be.
+func TestPrepareIgnores(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for folder, want := range map[string]string{filepath.Join(root, "ci", "new"): "*\n", root: ""} {
+		for range 2 {
+			if err := Prepare(folder); err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := os.ReadFile(filepath.Join(folder, ".gitignore")); string(text) != want {
+				t.Errorf("%s: %q, want %q", folder, text, want)
+			}
+		}
+	}
+}

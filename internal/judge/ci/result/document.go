@@ -86,7 +86,7 @@ func (r Result) Headline() string {
 		{fails, "broken"},
 		{len(r.With(Error)), "could not run"},
 		{len(r.With(Inconclusive)), "inconclusive"},
-		{known, "broken before"},
+		{known, strings.TrimPrefix(witness.Count(known, "known break"), fmt.Sprint(known, " ")) + " (in the baseline)"},
 		{promised, "broken as promised"},
 		{len(r.With(Holds)) - promised, "holds"},
 	} {

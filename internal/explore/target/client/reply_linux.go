@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -51,12 +53,19 @@ func (r Reply) Masked(mask func(text string) string) string {
 	if r.Failed() {
 		longest = longestFailed
 	}
-	body := []rune(mask(OneLine(r.Body[:min(len(r.Body), mostMasked)])))
+	shown := r.Body[:min(len(r.Body), mostMasked)]
+	if page := title.FindStringSubmatch(shown); page != nil {
+		shown = html.UnescapeString(page[1])
+	}
+	body := []rune(mask(OneLine(shown)))
 	if len(body) > longest {
 		body = append(body[:longest], '…')
 	}
 	return strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, string(body)))
 }
+
+// title matches the title of an HTML page.
+var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // OneLine makes a text valid and replaces each run of white space by one space.
 func OneLine(text string) string {

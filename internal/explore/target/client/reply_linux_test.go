@@ -17,6 +17,7 @@ func TestReply(t *testing.T) {
 		{Reply{409, long}, "409 " + strings.Repeat("é", 60) + "…"},
 		{Reply{500, "no\n\tdatabase"}, "500 no database"},
 		{Reply{503, long}, "503 " + strings.Repeat("é", 300) + "…"},
+		{Reply{500, "<!doctype html>\n<html><head><style>a{}</style>\n<title>OperationalError\n at /buy &amp; no table</title>"}, "500 OperationalError at /buy & no table"},
 		{Reply{500, "a\xffb"}, "500 a\uFFFDb"},
 	} {
 		if got := c.reply.Text(); got != c.want {

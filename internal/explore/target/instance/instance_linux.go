@@ -45,7 +45,7 @@ func (i *Instance) Dial(ctx context.Context, address string) (*net.TCPConn, erro
 	return i.Space.Dial(ctx, address)
 }
 
-// Printed returns what the program has printed since the last call, at most tailSize bytes of it.
+// Printed returns what the program has printed since the last call, at most newsSize bytes of it.
 func (i *Instance) Printed() string {
 	if i.log == nil {
 		return ""
@@ -79,8 +79,8 @@ type tail struct {
 	fresh int // number of bytes at the end that news has not returned yet
 }
 
-// tailSize is in bytes, enough for the lines of an error.
-const tailSize = 4 << 10
+// tailSize and newsSize are in bytes: enough for a long stack, and for the lines of an error.
+const tailSize, newsSize = 64 << 10, 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
@@ -88,7 +88,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	if t.bytes = append(t.bytes, p...); len(t.bytes) > tailSize {
 		t.bytes = bytes.Clone(t.bytes[len(t.bytes)-tailSize:])
 	}
-	t.fresh = min(t.fresh+len(p), len(t.bytes))
+	t.fresh = min(t.fresh+len(p), len(t.bytes), newsSize)
 	return len(p), nil
 }
 
@@ -101,23 +101,28 @@ func (t *tail) news() string {
 	return text
 }
 
-// lastLines is the number of output lines in an error: the end of a stack trace and its message.
+// lastLines is the number of output lines in an error: an exception and a part of its stack.
 const lastLines = 5
 
-// last returns the last lines of output in one line, for an error; "" if there are none.
+// last returns the lines of output around the last exception, or the last ones, in one line, for an error;
+// "" if there are none.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var lines []string
 	for line := range strings.SplitSeq(string(t.bytes), "\n") {
-		if line = client.OneLine(line); line != "" {
+		if strings.TrimSpace(line) != "" {
 			lines = append(lines, line)
 		}
 	}
 	if len(lines) == 0 {
 		return ""
 	}
-	return "; it printed: " + strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
+	lines = around(lines, lastLines)
+	for i, line := range lines {
+		lines[i] = client.OneLine(line)
+	}
+	return "; it printed: " + strings.Join(lines, " | ")
 }
 
 // Start starts the program. The program is not ready yet.

@@ -1,0 +1,34 @@
+package instance
+
+import (
+	"regexp"
+	"strings"
+)
+
+// frame matches a line of a stack: of Node and Java ("at"), PHP ("#0"), Ruby ("from") and Python ("File").
+var frame = regexp.MustCompile(`^(?:\s+at |\s*\.\.\. \d+ more|Stack trace:|#\d+ |\s+from |\s+File ")`)
+
+// around returns at most n of the lines: those next to the last exception, with the part of its stack that
+// is nearest to the program's own code. Without an exception they are the last ones.
+func around(lines []string, n int) []string {
+	for i := len(lines) - 1; i >= 0; i-- {
+		switch {
+		case frame.MatchString(lines[i]) || strings.HasPrefix(lines[i], "Traceback ") || strings.HasPrefix(lines[i], " ") || strings.HasPrefix(lines[i], "\t"):
+		case i+1 < len(lines) && frame.MatchString(lines[i+1]): // its stack follows
+			return lines[i:min(i+n, len(lines))]
+		case i > 0 && inPython(lines[:i]):
+			return lines[max(0, i+1-n) : i+1]
+		}
+	}
+	return lines[max(0, len(lines)-n):]
+}
+
+// inPython reports whether the lines end within a stack of Python, whose exception comes last.
+func inPython(lines []string) bool {
+	for i := len(lines) - 1; i >= 0 && strings.HasPrefix(lines[i], " "); i-- {
+		if strings.HasPrefix(lines[i], `  File "`) {
+			return true
+		}
+	}
+	return false
+}

@@ -40,12 +40,15 @@ type Servers struct {
 	mysql     *localserver.MySQL    // nil unless private
 	postgres  *localserver.Postgres // nil unless private
 	listener  *Listener             // nil without PostgreSQL
+
+	found map[string]bool // statements of the reset that have found a row
+	unmet string          // an UPDATE of the last reset that found none, and has found one before; "": none
 }
 
 // Open connects to the servers, or starts private ones. Close must follow. The error is one
 // line.
 func Open(ctx context.Context, a *App) (_ *Servers, err error) {
-	s := &Servers{app: a, databases: map[string]*sql.DB{}, watchers: map[string]*sql.DB{}, addresses: map[string]string{}}
+	s := &Servers{app: a, databases: map[string]*sql.DB{}, watchers: map[string]*sql.DB{}, addresses: map[string]string{}, found: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -112,6 +115,7 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
 	c.Logger = &mysql.NopLogger{}
+	c.ClientFoundRows = true // an UPDATE to the same value has found its row
 	if err := unpooledMySQL(ctx, c); err != nil {
 		return err
 	}
@@ -238,12 +242,36 @@ func (s *Servers) RedisClient() *redis.Client { return s.redis }
 // Versions describes the servers for people: "MariaDB 10.11.14, Redis 7.0.15".
 func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
 
+// finds records whether a statement of the reset has found a row.
+func (s *Servers) finds(statement string, done sql.Result) {
+	if n, err := done.RowsAffected(); err != nil || !strings.HasPrefix(strings.ToUpper(strings.TrimSpace(statement)), "UPDATE") {
+		return
+	} else if n > 0 {
+		s.found[statement] = true
+	} else if s.found[statement] {
+		s.unmet = statement
+	}
+}
+
+// Unmet says in one line that the last reset could not restore a row, since the program has deleted it; ""
+// if nothing shows that. It is a guess: the UPDATE may have a condition.
+func (s *Servers) Unmet() string {
+	if s.unmet == "" {
+		return ""
+	}
+	return "; `" + s.unmet + "` of `reset` found no row, although it did before: if the program deletes the row, use DELETE and INSERT in `reset`"
+}
+
 // Reset restores the state in which each run begins.
 func (s *Servers) Reset(ctx context.Context) error {
+	s.unmet = ""
 	for protocol, statements := range map[string][]string{"mysql": s.app.Reset.MySQL, "postgres": s.app.Reset.Postgres} {
 		for _, statement := range statements {
 			err := ask(ctx, func(ctx context.Context) error {
-				_, err := s.databases[protocol].ExecContext(ctx, statement)
+				done, err := s.databases[protocol].ExecContext(ctx, statement)
+				if err == nil {
+					s.finds(statement, done)
+				}
 				return err
 			})
 			if err != nil {

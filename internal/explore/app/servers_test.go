@@ -419,3 +419,27 @@ func blockedClients(t *testing.T, s *Servers) {
 		t.Errorf("%v, %v", blocked, err)
 	}
 }
+
+// TestUnmet: an UPDATE of the reset that finds no row any more restores nothing. One that finds the row as
+// it is, and a DELETE of no row, are in order.
+func TestUnmet(t *testing.T) {
+	s := openBoth(t)
+	for _, protocol := range []string{"mysql", "postgres"} {
+		for _, c := range []struct {
+			before string
+			unmet  bool
+		}{{"", false}, {"", false}, {"DELETE FROM items", true}, {"INSERT INTO items VALUES (1, 5)", false}} {
+			if c.before != "" {
+				if _, err := s.SQL(protocol).ExecContext(t.Context(), c.before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if text := s.Unmet(); strings.Contains(text, "`UPDATE items SET stock") != c.unmet || c.unmet != (text != "") {
+				t.Errorf("%s: after %q: %q", protocol, c.before, text)
+			}
+		}
+	}
+}

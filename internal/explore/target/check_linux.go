@@ -174,7 +174,7 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 			a.Why = "its request fails: " + failed.Error() + x.programs.Instances.Of(id).Said()
 			return nil
 		case reply.Failed():
-			a.Why = "it is answered " + a.Answer + x.programs.Instances.Of(id).Said()
+			a.Why = "it is answered " + a.Answer + x.programs.Servers.Unmet() + x.programs.Instances.Of(id).Said()
 			if x.programs.App.Attach != nil {
 				a.Why += "; a running program must use the gates as its servers, and reconnect when a connection is broken"
 			}

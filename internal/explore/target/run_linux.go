@@ -245,6 +245,10 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		stuck = len(r.buyers.Waiting()) > 0
 	}
 	after := r.clearing.End(ctx, err, stuck)
+	if void.Diverged {
+		void.Why += r.programs.Servers.Unmet()
+		err = void
+	}
 	if errors.Is(after, instance.ErrStuck) && e.Why != "" {
 		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // TestKeepsControl runs each strategy under random combinations of all events: whatever happens to its
-// buyers, each of their commands has a name of its own. A search comes to several events late.
+// buyers, each of their commands has a name of its own. A search reaches several events late.
 func TestKeepsControl(t *testing.T) {
 	tier.Test(t, "schedules of each strategy under all events")
 	e, schedules, strategies := enginetest.Embedded(t), 25, 0

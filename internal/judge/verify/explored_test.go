@@ -84,7 +84,7 @@ func TestExploreVaries(t *testing.T) {
 			entry = leaky
 		}
 		promised, _ := entry.Explored(promise.Explore, e.Database)
-		cell, err := Explore(t.Context(), e, entry, promise.Explore, promised)
+		cell, err := exploreCell(t.Context(), e, entry, promise.Explore, promised)
 		if err != nil {
 			t.Fatal(err)
 		}

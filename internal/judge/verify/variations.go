@@ -81,7 +81,7 @@ func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ err
 			if err := c.witnessed(w); err != nil {
 				return false, err
 			}
-			c.Audited = audit.Report{} // a step counts records and not their units
+			c.Audited = audit.Sums{} // a step counts records and not their units
 		}
 		return true, nil
 	}

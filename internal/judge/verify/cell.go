@@ -46,6 +46,7 @@ type Cell struct {
 
 	disturbance string // reason why the play shows nothing
 	isCertain   bool   // the verdict needs no second play
+	goesOn      bool   // the stall outlasts the fault, and no promise of a stall does
 }
 
 // rushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
@@ -71,7 +72,7 @@ func rushCell(strategy string, f promise.Condition, promised verdict.Verdict, en
 
 // Settle compares the verdict with the promise.
 func (c *Cell) Settle() {
-	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
+	c.OK = c.Verdict != verdict.Inconclusive && !c.goesOn && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
 }
 
 // rushed copies a rush's own verdict. processes is 0 for a target, which does not report it.
@@ -113,13 +114,20 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	switch {
 	case !c.Verdict.IsBreak() && f.Missed != "": // an observed violation counts, with or without the fault
 		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
+	case f.Stalled != "" && (c.Verdict == verdict.Stalled || !c.Verdict.IsBreak() && e.Sold+e.SoldOut == 0):
+		c.Verdict, c.Reason, c.goesOn = verdict.Stalled, f.Stalled+", and none was served after the repair", true
 	case !c.Verdict.IsBreak() && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
 }
 
 // Judged implements verdict.Play.
-func (c *Cell) Judged() (promise, got verdict.Verdict) { return c.Promise, c.Verdict }
+func (c *Cell) Judged() (promise, got verdict.Verdict) {
+	if c.goesOn {
+		return "", c.Verdict
+	}
+	return c.Promise, c.Verdict
+}
 
 // Disturbed implements verdict.Play.
 func (c *Cell) Disturbed() string {

@@ -84,6 +84,29 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestStallGoesOn: a promised stall ends with the fault. If no buyer is served after the repair either, the
+// cell contradicts the promise.
+func TestStallGoesOn(t *testing.T) {
+	at := func(outcome purchase.Outcome, ms int64) buyers.Answer {
+		return buyers.Answer{Answer: audit.Answer{Purchaser: "a", Outcome: outcome, Start: time.UnixMilli(0), End: time.UnixMilli(ms), Status: 503}}
+	}
+	for name, c := range map[string]struct {
+		last []buyers.Answer
+		ok   bool
+	}{
+		"served":            {[]buyers.Answer{at(purchase.SoldOut, 5), at(purchase.SoldOut, 5)}, true},
+		"errors":            {[]buyers.Answer{at(purchase.Failed, 5), at(purchase.Failed, 5)}, false},
+		"a lock is kept":    {[]buyers.Answer{at(purchase.Busy, 7000), at(purchase.Busy, 7000)}, false},
+		"nobody came again": {nil, false},
+	} {
+		cell := Cell{Promise: verdict.Stalled, Audited: audit.Sums{Stocked: 1, UnitsSold: 1, Records: 1}}
+		cell.judge(fault.Facts{Answers: c.last, Last: c.last, Stalled: "no buyer could buy while the nodes were down", Times: fault.DefaultTimes()}, 0, 0)
+		if cell.Settle(); cell.OK != c.ok || cell.Verdict != verdict.Stalled {
+			t.Errorf("%s: %s (%s), as promised %t; want %t", name, cell.Verdict, cell.Reason, cell.OK, c.ok)
+		}
+	}
+}
+
 // TestDisturbed: a failover that no fault has caused makes a cell inconclusive. A violation that a
 // forgotten lock does not explain stays.
 func TestDisturbed(t *testing.T) {

@@ -93,7 +93,8 @@ type Evidence struct {
 	Unanswered int64 // buyers answered that the outcome is unknown or a server unavailable
 	Failed     int64 // buyers with an error that no fault explains
 
-	Progress Progress // of a burst; zero if the answers have no times
+	Progress  Progress // of a burst; zero if the answers have no times
+	IsHealthy bool     // every server is known to run
 }
 
 // Judge returns what the run proves, and why, in one sentence.
@@ -133,6 +134,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 			were(e.Progress.Early), inWords(e.Progress.Wait), r.left())
 	case e.Failed > 0:
 		return verdict.Failed, were(e.Failed) + " answered with an error that no fault explains"
+	case e.IsHealthy && e.Sold+e.SoldOut+e.Busy+e.Unheard == 0 && e.Demand > 0 && r.Leftover > 0 && e.Progress.Starvation == "":
+		return verdict.Stalled, r.left() + " and no buyer was served or refused, although every server runs"
 	case e.Progress.starving() != "":
 		return verdict.Inconclusive, e.Progress.starving() + e.gaveUp()
 	case e.Demand-e.Unread <= r.Stocked:

@@ -76,6 +76,13 @@ func TestJudge(t *testing.T) {
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},
 		{"one after the other", with(func(e *Evidence) { e.MaxOverlap = 1 }), verdict.Inconclusive},
 		{"no answers", with(func(e *Evidence) { e.Sums.UnitsSold, e.Sums.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
+		{"no answers, and every server runs", with(func(e *Evidence) {
+			e.Sums.UnitsSold, e.Sums.Leftover, e.Unanswered, e.IsHealthy = 0, 100, 200, true
+		}), verdict.Stalled},
+		{"no answers, every server runs, and the machine is busy", with(func(e *Evidence) {
+			e.Sums.UnitsSold, e.Sums.Leftover, e.Unanswered, e.IsHealthy = 0, 100, 200, true
+			e.Progress.Starvation = "this process got no processor for 4.0 of 5.0 s"
+		}), verdict.Inconclusive},
 		{"all sold, the rest got errors", with(func(e *Evidence) { e.Unanswered = 100 }), verdict.Inconclusive},
 		{"all sold, some answers lost", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 95, 15, 10 }), verdict.Holds},
 		{"too many lost to know the demand", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 100, 100, 100 }), verdict.Inconclusive},

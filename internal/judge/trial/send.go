@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -33,6 +34,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		},
 	}
 	if o.Target == "" {
+		config.Healthy = bed.Engine == engine.Embedded || bed.Engine == engine.Local
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)

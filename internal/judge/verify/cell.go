@@ -54,7 +54,7 @@ type Cell struct {
 func rushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
-		Stock: 100, Buyers: 200, Timeout: times.Wait + rush.Silence, Wait: times.Wait, Lease: times.Lease, Counts: countsOf(strategy), Progress: func(int) {},
+		Stock: 100, Buyers: 200, Timeout: times.Wait + rush.Silence, Wait: times.Wait, Lease: times.Lease, Counts: countsOf(strategy), Progress: func(int) {}, Healthy: times != fault.Times{},
 	}
 }
 

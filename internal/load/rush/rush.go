@@ -42,6 +42,7 @@ type Config struct {
 	Timeout  time.Duration // limit of one request; far above the service's own limit
 	Wait     time.Duration // maximum wait inside the service; 0: unknown
 	Lease    time.Duration // lease of the service's locks; 0: unknown
+	Healthy  bool          // every server of the service is known to run, unless Struck
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
@@ -146,7 +147,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	r := result(c.Strategy, answers, audited)
 	r.count(after)
 	r.MaxOverlap, r.Lost, r.Untold = overlap, compared.Lost, compared.Untold
-	r.judge(audit.Demand(buyers.Answers(answers)), counted, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()))
+	r.judge(audit.Demand(buyers.Answers(answers)), counted, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()), c.Healthy && !struck)
 	if struck {
 		r.interrupted(answers, len(after))
 	}

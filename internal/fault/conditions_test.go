@@ -82,7 +82,7 @@ needs ` + "`--engine local`" + ` too.
 $ ./shop rush --strategy redis --processes 2 --strike redis-restart
 ...
 redis: 101~ units sold of 100 stocked...
-redis-restart took effect on redis (...): Redis had 1~ keys of the product and came back without them; 79~ units were sold to others while a buyer was stopped before its write.
+redis-restart took effect on redis (...): Redis came back without 1~ key of the product; others bought 79~ units while a buyer was stopped before its write.
 `+"```"+`
 
 `+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a matrix cell. `+"`make servers`"+` installs its servers, and `+"`tools/install-servers.sh soak`"+` those of all faults.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
 )
 
 // crash kills the holder's process with SIGKILL when its COMMIT is due. The holder has its lock and
@@ -41,7 +43,7 @@ func injectCrash[F Field](ctx context.Context, f F) (string, error) {
 	case answers:
 		return "", missed("the holder's process answers after its SIGKILL")
 	case s.InRush:
-		return fmt.Sprintf("process 1 was killed with %d buyers inside, one of them stopped before its write; it ended and answered no more, and another was started", inside), nil
+		return fmt.Sprintf("process 1 was killed with %s inside, one of them stopped before its write; it ended and answered no more, and another was started", audit.Count(inside, "buyer")), nil
 	}
 	return "the holder reported that it holds; its process was killed and answers no more", nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/audit"
 )
 
 // enoughInRush is the number of sales that a running rush must have acknowledged before the kill.
@@ -90,5 +91,5 @@ func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 	if !gone {
 		return "", missed("the database was there after its SIGKILL")
 	}
-	return fmt.Sprintf("the database was killed after %d sales, with %d buyers inside process 1, and %s was closed; then it was started again", sold, inside, server.Address()), nil
+	return fmt.Sprintf("the database was killed after %s, with %s inside process 1, and %s was closed; then it was started again", audit.Count(sold, "sale"), audit.Count(inside, "buyer"), server.Address()), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/audit"
 )
 
 // redisRestart kills Redis and restarts it without its data, while the holder stands inside its
@@ -61,7 +62,7 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 		return "", err
 	}
 	pauseFor(ctx, min(r.times.within(), time.Second))
-	return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold to others while a buyer was stopped before its write", keys, r.tally.sold()-sold), nil
+	return fmt.Sprintf("Redis came back without %s of the product; others bought %s while a buyer was stopped before its write", audit.Count(keys, "key"), audit.Count(r.tally.sold()-sold, "unit")), nil
 }
 
 // keeperOf returns the server of a cell that has the product's keys, and the keys.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -9,42 +8,22 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
+	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
 
 // serve starts the built shop until the test ends. Its buyers do not give up on a slow machine.
 func serve(t *testing.T, addr string) *url.URL {
 	t.Helper()
-	path := os.Getenv("OVERSELL_SHOP_BIN")
-	if path == "" {
-		path = filepath.Join(t.TempDir(), "shop")
-		if out, err := exec.Command("go", "build", "-o", path, "../../cmd/shop").CombinedOutput(); err != nil {
-			t.Fatalf("build the shop: %v: %s", err, out)
-		}
-	}
-	c := exec.Command(path, "serve", "--addr", addr, "--wait", "1m")
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		_ = c.Wait()
-	})
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	u, err := url.Parse(strings.TrimPrefix(strings.TrimSpace(line), "listening on "))
+	c := shoptest.Command(t, "serve", "--addr", addr, "--wait", "1m")
+	line := shoptest.Serve(t, c)
+	t.Cleanup(func() { _ = c.Wait() })
+	u, err := url.Parse(line)
 	if err != nil || u.Port() == "" {
 		t.Fatalf("shop serve said %q: %v", line, err)
 	}

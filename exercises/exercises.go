@@ -23,7 +23,7 @@
 //     pass, and each mistake must fail in the expected words.
 //  5. For another language, add NN-NAME/LANGUAGE/ with app.yaml, start/, solution/ and
 //     wrong/NAME.patch, and a part of languages in exercise.yaml. Then run
-//     go test ./cmd/shop -run 'TestExercisePrograms/NN-NAME'.
+//     go test ./internal/teach/exercise -run 'TestExercisePrograms/NN-NAME'.
 package exercises
 
 import (

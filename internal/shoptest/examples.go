@@ -1,7 +1,7 @@
 package shoptest
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,18 +17,27 @@ import (
 // Root returns the folder of this repository, in which the tests of a package run.
 func Root(t testing.TB) string {
 	t.Helper()
+	folder, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// root is the next folder upwards with a go.mod.
+var root = sync.OnceValues(func() (string, error) {
 	folder, err := os.Getwd()
-	for ; err == nil; folder = filepath.Dir(folder) {
+	for err == nil {
 		if _, none := os.Stat(filepath.Join(folder, "go.mod")); none == nil {
-			return folder
+			return folder, nil
 		}
 		if folder == filepath.Dir(folder) {
-			err = fmt.Errorf("no go.mod in a folder above")
+			err = errors.New("no go.mod in a folder above")
 		}
+		folder = filepath.Dir(folder)
 	}
-	t.Fatal(err)
-	return ""
-}
+	return "", err
+})
 
 // runtimes are what the programs in a folder of examples/ need.
 var runtimes = map[string][]string{

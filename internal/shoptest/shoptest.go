@@ -52,31 +52,23 @@ var raceFlags = []string{
 	"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
 }
 
-// built returns the program that the variable names, or else builds it into the user's cache folder. It replaces
-// an older one in one step, since another test may run that.
+// built returns the program that the variable names, or else builds it into bin/. It replaces an older one in one
+// step, since another test may run that.
 func built(variable, name string, flags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return filepath.Abs(path)
 	}
-	cache, err := os.UserCacheDir()
+	folder, err := root()
 	if err != nil {
 		return "", err
 	}
-	cache = filepath.Join(cache, "oversell")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", err
-	}
-	fresh, err := os.MkdirTemp(cache, "build-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(fresh)
-	build := exec.Command("go", append(append([]string{"build", "-o", filepath.Join(fresh, name)}, flags...), "github.com/oversell/oversell/cmd/shop")...)
+	path := filepath.Join(folder, "bin", name)
+	fresh := fmt.Sprint(path, "-", os.Getpid())
+	build := exec.Command("go", append(append([]string{"build", "-o", fresh}, flags...), "github.com/oversell/oversell/cmd/shop")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the shop: %w: %s", err, out)
 	}
-	path := filepath.Join(cache, name)
-	return path, os.Rename(filepath.Join(fresh, name), path)
+	return path, os.Rename(fresh, path)
 }
 
 // Path returns the path of the program.

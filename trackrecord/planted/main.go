@@ -129,7 +129,7 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	defer cancel()
 	cmd := in(limited, tree, program, p.run[1:]...)
 	cmd.Env = append(cmd.Env, "OVERSELL_SHOP_BIN="+shop, "OVERSELL_SHOP_RACE_BIN="+shop) // for go test
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it can end its servers
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }                // so that it can end its servers
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) && limited.Err() == nil {

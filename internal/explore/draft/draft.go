@@ -77,7 +77,7 @@ var ecosystems = []ecosystem{php, ruby, java, golang, python, node}
 // sources read the facts that a repository in any language may have, stronger facts first. They run after
 // the ecosystem. The functions after chooseServers know which servers the program uses.
 var sources = []func(*repository, *Draft){
-	readCompose, readDotenv, readEnvironment, readImports, chooseServers,
+	readCompose, readDotenv, readEnvironment, readImports, readDumps, chooseServers,
 	readSQL, readRoutes, readTables, readPorts, readReady, chooseEnv,
 }
 

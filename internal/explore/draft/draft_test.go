@@ -165,11 +165,14 @@ func TestRoutes(t *testing.T) {
 		{"Flask", "app.py", "@app.route('/buy/<int:item>', methods=['POST'])\ndef buy(item):\n    request.json['quantity']", `POST /buy/1 {"quantity":1}`},
 		{"FastAPI", "orders.py", "router = APIRouter(prefix=\"/orders\")\n@router.post(\"/\")", "POST /orders"},
 		{"Django", "shop/urls.py", "path('checkout/<int:pk>/', views.checkout)", "POST /checkout/1/"},
+		{"a view of Django", "urls.py", "import json\nurlpatterns = [path('buy', buy)]\ndef buy(request):\n    body = json.loads(request.body)\n    take(body['item_id'], body.get(\"email\"))", `POST /buy {"email":"buyer@example.com","item_id":1}`},
 		{"Rails", "config/routes.rb", "  resources :orders, only: [:create]\n", "POST /orders"},
 		{"Sinatra", "app.rb", "post '/claim' do\n", "POST /claim"},
 		{"Spring", "C.java", "@RequestMapping(\"/api\")\nclass C { @PostMapping(\"/orders\") }", "POST /api/orders"},
 		{"Gin", "main.go", "r.POST(\"/vouchers/:id/redeem\", redeem)", "POST /vouchers/1/redeem"},
 		{"net/http", "main.go", "mux.HandleFunc(\"POST /buy\", func() { r.FormValue(\"item\") })", "POST /buy?item=1"},
+		{"the only POST route", "app.js", `app.get('/codes', list); app.post('/codes/:code/take', take); app.post('/login', f)`, "POST /codes/1/take"},
+		{"two other POST routes", "app.js", `app.post('/codes', f); app.post('/names', f)`, ""},
 		{"cancel, history and others", "app.js", `app.get('/orders/history', f); app.post('/login', f); app.get('/products', f)`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,6 +9,12 @@ import (
 // readName matches the name of an environment variable where a program reads it, in any language.
 var readName = regexp.MustCompile(`(?:process\.env\.|process\.env\[\s*['"]|environ(?:\.get)?[\[(]\s*['"]|[gG]etenv\(\s*['"]|\benv(?:\.\w+)?\(\s*['"]|\bconfig\(\s*['"]|\bENV(?:\.fetch\(|\[)\s*['"]|mapstructure:"|\$\{)([A-Z][A-Z0-9_]{2,})`)
 
+// taken matches names that a program of Node takes from its environment at once, and anyName each of them.
+var (
+	taken   = regexp.MustCompile(`\{([^{}]+)\}\s*=\s*process\.env\b`)
+	anyName = regexp.MustCompile(`\b[A-Z][A-Z0-9_]{2,}\b`)
+)
+
 // nameHints are parts of code. Each match of readName contains one of them.
 var nameHints = []string{"env", "ENV", "config(", "mapstructure", "${"}
 
@@ -21,6 +27,9 @@ func readEnvironment(r *repository, d *Draft) {
 		}
 		for _, m := range readName.FindAllStringSubmatch(text, -1) {
 			d.asked = append(d.asked, m[1])
+		}
+		for _, m := range taken.FindAllStringSubmatch(text, -1) {
+			d.asked = append(d.asked, anyName.FindAllString(m[1], -1)...)
 		}
 	}
 }
@@ -37,6 +46,11 @@ var (
 
 // elsewhere matches variables of pages, and of services that a sale does not need.
 var elsewhere = regexp.MustCompile(`^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|MAIL|AWS|PUSHER|MEMCACHED|LOG|GRAFANA|PLAYWRIGHT)_`)
+
+// secret matches variables without which a program does not start, and anySecret is long enough for most.
+var secret = regexp.MustCompile(`_SECRET$|^SECRET_KEY(?:_BASE)?$`)
+
+const anySecret = "only-for-the-test-0123456789abcdef"
 
 // variableName matches the name of a variable that a shell can set.
 var variableName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
@@ -124,6 +138,11 @@ func chooseEnv(_ *repository, d *Draft) {
 	for _, name := range d.asked {
 		if value, private := d.forPrivate(name, ""); private && !known(name) {
 			own = append(own, Variable{Name: name, Value: value})
+		}
+	}
+	for _, name := range d.asked {
+		if secret.MatchString(name) && !known(name) {
+			others = append(others, Variable{Name: name, Value: anySecret})
 		}
 	}
 	if d.Database != nil && d.profiles[d.Database.kind] != "" && !known("SPRING_PROFILES_ACTIVE") {

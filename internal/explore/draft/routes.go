@@ -53,6 +53,9 @@ var words = []*regexp.Regexp{
 // spoilt matches requests that concern a sale and make none, such as a refund.
 var spoilt = regexp.MustCompile(`(?i)cancel|refund|status|histor|webhook|callback|admin|confirm|payment|/me\b|search|return|review|coupon`)
 
+// ofUsers matches requests that concern accounts and files.
+var ofUsers = regexp.MustCompile(`(?i)log-?(?:in|out)|sign-?(?:in|up|out)|regist|auth|token|session|user|password|upload`)
+
 // mount matches the path at which Express mounts a router: app.use('/api/orders', ...).
 var mount = regexp.MustCompile("\\buse\\(\\s*['\"`](/[^'\"`]*)['\"`]")
 
@@ -64,7 +67,7 @@ func readRoutes(r *repository, d *Draft) {
 			mounts = append(mounts, m[1])
 		}
 	}
-	var all []Route
+	var all, posts []Route
 	for _, file := range r.files {
 		for _, router := range routers {
 			if !endsIn(file, router.files) {
@@ -84,12 +87,24 @@ func readRoutes(r *repository, d *Draft) {
 						one.Path = m[1] + "/" + one.Path
 					}
 				}
+				ofRouter := strings.HasSuffix(strings.ToLower(text[:at[0]]), "router")
+				written := one.Path
 				one.mounted(file, mounts)
 				if own := group("path"); len(own) > 1 && strings.HasSuffix(own, "/") { // Django answers a POST without it with an error
 					one.Path += "/"
 				}
 				one.rate()
 				one.readFields(text[at[0]:min(len(text), at[1]+handlerSize)])
+				if m := view.FindStringSubmatch(text[at[1]:]); m != nil && strings.HasSuffix(file, "urls.py") {
+					one.readFields(r.function(m[1]))
+				}
+				if one.score == 0 && strings.EqualFold(group("method"), "POST") && !spoilt.MatchString(one.Path) && !ofUsers.MatchString(one.Path) {
+					if ofRouter && len(mounts) == 1 && one.Path == path.Clean("/"+written) {
+						one.Path = path.Join(mounts[0], one.Path)
+					}
+					one.Because = file + " has the only POST route"
+					posts = append(posts, one)
+				}
 				if one.score > 0 && !slices.ContainsFunc(all, func(other Route) bool { return other.Method == one.Method && other.Path == one.Path }) {
 					all = append(all, one)
 				}
@@ -97,6 +112,9 @@ func readRoutes(r *repository, d *Draft) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Route) int { return b.score - a.score })
+	if (len(all) == 0 || all[0].Method != "POST") && len(posts) == 1 {
+		all = slices.Insert(all, 0, posts[0])
+	}
 	if len(all) > 0 {
 		d.Buy, d.Others = &all[0], all[1:min(len(all), 1+maxOthers)]
 	}
@@ -104,6 +122,20 @@ func readRoutes(r *repository, d *Draft) {
 
 // maxOthers is the number of further routes in the file.
 const maxOthers = 4
+
+// view matches the view in the rest of a route of Django.
+var view = regexp.MustCompile(`^\s*,\s*(?:[\w.]+\.)?(\w+)`)
+
+// function returns the text of a function of Python, or its beginning; "" if there is none.
+func (r *repository) function(name string) string {
+	define := regexp.MustCompile(`(?m)^\s*(?:async )?def ` + name + `\(`)
+	for _, file := range r.match("**/*.py") {
+		if at := define.FindStringIndex(r.text(file)); at != nil {
+			return r.text(file)[at[0]:min(len(r.text(file)), at[1]+handlerSize)]
+		}
+	}
+	return ""
+}
 
 // parameter matches a part of a path that stands for a value.
 var parameter = regexp.MustCompile(`:\w+(?:\([^)]*\))?|\{[^}]*\}|<[^>]*>|\(\?P<\w+>[^)]*\)|\[\w+\]`)
@@ -166,6 +198,7 @@ var (
 		regexp.MustCompile(`\{([\w\s,]+)\}\s*=\s*(?:await\s+)?req(?:uest)?\.body`),
 		regexp.MustCompile(`\brequest\.(?:json|form|data)(?:\[|\.get\(\s*)['"](\w+)['"]`),
 		regexp.MustCompile(`\bpayload(?:\[|\.get\(\s*)['"](\w+)['"]`),
+		regexp.MustCompile(`json\.loads\(\s*request\.body[^)]*\)+(?:\[|\.get\(\s*)['"](\w+)['"]`),
 		regexp.MustCompile(`\$request->(?:input|integer|post)\(\s*['"](\w+)`),
 		regexp.MustCompile(`['"](\w+)['"]\s*=>\s*\[?\s*['"]required`),
 		regexp.MustCompile("`json:\"(\\w+)[^`]*binding:\"required"),
@@ -180,10 +213,16 @@ var (
 	}
 )
 
+// loaded matches the variable that has the body as JSON, in Python.
+var loaded = regexp.MustCompile(`(\w+)\s*=\s*json\.loads\(\s*request\.body`)
+
 var separators = regexp.MustCompile(`[\s,]+`)
 
 // readFields reads which values the handler of a route reads.
 func (one *Route) readFields(handler string) {
+	if m := loaded.FindStringSubmatch(handler); m != nil {
+		handler = regexp.MustCompile(`\b`+m[1]+`(\[|\.get\()`).ReplaceAllString(handler, "payload$1")
+	}
 	for _, list := range []struct {
 		expressions []*regexp.Regexp
 		to          *[]string

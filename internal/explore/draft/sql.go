@@ -15,6 +15,21 @@ var (
 	migratesSelf = regexp.MustCompile(`(?i)flyway|liquibase`)
 )
 
+// dumps match the first lines of a file that a database's own program has written.
+var dumps = map[*kind]*regexp.Regexp{
+	postgres: regexp.MustCompile(`(?m)^-- PostgreSQL database dump`),
+	mysql:    regexp.MustCompile(`(?m)^-- (?:MySQL|MariaDB) dump`),
+}
+
+// readDumps reads which database has written a file of SQL.
+func readDumps(r *repository, d *Draft) {
+	for k, header := range dumps {
+		if file, m := r.search(r.match("**/*.sql"), header); m != nil {
+			d.uses(k, fair, "%s begins with %q", file, m[0])
+		}
+	}
+}
+
 // readSQL finds the file or folder of SQL that creates the tables. A command that migrates is preferred:
 // it is how the program's own developers do it.
 func readSQL(r *repository, d *Draft) {

@@ -125,16 +125,6 @@ func (d rendering) Negative() string {
 	return fmt.Sprintf("SELECT * FROM %s WHERE %s < 0", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
-// TooMany returns the rule that no more orders exist than units.
-func (d rendering) TooMany() string {
-	return fmt.Sprintf("SELECT 1 FROM %s HAVING count(*) > 1", d.Quote(d.Orders.Text))
-}
-
-// Told returns the rule that each acknowledged sale has one order.
-func (d rendering) Told() string {
-	return fmt.Sprintf("SELECT 1 FROM %s HAVING count(*) <> :sold", d.Quote(d.Orders.Text))
-}
-
 // WatchQuery returns the query whose first row a witness shows.
 func (d rendering) WatchQuery() string {
 	stock := d.Quote(d.Stock.Name)

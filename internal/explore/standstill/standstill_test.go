@@ -35,11 +35,12 @@ func TestMarks(t *testing.T) {
 		strategy string
 		events   []schedule.Event
 		steps    []string // first of all
+		front    own.Front
 	}{
-		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}}, // buyer 2 listens while buyer 1's watchdog renews
-		{"redlock", nil, nil},
+		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}, ""}, // buyer 2 listens while buyer 1's watchdog renews
+		{"redlock", nil, nil, own.SoldOutCheck},
 	} {
-		spec := own.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events}
+		spec := own.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events, Front: c.front}
 		x, err := own.New(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)

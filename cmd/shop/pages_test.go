@@ -17,6 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/shoptest"
 )
 
+//go:generate go test -run TestCommandPages -update .
+
 // TestCommandPages compares the pages of the commands with their help. With -update it writes them.
 func TestCommandPages(t *testing.T) {
 	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {

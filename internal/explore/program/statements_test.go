@@ -22,7 +22,7 @@ type statementShop struct {
 	sql      []string
 	buyers   string // the key of the file; "": two buyers of item 1
 	fails    string // status if the server refuses a statement; "": 500; "-": no answer
-	never    string // the rule; "": one that no sale breaks
+	never    string // the rule; "": one that no sale breaks; "-": none
 	more     string // further lines of the file
 	schema   string // further statements of the schema
 	reset    string // a further statement of the reset
@@ -47,6 +47,10 @@ func (s statementShop) file(t *testing.T) string {
 	if s.fails != "" {
 		env += fmt.Sprintf(", FAILS: %q", strings.Trim(s.fails, "-"))
 	}
+	never := fmt.Sprintf("never: [ %q ]", cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"))
+	if s.never == "-" {
+		never = ""
+	}
 	return appFile(t, fmt.Sprintf(`name: statements
 run: python3 %s/shop.py %s
 env: { %s }
@@ -58,8 +62,8 @@ schema: %[8]s
 reset:
   sql: [ "UPDATE items SET stock = 2", "DELETE FROM orders", %[9]q ]
 sold: 200
-never: [ %[6]q ]
-%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"), s.more, schema, cmp.Or(s.reset, "SELECT 1")))
+%[6]s
+%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), never, s.more, schema, cmp.Or(s.reset, "SELECT 1")))
 }
 
 // staleSnapshot takes the lock after the snapshot, so PostgreSQL refuses a buyer that has waited.
@@ -105,6 +109,42 @@ func TestAppAnswers(t *testing.T) {
 			}
 			if kinds := slices.Sorted(maps.Keys(r.Answers)); !slices.Equal(kinds, c.answers) {
 				t.Errorf("%v, want %v", r.Answers, c.answers)
+			}
+		})
+	}
+}
+
+// TestAppWithoutRules: without a rule, each schedule must end like the buyers one after the other. What
+// cannot be compared is named before the search.
+func TestAppWithoutRules(t *testing.T) {
+	t.Parallel()
+	const check, take = "UPDATE items SET stock = stock WHERE id = 1 AND stock = 2", "UPDATE items SET stock = stock - 2 WHERE id = 1"
+	naive := statementShop{database: "postgres", sql: []string{check, take}, never: "-"}
+	for _, c := range []struct {
+		name       string
+		shop       statementShop
+		code       int
+		says       string
+		uncompared []string
+	}{
+		{"a check and a write", naive, shoptest.Broken, "equals no order of the buyers, one after the other; nearest: buyer 1, then buyer 2", nil},
+		{"in one transaction", statementShop{database: "postgres", sql: []string{"BEGIN", check, take, "COMMIT"}, never: "-"}, 0, "", nil},
+		{"a refused buyer with an order", statementShop{database: "mysql", sql: []string{"INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock = 2", "UPDATE items SET stock = 0 WHERE id = 1"}, never: "-"}, shoptest.Broken, "equals no order of the buyers", nil},
+		{"an owner who allows it", statementShop{database: "postgres", sql: naive.sql, never: "-", more: "except: [ items.stock, status ]\n"}, 0, "", []string{"items.stock", "status"}},
+		{"a rule and the orders", statementShop{database: "postgres", sql: naive.sql, never: "SELECT 1 WHERE false", more: "rules: also\n"}, shoptest.Broken, "equals no order", nil},
+		{"a table that reset forgets", statementShop{database: "postgres", sql: []string{"INSERT INTO log VALUES (1)"}, never: "-", schema: "CREATE TABLE log (n INT);\n"}, shoptest.Harness, "reset does not restore log, which a buyer uses", nil},
+		{"chance", statementShop{database: "postgres", sql: []string{"INSERT INTO orders SELECT 1 FROM generate_series(1, 1 + floor(random() * 1000000)::int / 1000)"}, never: "-"}, shoptest.Harness, "end differently each time: orders.*", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !slices.Contains([]string{"a check and a write", "in one transaction"}, c.name) {
+				tier.Soak(t, "make test has two of these searches, and package oracle the rest")
+			}
+			code, r, stderr := search(t, c.shop.file(t))
+			if r.Witness != nil {
+				stderr = r.Witness.Why
+			}
+			if code != c.code || !strings.Contains(stderr, c.says) || !slices.Equal(r.Uncompared, c.uncompared) {
+				t.Errorf("exit %d, %q, without %q; want %d, %q, %q", code, stderr, r.Uncompared, c.code, c.says, c.uncompared)
 			}
 		})
 	}

@@ -114,8 +114,8 @@ func TestAppAnswers(t *testing.T) {
 	}
 }
 
-// TestAppWithoutRules: without a rule, each schedule must end like the buyers one after the other. What
-// cannot be compared is named before the search.
+// TestAppWithoutRules: without a rule, each schedule must end like the buyers one after the other. A table or
+// value that cannot be compared is named before the search.
 func TestAppWithoutRules(t *testing.T) {
 	t.Parallel()
 	const check, take = "UPDATE items SET stock = stock WHERE id = 1 AND stock = 2", "UPDATE items SET stock = stock - 2 WHERE id = 1"

@@ -105,7 +105,7 @@ func testTool(t *testing.T, tool string) {
 		narrow.ServeHTTP(w, r)
 	}))
 	defer line.Close()
-	wants(t, exitInconclusive, "inconclusive: conditional", []string{"conditional: no two buys were in flight at once"},
+	wants(t, exitInconclusive, "inconclusive: conditional", []string{"conditional: no two buys were in flight at once; played 4 times"},
 		"--tool", tool, "--url", line.URL, "--strategy", "conditional", "--buyers", "20", "--stock", "10")
 	wants(t, exitHarness, "name them with --strategy", nil, "--tool", tool, "--url", line.URL)
 }

@@ -74,7 +74,9 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept until then
 		}
 		config.FaultTookEffect, result.Promise = nil, ""
-		result, err = verdict.Confirm(func() (rush.Result, error) { return rush.Restocks(ctx, config, result, o.Restocks) })
+		if result.Verdict == verdict.Holds {
+			result, err = verdict.Confirm(func() (rush.Result, error) { return rush.Restocks(ctx, config, result, o.Restocks) })
+		}
 	}
 	result.Promise = promised
 	if why := o.whyUntested(bed, result); why != "" && promised.Misses(result.Verdict) {

@@ -41,6 +41,7 @@ type Buy struct {
 	Call, Return time.Time // a zero Return: no answer was seen, and the buy may take effect at any time after Call
 	Outcome      purchase.Outcome
 	Left         *int64 // in the answer of a sale; nil if it has none
+	Reserved     int64  // units that other orders may have held when this one was refused; set by Settle
 }
 
 func (b Buy) units() int64 { return max(b.Amount, 1) }
@@ -54,15 +55,18 @@ const (
 	Exactly
 	Admits
 	Lags
+	Reserves
 )
 
 // CountsOf returns the kind of counts of a strategy with these traits.
-func CountsOf(admitsFirst, leftLags bool) Counts {
+func CountsOf(admitsFirst, leftLags, writesLater bool) Counts {
 	switch {
 	case admitsFirst:
 		return Admits
 	case leftLags:
 		return Lags
+	case writesLater:
+		return Reserves
 	}
 	return Exactly
 }
@@ -80,6 +84,10 @@ func CountsOf(admitsFirst, leftLags bool) Counts {
 //
 // Lags is for a strategy whose left omits sales in flight (Traits.LeftLags): left may be too
 // large, but sold out is exact.
+//
+// Reserves is for a strategy that admits an order and writes it later (Traits.WritesLater). If the
+// admitted order is lost, its outcome is unknown and it has no record. Until then its units were
+// missing, so sold out may come too early by as many units as such orders asked for.
 func stockModel(stock int64, counts Counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
@@ -91,7 +99,7 @@ func stockModel(stock int64, counts Counts) porcupine.Model {
 				right := b.Left == nil || *b.Left == after || counts == Admits && *b.Left < after || counts == Lags && *b.Left > after
 				return after >= 0 && right, after
 			case purchase.SoldOut:
-				return after < 0, units
+				return after < 0 || counts == Reserves && after < b.Reserved, units
 			}
 			if after < 0 {
 				return true, units
@@ -185,7 +193,7 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 			continue
 		}
 		sold += b.units()
-		if b.Left == nil || counts != Exactly {
+		if b.Left == nil || counts == Admits || counts == Lags {
 			continue
 		}
 		if seen[*b.Left] {
@@ -197,10 +205,12 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 }
 
 // Settle decides each buy with an unknown outcome by the records. A buyer with a record has bought,
-// at some time after Call. Settle drops a buy without a record. It also drops answers of
-// sold beyond the number of a buyer's records: they repeat an order, and rush.Orders judges those.
+// at some time after Call. Settle drops a buy without a record, but adds its units to Reserved of
+// each buy that was refused as sold out after its Call. Settle also drops answers of sold beyond
+// the number of a buyer's records: they repeat an order, and rush.Orders judges those.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}
+	var dropped []Buy
 	for _, s := range sales {
 		recorded[s.Purchaser]++
 	}
@@ -208,6 +218,7 @@ func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 		records := recorded[b.Purchaser]
 		if b.Outcome == purchase.Unknown {
 			if records == 0 {
+				dropped = append(dropped, b)
 				continue
 			}
 			b.Outcome = purchase.Sold
@@ -218,6 +229,13 @@ func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 			}
 		}
 		known = append(known, b)
+	}
+	for i, b := range known {
+		for _, d := range dropped {
+			if b.Outcome == purchase.SoldOut && d.Call.Before(b.Return) {
+				known[i].Reserved += d.units()
+			}
+		}
 	}
 	return known
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -59,6 +60,48 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Check(c.buys, c.stock, c.counts, time.Minute); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestReserves: an admitted order that was lost explains a refusal while it may have held its units, and
+// nothing else. Times are in ms.
+func TestReserves(t *testing.T) {
+	const before, after = 0, 20 // a refusal returns at 10
+	lost := func(call, units int64) Buy {
+		return Buy{Purchaser: "lost", Amount: units, Call: time.UnixMilli(call), Outcome: purchase.Unknown}
+	}
+	refused := Buy{Purchaser: "refused", Call: time.UnixMilli(5), Return: time.UnixMilli(10), Outcome: purchase.SoldOut}
+	sold := func(call, left int64) Buy {
+		return Buy{Purchaser: "sold", Call: time.UnixMilli(call), Return: time.UnixMilli(call + 1), Outcome: purchase.Sold, Left: &left}
+	}
+	recorded := map[int64]audit.Sale{}
+	for id := range int64(3) {
+		recorded[id] = audit.Sale{Purchaser: "sold", Amount: 1}
+	}
+	writesLater := CountsOf(false, false, true)
+	for _, c := range []struct {
+		name   string
+		stock  int64
+		counts Counts
+		buys   []Buy
+		want   Result
+	}{
+		{"a lost order held the unit", 2, writesLater, []Buy{lost(before, 1), sold(1, 1), refused, sold(after, 0)}, Yes},
+		{"two lost orders", 2, writesLater, []Buy{lost(before, 1), lost(before, 1), refused, sold(after, 1), sold(after+2, 0)}, Yes},
+		{"one lost order for two units", 2, writesLater, []Buy{lost(before, 2), refused, sold(after, 1), sold(after+2, 0)}, Yes},
+		{"a strategy that writes at once", 2, CountsOf(false, false, false), []Buy{lost(before, 1), sold(1, 1), refused, sold(after, 0)}, No},
+		{"no lost order", 2, writesLater, []Buy{sold(1, 1), refused, sold(after, 0)}, No},
+		{"it came after the refusal", 2, writesLater, []Buy{sold(1, 1), refused, lost(after, 1), sold(after, 0)}, No},
+		{"it held one unit of two", 2, writesLater, []Buy{lost(before, 1), refused, sold(after, 1), sold(after+2, 0)}, No},
+		{"the same left twice", 2, writesLater, []Buy{lost(before, 1), refused, sold(after, 0), sold(after, 0)}, No},
+		{"left does not count the sale before", 3, writesLater, []Buy{lost(before, 1), sold(1, 1), refused, sold(after, 0)}, No},
+		{"more sold than stocked", 2, writesLater, []Buy{lost(before, 1), sold(1, 1), refused, sold(after, 0), sold(after+2, -1)}, No},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Check(Settle(c.buys, recorded), c.stock, c.counts, time.Minute); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

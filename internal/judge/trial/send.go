@@ -37,7 +37,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.Healthy = bed.Engine == engine.Embedded || bed.Engine == engine.Local
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
-		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)
+		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)
 	} else { // the wait belongs to the service and is unknown
 		config.Timeout *= 2
 	}

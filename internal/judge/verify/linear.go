@@ -61,5 +61,5 @@ func (c *Cell) linear(buys []linear.Buy, stock int64) error {
 // exactly.
 func countsOf(strategy string) linear.Counts {
 	entry, _ := lockstrategy.ByName(strategy)
-	return linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)
+	return linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)
 }

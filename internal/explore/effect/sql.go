@@ -7,8 +7,8 @@
 // string does not count, and recognizes statements that can only read. A statement that it does not
 // understand Writes and is gated. That costs schedules, and never a verdict.
 //
-// Some effects are not visible in the text. For example, a view whose columns call a writing function
-// looks like a table.
+// Some effects are not visible in the text, such as those of a trigger. A Catalog has the code that a
+// statement runs, and catalog.go adds what this code reads and writes.
 package effect
 
 import (
@@ -70,8 +70,7 @@ type Statement struct {
 
 	// Compound reports whether it is more than one statement that another connection's command can
 	// meet: several statements, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of MariaDB). Local
-	// statements together with one other do not count. A user's function in a SELECT looks like one of
-	// the server's.
+	// statements together with one other do not count.
 	Compound bool
 
 	// Inside says whether another connection's write can come between its reads and its writes. For
@@ -81,6 +80,14 @@ type Statement struct {
 	// Alters reports whether it may change rows. A lock, a setting or the end of a transaction does
 	// not.
 	Alters bool
+
+	// The following needs a Catalog, see Uses.
+	Runs       bool // it runs code of the database that its text does not show
+	Reads      bool // it reads rows without a lock
+	Torn       bool
+	TornInside bool
+	Controls   bool
+	Scans      int
 
 	Alone bool   // it is exactly one statement
 	Verb  string // first word in capitals, such as SELECT; "" if there is none
@@ -149,9 +156,12 @@ func SQL(text string, d Dialect) Statement {
 	return s
 }
 
-// Writes reports whether it is exactly one statement that inserts, updates or deletes rows.
+// Writes reports whether it is exactly one statement that inserts, updates or deletes rows, and that its server
+// commits as a whole.
 func (s Statement) Writes() bool {
 	switch s.Verb {
+	case "SELECT", "CALL", "DO":
+		return s.Runs && s.Alone && s.Alters && s.Effect == schedule.Writes && !s.Controls
 	case "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "WITH":
 		return s.Alone && s.Alters && s.Effect == schedule.Writes
 	}

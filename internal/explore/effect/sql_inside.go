@@ -24,22 +24,26 @@ const (
 )
 
 // inside returns the Inside of one statement. It sees only the text: no function and no trigger.
-func (d Dialect) inside(t []token) Inside {
-	q := query{dialect: d, tokens: t, targets: map[string]bool{}, named: withNames(t), open: []*block{{}}}
+func (d Dialect) inside(t []token) Inside { return d.query(t, false).inside() }
+
+// query reads one statement. In a body, an expression may have a FROM without a SELECT.
+func (d Dialect) query(t []token, body bool) *query {
+	q := &query{dialect: d, body: body, tokens: t, targets: map[string]Event{}, named: withNames(t), open: []*block{{}}}
 	for i := range t {
 		q.take(i)
 	}
 	for len(q.open) > 0 {
 		q.pop()
 	}
-	return q.inside()
+	return q
 }
 
 // A query is one statement, including its subqueries.
 type query struct {
 	dialect Dialect
 	tokens  []token
-	targets map[string]bool // the tables that it writes
+	targets map[string]Event // the tables that it writes
+	body    bool             // it is part of a routine
 	inserts bool
 	merges  bool
 	named   map[string]bool // the names that WITH defines
@@ -54,6 +58,7 @@ type block struct {
 	ignored bool     // part of RETURNING, which is evaluated after the writes
 	joined  bool     // a parenthesized list of tables: they belong to the enclosing block
 	reads   []string // the tables that it reads
+	aliases []string // their names in the statement
 	locks   bool     // FOR UPDATE
 	shares  bool     // FOR SHARE
 }
@@ -96,7 +101,7 @@ func (q *query) pop() {
 	q.open = q.open[:last]
 	if b.joined && last > 0 {
 		around := q.open[last-1]
-		around.reads = append(around.reads, b.reads...)
+		around.reads, around.aliases = append(around.reads, b.reads...), append(around.aliases, b.aliases...)
 		return
 	}
 	q.done = append(q.done, b)
@@ -120,15 +125,19 @@ func (q *query) word(b *block, i int) {
 			q.inserts = q.inserts || verb == "INSERT" || verb == "REPLACE"
 			q.merges = q.merges || verb == "MERGE"
 			if verb != "DELETE" {
-				q.target(i + 1)
+				q.target(i+1, events[verb])
+			}
+		} else if verb == "UPDATE" && (before.is("DO") || before.is("KEY")) && q.inserts { // ON CONFLICT, ON DUPLICATE KEY
+			for name := range q.targets {
+				q.targets[name] |= Updates
 			}
 		}
 	case "FROM":
 		switch {
 		case before.is("DISTINCT"): // the operator IS DISTINCT FROM
 		case b.verb == "DELETE" && !b.from:
-			q.target(i + 1)
-		case b.verb == "SELECT", b.verb == "UPDATE" && q.dialect == Postgres:
+			q.target(i+1, Deletes)
+		case b.verb == "SELECT", b.verb == "" && q.body, b.verb == "UPDATE" && q.dialect == Postgres:
 			q.relation(b, i+1)
 		}
 	case "USING":
@@ -147,6 +156,7 @@ func (q *query) word(b *block, i int) {
 		b.from = false
 		b.locks = b.locks || next.is("UPDATE") || next.is("NO")
 		b.shares = b.shares || next.is("SHARE") || next.is("IN")
+		q.lockedOnly(b, i)
 	case "RETURNING":
 		b.from, b.ignored = false, true
 	case "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "SET":
@@ -154,13 +164,38 @@ func (q *query) word(b *block, i int) {
 	}
 }
 
+// lockedOnly handles FOR UPDATE OF a, which locks no row of the other tables of the block at i.
+func (q *query) lockedOnly(b *block, i int) {
+	of := i + 2
+	if q.at(i + 1).is("NO") { // FOR NO KEY UPDATE
+		of += 2
+	}
+	if !q.at(of).is("OF") {
+		return
+	}
+	locked := map[string]bool{}
+	for i = of + 1; q.at(i).kind == word || q.at(i).kind == identifier; i += 2 {
+		locked[unquoted(q.at(i).text)] = true
+		if q.at(i+1).text != "," {
+			break
+		}
+	}
+	rest := &block{verb: b.verb, ignored: b.ignored}
+	for n, name := range b.reads {
+		if !locked[b.aliases[n]] {
+			rest.reads, rest.aliases = append(rest.reads, name), append(rest.aliases, b.aliases[n])
+		}
+	}
+	q.done = append(q.done, rest)
+}
+
 // target records the table at i as written.
-func (q *query) target(i int) {
+func (q *query) target(i int, on Event) {
 	for t := q.at(i); t.is("INTO") || t.is("ONLY") || t.is("LOW_PRIORITY") || t.is("DELAYED") || t.is("HIGH_PRIORITY") || t.is("QUICK") || t.is("IGNORE"); t = q.at(i) {
 		i++
 	}
 	if path := q.path(i); len(path) > 0 {
-		q.targets[path[len(path)-1]] = true
+		q.targets[path[len(path)-1]] |= on
 	}
 }
 
@@ -177,7 +212,14 @@ func (q *query) relation(b *block, i int) {
 	name := path[len(path)-1]
 	own := slices.Contains(catalogs, strings.ToUpper(name)) || len(path) > 1 && (path[0] == "information_schema" || path[0] == "pg_catalog")
 	if !own && !q.named[name] && name != "dual" {
-		b.reads = append(b.reads, name)
+		alias, after := name, i+2*len(path)-1
+		if q.at(after).is("AS") {
+			after++
+		}
+		if t := q.at(after); t.kind == identifier || t.kind == word && !slices.ContainsFunc(afterRelation, t.is) {
+			alias = unquoted(t.text)
+		}
+		b.reads, b.aliases = append(b.reads, name), append(b.aliases, alias)
 	}
 }
 
@@ -231,7 +273,7 @@ func (q *query) inside() (in Inside) {
 	}
 	ownRows, guard := false, false
 	for _, b := range q.done {
-		own := slices.ContainsFunc(b.reads, func(name string) bool { return q.targets[name] })
+		own := slices.ContainsFunc(b.reads, func(name string) bool { return q.targets[name] != 0 })
 		switch {
 		case len(b.reads) == 0 || b.ignored && b.verb == "SELECT":
 		case b.locks && own && q.inserts:

@@ -13,6 +13,11 @@ func Relations(sql string, d Dialect) (names []string) {
 		return nil
 	}
 	t, _ := tokens(sql, d, d == MySQL)
+	return relationsOf(t)
+}
+
+// relationsOf is Relations of tokens.
+func relationsOf(t []token) (names []string) {
 	for i := 0; i < len(t); i++ {
 		if !slices.ContainsFunc(beforeRelation, t[i].is) || t[i].is("UPDATE") && i > 0 && slices.ContainsFunc(noUpdate, t[i-1].is) {
 			continue

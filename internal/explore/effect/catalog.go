@@ -1,0 +1,159 @@
+package effect
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Catalog has the code that a database runs inside statements although their text does not show it:
+// functions, procedures, triggers, rules, views, and expressions of tables. All names are in lower case and
+// without schema, so tables of several schemas with one name are one. Once built, a Catalog is safe for
+// concurrent use.
+type Catalog struct {
+	Dialect  Dialect
+	Tables   map[string]*Relation
+	Routines map[string][]*Routine
+	// Hidden reports that the user may not read the code. Then a function may do anything that is not the server's.
+	Hidden bool
+
+	mu    sync.Mutex
+	texts map[string]*Uses // the last mostTexts at most
+}
+
+// mostTexts bounds the texts that a Catalog remembers, since values may differ in each run.
+const mostTexts = 4096
+
+// A Relation is a table or a view.
+type Relation struct {
+	View             string    // the definition of a view; "": a table
+	Parts            []string  // partitions, children and parents, which have the same rows
+	Deletes, Updates []Cascade // the foreign keys whose rows change with deleted rows and with changed keys
+	Code             []Code
+}
+
+// A Cascade is a foreign key that changes the rows of Table.
+type Cascade struct {
+	Table string
+	Of    []string // the columns that it references
+}
+
+// An Event is a set of changes of a table.
+type Event byte
+
+// The events.
+const (
+	Inserts Event = 1 << iota
+	Updates
+	Deletes
+	Truncates
+)
+
+// events are the changes that a statement makes, by its verb.
+var events = map[string]Event{"INSERT": Inserts, "REPLACE": Inserts | Deletes, "UPDATE": Updates, "MERGE": Inserts | Updates | Deletes}
+
+// A Code runs when rows of a table change.
+type Code struct {
+	Name string   // for people: "trigger number_ticket"; "": an expression
+	On   Event    // the changes that start it
+	Of   []string // the columns of an UPDATE that start it; none: any
+	Run  *Routine // the function of a trigger; nil: Text
+	Text string   // its statements, or an expression
+	Late bool     // it runs at the end of the transaction
+}
+
+// A Routine is a function or a procedure.
+type Routine struct {
+	Schema, Name  string
+	Procedure     bool
+	Params        []string // the names of its arguments, in order; none: unknown
+	Min, Max      int      // the number of its arguments
+	Text          string   // its statements; "": unknown
+	Reads, Writes bool     // it may read or write any table, if its text is unknown
+	Fresh         bool     // each of its statements sees the latest commits
+	Built         bool     // a call without a schema calls a function of the server with the same arguments
+}
+
+// With analyses a text like SQL, together with the code that it runs. A nil catalog is unknown.
+func With(c *Catalog, text string, d Dialect) Statement {
+	s := SQL(text, d)
+	if c == nil {
+		return s
+	}
+	u := c.Uses(text)
+	s.Reads = u.Any || len(u.Reads) > 0
+	s.TornInside = u.TornInside
+	s.Runs, s.Controls, s.Torn, s.Scans = u.Runs != nil, u.Controls, u.Torn, u.Scans
+	writes := u.Any || len(u.Writes) > 0
+	if !s.Reads {
+		s.Inside = Atomic // it reads only temporary tables
+	}
+	if (s.Runs || s.Compound) && writes && s.Reads {
+		s.Inside = Divided
+	}
+	if s.Runs && (writes || u.Waits) {
+		s.Effect, s.passing = schedule.Writes, gated
+		s.Alters = s.Alters || writes
+	}
+	return s
+}
+
+// Uses says what a text of SQL uses, together with the code that it runs.
+type Uses struct {
+	Reads  []string // tables whose rows it reads without a lock; anyTable stands for all
+	Writes []string // tables whose rows it may change
+	Any    bool     // it may read and write any table
+	Waits  bool     // the code that it runs takes a lock
+	// Guard is a lock that it takes before it reads and keeps to the end of its transaction, so two texts with
+	// the same Guard run one after the other. "" if there is none.
+	Guard string
+	Scans int  // number of its statements that read rows without a lock
+	Torn  bool // it commits some of its writes before the others
+	// TornInside is Torn in a transaction that is open before.
+	TornInside bool
+	Controls   bool     // it begins or ends a transaction
+	Runs       []string // the code that it runs, for people: "function take_job"
+}
+
+// anyTable stands for every table.
+const anyTable = "*"
+
+// Uses returns what a text uses. Many callers share the result.
+func (c *Catalog) Uses(text string) *Uses {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.texts[text]; known != nil {
+		return known
+	}
+	u := &Uses{Any: true, Scans: unlimited}
+	if t, rest := tokens(text, c.Dialect, c.Dialect == MySQL); len(text) <= longest && rest == whole {
+		u = walked(c, t)
+	}
+	if c.texts == nil || len(c.texts) == mostTexts {
+		c.texts = map[string]*Uses{}
+	}
+	c.texts[text] = u
+	return u
+}
+
+// Meets reports whether the other text may change rows that this one reads without a lock. locked reports that
+// texts with the same Guard run one after the other.
+func (u *Uses) Meets(other *Uses, locked bool) bool {
+	switch {
+	case locked && u.Guard != "" && u.Guard == other.Guard:
+		return false
+	case u.Any || slices.Contains(u.Reads, anyTable):
+		return other.Any || len(other.Writes) > 0
+	case other.Any:
+		return len(u.Reads) > 0
+	}
+	return slices.ContainsFunc(u.Reads, func(name string) bool { return slices.Contains(other.Writes, name) })
+}
+
+// Shares reports whether both texts use a common table.
+func (u *Uses) Shares(other *Uses) bool {
+	ours, theirs := slices.Concat(u.Reads, u.Writes), slices.Concat(other.Reads, other.Writes)
+	return u.Any || other.Any || slices.Contains(ours, anyTable) || slices.Contains(theirs, anyTable) ||
+		slices.ContainsFunc(ours, func(name string) bool { return slices.Contains(theirs, name) })
+}

@@ -1,0 +1,537 @@
+package effect
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// unlimited is a number of scans and of statements that is too large to count.
+const unlimited = 10000
+
+// A walk follows a text and all code that it runs. It takes every branch.
+type walk struct {
+	c             *Catalog
+	uses          Uses
+	reads, writes map[string]bool
+	locked        map[string]bool // tables with rows that are locked for an update
+	shared        map[string]bool // tables with rows that are locked against a change
+	inserted      map[string]bool // tables that get new rows
+	path          map[any]bool    // the code on the way to here
+	seen          int             // grows with everything that the walk finds
+	size          int             // number of statements
+
+	ended    bool // the transaction in which Guard was taken has ended
+	open     bool // a transaction of the text is open
+	wrote    bool // it has written since its last commit
+	commits  int  // number of its commits that have writes
+	unguards bool // it has read, or its first lock is no guard
+}
+
+// A place says where statements stand.
+type place struct {
+	packet bool              // in the text itself
+	inner  bool              // within another statement, which commits them
+	stale  bool              // they do not see commits since the start of that statement
+	branch bool              // they may be left out
+	many   bool              // they may run several times
+	values map[string]string // literals by name: arguments, and columns of the new row, such as new.team
+}
+
+// walked returns the Uses of a text.
+func walked(c *Catalog, t []token) *Uses {
+	inside := newWalk(c)
+	inside.open = true
+	inside.body(t, place{packet: true})
+	inside.commit()
+	w := newWalk(c)
+	w.body(t, place{packet: true})
+	w.commit()
+	w.uses.TornInside = inside.commits > 1
+	return w.found()
+}
+
+func newWalk(c *Catalog) *walk {
+	return &walk{c: c, path: map[any]bool{}, reads: map[string]bool{}, writes: map[string]bool{}, locked: map[string]bool{}, shared: map[string]bool{}, inserted: map[string]bool{}}
+}
+
+// found returns the Uses of a walk that has come to its end.
+func (w *walk) found() *Uses {
+	u := &w.uses
+	for name := range w.writes {
+		if w.shared[name] || w.locked[name] && w.inserted[name] {
+			w.reads[name] = true // a lock on rows stops no other such lock, or no new row
+		}
+	}
+	if u.Torn = w.commits > 1; u.Torn {
+		maps.Copy(w.reads, w.writes)
+	}
+	u.Reads, u.Writes = slices.Sorted(maps.Keys(w.reads)), slices.Sorted(maps.Keys(w.writes))
+	if w.size >= unlimited {
+		u.Any = true
+	}
+	if u.Any {
+		u.Scans = unlimited
+	}
+	return u
+}
+
+// body follows the statements of a text.
+func (w *walk) body(t []token, s place) {
+	if !s.packet {
+		s.many = s.many || slices.ContainsFunc(t, func(one token) bool { return one.is("LOOP") || one.is("WHILE") || one.is("REPEAT") })
+	}
+	for _, one := range pieces(t, w.c.Dialect) {
+		if w.size++; w.size >= unlimited {
+			return
+		}
+		s.packet = s.packet && !(w.c.Dialect == MySQL && one[0].is("BEGIN") && len(one) > 2) // BEGIN NOT ATOMIC
+		s.branch = s.branch || !s.packet && slices.ContainsFunc(branches, one[0].is)
+		w.statement(one, s)
+		if w.c.Dialect == MySQL && !w.open && !s.inner {
+			w.commit()
+		}
+	}
+}
+
+// commit ends a transaction of the text.
+func (w *walk) commit() {
+	if w.wrote {
+		w.commits++
+	}
+	w.wrote = false
+}
+
+// branches are the words after which not every statement of a body runs. openers are those after which a
+// statement may begin, and starters those with which it begins.
+var (
+	branches = []string{"IF", "CASE", "WHILE", "FOR", "LOOP", "REPEAT", "EXCEPTION"}
+	openers  = []string{"BEGIN", "THEN", "ELSE", "LOOP", "DO", "REPEAT", "ATOMIC", "QUERY", "IN", "SQLEXCEPTION", "FOUND", "SQLWARNING"}
+	starters = []string{
+		"SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "WITH", "PERFORM", "CALL", "EXECUTE", "COMMIT", "ROLLBACK", "START", "LOCK", "TRUNCATE",
+		"IF", "CASE", "WHILE", "FOR", "LOOP", "BEGIN", "RETURN", "SET", "DECLARE",
+	}
+)
+
+// pieces splits a body into its statements and conditions.
+func pieces(t []token, d Dialect) (all [][]token) {
+	from, depth := 0, 0
+	cut := func(end, next int) {
+		if end > from {
+			all = append(all, t[from:end])
+		}
+		from = next
+	}
+	for i, one := range t {
+		switch {
+		case one.kind == other && one.text == "(":
+			depth++
+		case one.kind == other && one.text == ")":
+			depth--
+		case one.kind == other && one.text == ";":
+			cut(i, i+1)
+			depth = 0
+		case i == 0 || depth > 0 || !slices.ContainsFunc(openers, t[i-1].is) || !slices.ContainsFunc(starters, one.is):
+		case t[i-1].is("DO") && d == Postgres: // ON CONFLICT DO UPDATE
+		case one.is("REPLACE") && i+1 < len(t) && t[i+1].text == "(": // a function
+		default:
+			cut(i, i)
+		}
+	}
+	cut(len(t), len(t))
+	return all
+}
+
+// statement follows one statement.
+func (w *walk) statement(t []token, s place) {
+	for !s.packet && len(t) > 1 && slices.ContainsFunc(openers, t[0].is) {
+		t = t[1:]
+	}
+	switch {
+	case t[0].is("RETURN"):
+		for t = t[1:]; len(t) > 0 && (t[0].is("QUERY") || t[0].is("NEXT")); t = t[1:] {
+		}
+		if len(t) == 0 {
+			return
+		}
+	case t[0].is("PERFORM"):
+		t = slices.Clone(t)
+		t[0].text = "SELECT"
+	}
+	if w.special(t, s) {
+		return
+	}
+	d := w.c.Dialect
+	q := d.query(t, !s.packet)
+	if guard := w.guard(t, q, s); guard != "" {
+		w.uses.Guard = guard
+	}
+	if q.selects(w, s) {
+		w.scanned(s)
+	}
+	for name, on := range q.targets {
+		if on&Inserts != 0 {
+			w.inserted[name] = true
+		}
+	}
+	w.calls(t, s)
+	for _, name := range slices.Sorted(maps.Keys(q.targets)) {
+		w.changes(name, q.targets[name], t, s)
+		if end := where(t); d == MySQL && (first(t) == "UPDATE" || first(t) == "DELETE") && severalTables(t, end) { // any may change
+			for _, joined := range relationsOf(t[:end]) {
+				w.changes(joined, q.targets[name], t, s)
+			}
+		}
+	}
+}
+
+// scanned records that a statement has read rows without a lock.
+func (w *walk) scanned(s place) {
+	w.uses.Scans++
+	if s.many {
+		w.uses.Scans++
+	}
+	if w.ended {
+		w.uses.Guard = ""
+	}
+	w.unguards = true
+}
+
+// selects records what a query reads, and reports whether it reads rows without a lock.
+func (q *query) selects(w *walk, s place) (scans bool) {
+	for _, b := range q.done {
+		for _, name := range b.reads {
+			switch {
+			case b.ignored && b.verb == "SELECT":
+			case b.locks:
+				w.note(w.locked, name)
+				w.uses.Waits = w.uses.Waits || !s.packet
+			case b.shares:
+				w.note(w.shared, name)
+				w.uses.Waits = w.uses.Waits || !s.packet
+			default:
+				scans = w.looks(name, s) || scans
+			}
+		}
+	}
+	if q.merges {
+		for name := range q.targets {
+			scans = w.looks(name, s) || scans
+		}
+	}
+	return scans
+}
+
+func (w *walk) note(to map[string]bool, name string) {
+	to[name] = true
+	w.seen++
+}
+
+// looks records that rows of a table or of a view are read, and reports whether there is such a table. Any other
+// name belongs to a temporary table or a variable.
+func (w *walk) looks(name string, s place) bool {
+	r := w.c.Tables[name]
+	if r == nil && w.c.Hidden {
+		w.note(w.reads, name)
+		return true
+	}
+	if r == nil || !w.enter(name) {
+		return false
+	}
+	defer delete(w.path, name)
+	if r.View != "" {
+		s.packet = false
+		t, _ := tokens(r.View, w.c.Dialect, w.c.Dialect == MySQL)
+		scans := w.c.Dialect.query(t, true).selects(w, s)
+		w.calls(t, s)
+		return scans
+	}
+	w.note(w.reads, name)
+	for _, part := range r.Parts {
+		w.looks(part, s)
+	}
+	return true
+}
+
+// enter marks code as on the way; false if it is already.
+func (w *walk) enter(code any) bool {
+	if w.path[code] {
+		return false
+	}
+	w.path[code] = true
+	return true
+}
+
+// special handles statements that are no queries.
+func (w *walk) special(t []token, s place) bool {
+	switch first(t) {
+	case "BEGIN":
+		if s.packet && (len(t) <= 2 || w.c.Dialect == Postgres) { // otherwise it is a block
+			w.begins()
+		}
+	case "START":
+		w.begins()
+	case "SET":
+		if w.c.Dialect == MySQL && setsAutocommit(t) {
+			w.begins()
+		}
+		return false
+	case "END":
+		if s.packet && w.c.Dialect == Postgres {
+			w.ends()
+		}
+	case "COMMIT", "ROLLBACK":
+		if !slices.ContainsFunc(t, func(one token) bool { return one.is("TO") }) {
+			w.ends()
+		}
+	case "SAVEPOINT", "RELEASE", "CREATE", "DROP", "ALTER", "PREPARE", "DEALLOCATE":
+	case "EXECUTE":
+		w.dynamic(t[1:], s)
+	case "CALL":
+		w.calls(t, s)
+		if len(t) < 3 || t[len(t)-1].text != ")" { // MySQL
+			w.call(t[1:], nil, s)
+		}
+	case "DO":
+		if w.c.Dialect == MySQL || len(t) < 2 {
+			return false
+		}
+		before, at := w.seen, len(w.uses.Runs)
+		for _, one := range t {
+			if one.kind == text {
+				s.packet = false
+				w.inner(one.text, s)
+			}
+		}
+		if w.seen > before {
+			w.first(at, "a block")
+		}
+	case "COPY":
+		if from := slices.IndexFunc(t, func(one token) bool { return one.is("FROM") }); from > 1 && t[1].text != "(" {
+			s.many = true
+			for _, one := range t[1:from] {
+				w.changes(unquoted(one.text), Inserts, t, s)
+			}
+		}
+	case "LOAD":
+		s.many = true
+		for _, name := range relationsOf(t) {
+			w.changes(name, Inserts|Deletes, t, s)
+		}
+	case "TRUNCATE":
+		for _, one := range t {
+			w.changes(unquoted(one.text), Truncates, t, s)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *walk) begins() {
+	w.commit()
+	w.uses.Controls, w.open = true, true
+}
+
+func (w *walk) ends() {
+	w.commit()
+	w.uses.Controls, w.open, w.ended = true, false, true
+}
+
+// dynamic follows EXECUTE: a text in a body, or a prepared statement.
+func (w *walk) dynamic(t []token, s place) {
+	if !s.packet && len(t) > 0 && t[0].kind == text && (len(t) == 1 || t[1].kind != other) {
+		w.inner(t[0].text, s)
+		return
+	}
+	w.uses.Any = true
+	w.runs("a statement that is composed or was prepared")
+}
+
+// inner follows a text within quotes.
+func (w *walk) inner(quoted string, s place) {
+	body := strings.ReplaceAll(strings.Trim(quoted, "'"), "''", "'")
+	if quoted[0] == '$' {
+		tag := quoted[:strings.IndexByte(quoted[1:], '$')+2]
+		body = strings.TrimSuffix(strings.TrimPrefix(quoted, tag), tag)
+	}
+	w.text(body, s)
+}
+
+// text follows a body or an expression.
+func (w *walk) text(body string, s place) {
+	t, rest := tokens(body, w.c.Dialect, w.c.Dialect == MySQL)
+	w.uses.Any = w.uses.Any || rest != whole
+	w.body(t, s)
+}
+
+func (w *walk) runs(what string) {
+	w.seen++
+	if !slices.Contains(w.uses.Runs, what) {
+		w.uses.Runs = append(w.uses.Runs, what)
+	}
+}
+
+// calls follows the functions that a statement calls.
+func (w *walk) calls(t []token, s place) {
+	for i := 1; i < len(t); i++ {
+		if t[i].text != "(" || t[i].kind != other || t[i-1].kind != word && t[i-1].kind != identifier {
+			continue
+		}
+		name := i - 1
+		for name > 1 && t[name-1].text == "." {
+			name -= 2
+		}
+		if name > 0 && t[name-1].is("INTO") { // the columns of an INSERT
+			continue
+		}
+		w.call(t[name:i], items(t[i+1:closing(t, i)]), s)
+		if called := strings.ToLower(t[i-1].text); w.c.Hidden && !w.c.Dialect.callIsPure(t, i) && !tableless[called] && !waiting[called] {
+			w.uses.Any = true
+			w.runs("function " + unquoted(called))
+		}
+		if strings.Contains(strings.ToLower(t[i-1].text), "lock") && waiting[strings.ToLower(t[i-1].text)] {
+			w.uses.Waits = w.uses.Waits || !s.packet
+		}
+	}
+}
+
+// call follows a call of a routine. path is its name.
+func (w *walk) call(path []token, args [][]token, s place) {
+	if len(path) == 0 {
+		return
+	}
+	last := path[len(path)-1]
+	schema := ""
+	if len(path) > 2 {
+		schema = unquoted(path[len(path)-3].text)
+	}
+	if w.c.Dialect == MySQL && schema == "" && pure(last.text, MySQL) {
+		return
+	}
+	for _, r := range w.c.Routines[unquoted(last.text)] {
+		if schema != "" && r.Schema != schema || schema == "" && r.Built || len(args) < r.Min || len(args) > r.Max {
+			continue
+		}
+		inside := place{inner: s.inner || !r.Procedure, stale: s.stale || !r.Fresh, branch: s.branch, many: s.many, values: map[string]string{}}
+		for i, name := range r.Params {
+			if i < len(args) {
+				if v, known := s.literal(args[i]); known {
+					inside.values[name] = v
+				}
+			}
+		}
+		w.run(r, inside)
+	}
+}
+
+// run follows a routine.
+func (w *walk) run(r *Routine, s place) {
+	if !w.enter(r) {
+		return
+	}
+	defer delete(w.path, r)
+	before, at := w.seen, len(w.uses.Runs)
+	switch {
+	case r.Text != "":
+		w.text(r.Text, s)
+	case r.Writes:
+		w.uses.Any = true
+		w.seen++
+	case r.Reads:
+		w.note(w.reads, anyTable)
+		w.scanned(s)
+	}
+	kind := "function "
+	if r.Procedure {
+		kind = "procedure "
+	}
+	if w.seen > before {
+		w.first(at, kind+r.Name)
+	}
+}
+
+// first names code before the code that it has run itself.
+func (w *walk) first(at int, what string) {
+	if !slices.Contains(w.uses.Runs, what) {
+		w.uses.Runs = slices.Insert(w.uses.Runs, at, what)
+	}
+}
+
+// changes follows a change of the rows of a table or a view, by the statement t. It ignores any other name.
+func (w *walk) changes(name string, on Event, t []token, s place) {
+	r := w.c.Tables[name]
+	if r == nil && w.c.Hidden {
+		w.note(w.writes, name)
+		w.wrote = true
+	}
+	if r == nil || !w.enter(r) {
+		return
+	}
+	defer delete(w.path, r)
+	instead := false
+	s.packet, s.many = false, s.many || !oneRow(t)
+	for _, code := range r.Code {
+		if code.On&on == 0 || code.On&on == Updates && code.Of != nil && !sets(t, code.Of) {
+			continue
+		}
+		instead = true
+		w.fires(code, t, s)
+	}
+	switch {
+	case r.View != "" && instead:
+		return
+	case r.View != "":
+		view, _ := tokens(r.View, w.c.Dialect, w.c.Dialect == MySQL)
+		w.calls(view, s)
+		for _, base := range relationsOf(view) {
+			w.changes(base, on, t, s)
+		}
+		return
+	}
+	w.note(w.writes, name)
+	w.wrote = true
+	for _, part := range r.Parts {
+		w.changes(part, on, t, s)
+	}
+	s.many = true
+	for _, k := range r.Deletes {
+		if on&Deletes != 0 {
+			w.changes(k.Table, Updates|Deletes, nil, s)
+		}
+	}
+	for _, k := range r.Updates {
+		if on&Updates != 0 && sets(t, k.Of) {
+			w.changes(k.Table, Updates, nil, s)
+		}
+	}
+}
+
+// fires follows the code of a table.
+func (w *walk) fires(code Code, t []token, s place) {
+	s.inner, s.values = true, s.newRow(t)
+	before, scans, at := w.seen, w.uses.Scans, len(w.uses.Runs)
+	switch {
+	case code.Run != nil:
+		s.stale = s.stale || !code.Run.Fresh
+		if w.enter(code.Run) {
+			w.text(code.Run.Text, s)
+			delete(w.path, code.Run)
+		}
+		if code.Run.Text == "" && code.Run.Writes {
+			w.uses.Any = true
+			w.seen++
+		}
+	case code.Name == "":
+		body, _ := tokens(code.Text, w.c.Dialect, w.c.Dialect == MySQL)
+		w.calls(body, s)
+	default:
+		w.text(code.Text, s)
+	}
+	if w.seen > before && code.Name != "" {
+		w.first(at, code.Name)
+	}
+	if code.Late && w.uses.Scans > scans {
+		w.uses.Scans = unlimited
+	}
+}

@@ -222,7 +222,7 @@ func (r Report) Notes() (all []string) {
 	}
 	switch {
 	case len(r.Divided) > 0 && r.split:
-		all = append(all, "a statement locks the rows that it reads, and --overlap did not explore a deadlock inside it: "+named(r.Divided))
+		all = append(all, "a statement reads and writes in a way that --overlap cannot hold: a deadlock inside it, or a write between its parts, was not explored: "+named(r.Divided))
 	case len(r.Divided) > 0:
 		all = append(all, "a statement that reads and writes is one step, so no other write inside it was explored: "+named(r.Divided))
 	}

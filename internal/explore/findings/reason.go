@@ -57,7 +57,7 @@ func Reasons() []Reason {
 
 func divided(r explore.Report) string {
 	if r.Overlap {
-		return notFound + "a statement locks the rows that it reads, and --overlap did not explore a deadlock inside it: have the program repeat it after a deadlock, and set `atomic: accepted` in the file; the statement is " + r.Divided[0]
+		return notFound + "a statement reads and writes in a way that --overlap cannot hold, so a deadlock inside it, or a write between its parts, was not explored: have the program repeat it after a deadlock, or lock the rows that it reads, and set `atomic: accepted` in the file; the statement is " + r.Divided[0]
 	}
 	overlap := "add --overlap; or "
 	if r.Shared {

@@ -105,7 +105,7 @@ func (t *Tracker) Arrived(commands []Command) {
 
 // usage returns what a command uses. The command has arrived, and is not sent.
 func (t *Tracker) usage(o Command) (u Usage) {
-	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Snapshots || o.Compound {
+	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Snapshots || o.Compound || o.Hidden {
 		return u
 	}
 	text := o.InFull()

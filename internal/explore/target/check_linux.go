@@ -40,6 +40,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if err := x.rehearsal.Warm(ctx, x.programs.Instances.All...); err != nil {
 		return c, err
 	}
+	x.programs.Code.Read(ctx, servers)
 	if x.guard.on() {
 		x.guard.begin(ctx)
 	}

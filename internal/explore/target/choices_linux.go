@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/backend"
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/instance"
@@ -18,16 +19,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// mayMeet reports whether the other move belongs to another buyer and may change rows in the same
-// server. Both commands wait at the gates, so without gates the server could run them at once.
-func mayMeet(m, other move) bool {
-	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches
+// mayMeet reports whether the other move belongs to another buyer and may change rows that this one reads.
+// Both commands wait at the gates, so without gates the server could run them at once.
+func (r *choices) mayMeet(m, other move) bool {
+	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
 
 // choices finds the possible next moves of the buyers.
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
+	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
 	names     *naming.Names
@@ -47,8 +49,8 @@ type choices struct {
 // divides records the commands that may be divided by another of these moves.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
-		if m.Command != nil && m.Command.Divided && !(r.splitting.on && m.Command.Overlaps) && slices.ContainsFunc(all, func(other move) bool { return mayMeet(m, other) }) {
-			r.divided = append(r.divided, naming.Short(r.names.Usual(m.Command.Text)))
+		if m.Command != nil && m.Command.Divided && !(r.splitting.on && m.Command.Overlaps) && slices.ContainsFunc(all, func(other move) bool { return r.mayMeet(m, other) }) {
+			r.divided = append(r.divided, naming.Short(r.names.Usual(m.Command.Text))+r.code.Runs(m.Command))
 		}
 	}
 }

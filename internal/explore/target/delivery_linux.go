@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/rows"
+	"github.com/oversell/oversell/internal/explore/target/backend"
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
@@ -201,6 +202,9 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 	}
 	if d.record.Observe {
 		d.answers = append(d.answers, exchange{o.Shown, protocol, d.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
+	}
+	if o.Answer.Changed && backend.Defines(o.Text) {
+		d.programs.Code.Read(ctx, d.programs.Servers)
 	}
 	d.rows.Answered(gates.ForRows(o)[0])
 	d.record.answered(o)

@@ -60,9 +60,9 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.leftover = &leftover{holdings: p.Holdings, pulse: p.Gates.Pulse, buyers: r.buyers, used: map[*wire.Conn]use{}, at: -1}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*gates.Op](observe), names: r.names, servers: p.Servers, leftover: r.leftover, watched: x.watched}
 	r.leftover.record = r.record
-	r.splitting = &splitting{on: x.overlap, table: p.Gates.Table}
+	r.splitting = &splitting{on: x.overlap, table: p.Gates.Table, code: p.Code}
 	r.choices = &choices{
-		app: p.App, instances: p.Instances, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
+		app: p.App, instances: p.Instances, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
 		snapshot: snapshots{}, splitting: r.splitting, rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},
 	}
 	r.pause = &pause{shared: p.Instances.Shared(), table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, choices: r.choices, record: r.record, roles: map[*wire.Conn]string{}}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/backend"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
@@ -20,6 +21,7 @@ import (
 type splitting struct {
 	on         bool // see Spec.Overlap
 	table      *gates.Table
+	code       backend.Catalogs
 	overlapped bool // a command ran while another one was held inside its server
 }
 
@@ -32,13 +34,13 @@ func (s *splitting) splits(o *gates.Op) bool {
 	now := s.table.Now()
 	noticed := false
 	for _, other := range now.Uncommitted {
-		if meets(other, o) {
+		if s.meets(other, o) {
 			other.Met, o.Met, s.overlapped = true, true, true
 			noticed = true
 		}
 	}
 	for _, other := range now.Held {
-		noticed = noticed || meets(o, other)
+		noticed = noticed || s.meets(o, other)
 	}
 	return noticed && o.Autocommits
 }
@@ -60,7 +62,7 @@ func (s *splitting) restrict(all []move) (_ []move, restricted bool) {
 		return all, false
 	}
 	return slices.DeleteFunc(all, func(m move) bool {
-		return m.Command != held && (m.Command == nil || m.Command.Executed || !meets(held, m.Command))
+		return m.Command != held && (m.Command == nil || m.Command.Executed || !s.meets(held, m.Command))
 	}), true
 }
 
@@ -73,7 +75,7 @@ func commitOf(m *move) {
 // command. A read cannot, since it sees the rows as they were before. A statement that writes rows must have
 // a common table with held. If both read only the rows that they write, they must have a common row that
 // neither of them inserts.
-func meets(held, other *gates.Op) bool {
+func (s *splitting) meets(held, other *gates.Op) bool {
 	if other.Conn() == held.Conn() || other.Conn().Protocol != held.Conn().Protocol || other.Effect != schedule.Writes || other.Push {
 		return false
 	}
@@ -83,8 +85,8 @@ func meets(held, other *gates.Op) bool {
 		return true
 	}
 	names := effect.Relations(theirs, d)
-	common := slices.ContainsFunc(effect.Relations(ours, d), func(name string) bool { return slices.Contains(names, name) })
-	if held.Divided || other.Divided {
+	common := (held.Hidden || other.Hidden) && s.code.Share(held, other) || slices.ContainsFunc(effect.Relations(ours, d), func(name string) bool { return slices.Contains(names, name) })
+	if held.Divided || other.Divided || held.Hidden || other.Hidden {
 		return common
 	}
 	return common && !effect.InsertsOnly(ours, d) && !effect.InsertsOnly(theirs, d) && !effect.Disjoint(ours, theirs, d)

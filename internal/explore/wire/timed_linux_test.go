@@ -32,14 +32,14 @@ func TestTimed(t *testing.T) {
 	t.Run("mysql", func(t *testing.T) {
 		server := localservertest.MySQL(t)
 		for timed, want := range map[bool]string{true: "7", false: "3600"} {
-			at := wiretest.Proxy(t, clocked{timed: timed}, mysql.Protocol(), server.Addr)
+			at := wiretest.Proxy(t, clocked{timed: timed}, mysql.Protocol(nil), server.Addr)
 			db := wiretest.OpenDB(t, "mysql", dsn(t, server.URL(), at))
 			wiretest.Exec(t, db, "SET SESSION innodb_lock_wait_timeout = 7")
 			if got := wiretest.One(t, db, "SELECT @@innodb_lock_wait_timeout"); got != want {
 				t.Errorf("timed %v: innodb_lock_wait_timeout is %s, want %s", timed, got, want)
 			}
 		}
-		at := wiretest.Proxy(t, clocked{timed: true}, mysql.Protocol(), server.Addr)
+		at := wiretest.Proxy(t, clocked{timed: true}, mysql.Protocol(nil), server.Addr)
 		if got := wiretest.One(t, wiretest.OpenDB(t, "mysql", dsn(t, server.URL(), at)), "SELECT @@lock_wait_timeout"); got == "3600" {
 			t.Error("the login sets lock_wait_timeout")
 		}
@@ -47,7 +47,7 @@ func TestTimed(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		server := localservertest.Postgres(t)
 		for timed, want := range map[bool]string{true: "1s", false: "1h"} {
-			at := wiretest.Proxy(t, clocked{timed: timed}, postgres.Protocol(), server.Addr)
+			at := wiretest.Proxy(t, clocked{timed: timed}, postgres.Protocol(nil), server.Addr)
 			db := wiretest.OpenDB(t, "pgx", strings.Replace(server.URL(), server.Addr, at, 1))
 			if got := wiretest.One(t, db, "SHOW deadlock_timeout"); got != want {
 				t.Errorf("timed %v: deadlock_timeout is %s, want %s", timed, got, want)

@@ -1,5 +1,6 @@
 // Package backend asks the user's servers what the gates cannot see, over connections of its own: which command
-// waits for another connection, which locks a connection holds, and when a closed connection has ended.
+// waits for another connection, which locks a connection holds, and when a closed connection has ended. It also reads
+// the code that a database runs inside statements.
 package backend
 
 import (
@@ -58,11 +59,11 @@ type Protocol struct {
 	open func(*app.Servers) Backend
 }
 
-// Protocols returns all protocols.
-func Protocols() []Protocol {
+// Protocols returns all protocols. The sessions of a database know its code.
+func Protocols(code Catalogs) []Protocol {
 	return []Protocol{
-		{mysql.Protocol(), sqlBackend("mysql", dialect.MySQL)},
-		{postgres.Protocol(), sqlBackend("postgres", dialect.Postgres)},
+		{mysql.Protocol(code["mysql"].Load), sqlBackend("mysql", dialect.MySQL)},
+		{postgres.Protocol(code["postgres"].Load), sqlBackend("postgres", dialect.Postgres)},
 		{redis.Protocol(), func(s *app.Servers) Backend { return redisBackend{s.Redis()} }},
 	}
 }
@@ -71,9 +72,9 @@ func Protocols() []Protocol {
 type Backends map[string]Backend
 
 // Open returns the backends of the servers that have an address.
-func Open(servers *app.Servers) Backends {
+func Open(servers *app.Servers, code Catalogs) Backends {
 	all := Backends{}
-	for _, p := range Protocols() {
+	for _, p := range Protocols(code) {
 		if servers.Addresses()[p.Name] != "" {
 			all[p.Name] = p.open(servers)
 		}

@@ -24,11 +24,12 @@ type Instances struct {
 	servers  *app.Servers
 	gates    *gates.Gates
 	backends backend.Backends
+	code     backend.Catalogs
 }
 
 // New returns instances that are not started.
-func New(a *app.App, servers *app.Servers, g *gates.Gates, backends backend.Backends) *Instances {
-	return &Instances{app: a, servers: servers, gates: g, backends: backends}
+func New(a *app.App, servers *app.Servers, g *gates.Gates, backends backend.Backends, code backend.Catalogs) *Instances {
+	return &Instances{app: a, servers: servers, gates: g, backends: backends, code: code}
 }
 
 // Shared reports whether one instance serves all buyers.
@@ -116,7 +117,7 @@ func (x *Instances) migrate(ctx context.Context, i *Instance) error {
 
 // listen opens the gates at the addresses of the program's servers.
 func (x *Instances) listen(i *Instance) error {
-	for _, p := range backend.Protocols() {
+	for _, p := range backend.Protocols(x.code) {
 		if x.backends[p.Name] == nil {
 			continue
 		}

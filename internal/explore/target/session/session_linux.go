@@ -24,17 +24,19 @@ type Programs struct {
 	Servers   *app.Servers
 	Gates     *gates.Gates
 	Backends  backend.Backends
+	Code      backend.Catalogs
 	Instances *instance.Instances
 	Holdings  *backend.Holdings
 }
 
 // Open returns programs that are not started, behind open gates. The caller calls Gates.End at the end.
 func Open(a *app.App, servers *app.Servers) (p Programs, err error) {
-	p = Programs{App: a, Servers: servers, Backends: backend.Open(servers)}
+	p = Programs{App: a, Servers: servers, Code: backend.NewCatalogs()}
+	p.Backends = backend.Open(servers, p.Code)
 	if p.Gates, err = gates.New(a, servers.Listener()); err != nil {
 		return p, err
 	}
-	p.Instances = instance.New(a, servers, p.Gates, p.Backends)
+	p.Instances = instance.New(a, servers, p.Gates, p.Backends, p.Code)
 	p.Holdings = backend.NewHoldings(p.Gates, p.Backends)
 	return p, nil
 }

@@ -65,8 +65,24 @@ type said struct {
 // gated reports whether the statement waits at the gate, whether or not a transaction is open.
 func (s said) gated() bool { return s.Waits(false, false) }
 
-func says(sql string) said {
-	s := said{Statement: effect.SQL(sql, effect.MySQL)}
+// known returns the code of the database; nil if it is unknown.
+func (s *state) known() *effect.Catalog {
+	if s.catalog == nil {
+		return nil
+	}
+	return s.catalog()
+}
+
+// says returns what a prepared statement says.
+func (s *state) says(p *prepared) said {
+	if c := s.known(); p.by != c {
+		p.said, p.by = says(p.sql, c), c
+	}
+	return p.said
+}
+
+func says(sql string, c *effect.Catalog) said {
+	s := said{Statement: effect.With(c, sql, effect.MySQL)}
 	if s.Effect != schedule.Reads || !s.gated() {
 		lower := strings.ToLower(sql)
 		s.setsWait = strings.Contains(lower, "lock_wait_timeout") && s.Verb != "SELECT" && s.Verb != "SHOW"
@@ -125,8 +141,8 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	case comChangeUser, comResetSession:
 		s.reset(c, q, payload)
 	case comPrepare:
-		one := &prepared{sql: string(payload[1:])}
-		one.said = says(one.sql)
+		one := &prepared{sql: string(payload[1:]), by: s.known()}
+		one.said = says(one.sql, one.by)
 		one.params = effect.Placeholders(one.sql, effect.MySQL)
 		s.last = one
 		c.Text, c.Effect = "PREPARE "+one.said.Line, schedule.Local
@@ -156,7 +172,7 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 
 // query interprets a statement that was sent as text, with mu held.
 func (s *state) query(c *wire.Command, q *request, sql string) {
-	what := says(sql)
+	what := says(sql, s.known())
 	c.Text, c.Whole = what.Line, effect.Whole(sql, effect.MySQL)
 	q.answer.kind = results
 	s.means(c, q, what)
@@ -168,15 +184,17 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	if what.NamedLock {
 		c.Limit = lockLimit(c.Text)
 	}
-	c.Ends, c.Compound, c.Alters = what.Ends, what.Compound, what.Alters
+	c.Ends, c.Compound, c.Alters, c.Hidden = what.Ends, what.Compound, what.Alters, what.Runs
 	s.weak = s.weak || what.weakens
 	if what.isolates {
 		s.unlocks = what.weakens && what.lasts
 	}
-	c.Divided = what.Inside == effect.Divided || what.Inside == effect.Lockable && s.weak
-	alone := s.unsettled == 0 // so the state of the transaction is known
-	c.Autocommits = alone && s.autocommit && !s.open && !s.tables && what.Writes()
-	c.Overlaps = s.unlocks && (c.Autocommits || alone && s.open && what.Alone)
+	c.Divided = what.Inside == effect.Divided || what.Inside == effect.Lockable && s.weak || what.TornInside || what.Torn && s.autocommit && !s.open
+	alone := s.unsettled == 0                                                                             // so the state of the transaction is known
+	c.Autocommits = alone && s.autocommit && !s.open && !s.tables && what.Writes() && what.Verb != "CALL" // which commits each of its statements
+	// Statements of a function that a SELECT calls lock no row that they only read.
+	unlocks := s.unlocks || what.Runs && (what.Verb == "SELECT" || what.Verb == "CALL")
+	c.Overlaps = unlocks && what.Scans < 2 && !what.Controls && (c.Autocommits || alone && s.open && what.Alone)
 	s.locksTables(what)
 	q.verb, q.setsWait = what.Verb, what.setsWait
 	s.serializable = s.serializable || what.serializes

@@ -179,7 +179,7 @@ func TestLoginRefused(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	server := localservertest.Serve(t, func(c net.Conn) { _, _ = c.Write([]byte("\x05\x00\x00\x00+OK\r\n")) })
 	g := newGate()
-	conn, err := net.Dial("tcp", wiretest.Proxy(t, g, mysql.Protocol(), server))
+	conn, err := net.Dial("tcp", wiretest.Proxy(t, g, mysql.Protocol(nil), server))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 		return
 	}
 	q.executes = one
-	s.means(c, q, one.said)
+	s.means(c, q, s.says(one))
 	values, err := one.values(r.b, s.long[id])
 	delete(s.long, id) // the server forgets them, too
 	if err != nil {

@@ -218,8 +218,8 @@ func FuzzCommand(f *testing.F) {
 		f.Add([]byte(seed), []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01a"))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		s := Protocol().Open(nil, nil).(*session)
-		one := &prepared{sql: "SELECT ?, ?", said: says("SELECT ?, ?"), params: 2}
+		s := Protocol(nil).Open(nil, nil).(*session)
+		one := &prepared{sql: "SELECT ?, ?", said: says("SELECT ?, ?", nil), params: 2}
 		s.prepared[1], s.last = one, one
 		for _, payload := range [][]byte{first, second, first} {
 			if len(payload) >= 1<<16 {

@@ -109,5 +109,5 @@ func proxy(t testing.TB) (g *gate, address, password string) {
 	t.Helper()
 	server, password := mariadb(t)
 	g = newGate()
-	return g, wiretest.Proxy(t, g, mysql.Protocol(), server), password
+	return g, wiretest.Proxy(t, g, mysql.Protocol(nil), server), password
 }

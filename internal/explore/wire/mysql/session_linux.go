@@ -29,15 +29,16 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is the protocol of MySQL and MariaDB.
-func Protocol() wire.Protocol {
+// Protocol is the protocol of MySQL and MariaDB. catalog returns the code of the database; nil while it is unknown.
+func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 	return wire.Protocol{Name: "mysql", Open: func(program, server *wire.Socket) wire.Session {
 		return &session{
 			program: program, server: server, requests: map[*wire.Command]*request{},
-			state: state{prepared: map[uint32]*prepared{}, long: map[uint32]map[int][]byte{}},
+			state: state{catalog: catalog, prepared: map[uint32]*prepared{}, long: map[uint32]map[int][]byte{}},
 		}
 	}}
 }
@@ -60,6 +61,8 @@ type session struct {
 // A state is the known state of a connection. With the text of a command it determines the command's
 // effect.
 type state struct {
+	catalog func() *effect.Catalog // nil: it stays unknown
+
 	long map[uint32]map[int][]byte // values from STMT_SEND_LONG_DATA, by statement and position
 
 	prepared       map[uint32]*prepared
@@ -81,6 +84,7 @@ type state struct {
 type prepared struct {
 	sql     string
 	said    said
+	by      *effect.Catalog // said is by this catalog
 	params  int
 	types   []byte   // two bytes per parameter, as last sent; used only by the goroutine that calls Next
 	columns []column // of its cursor; used only by the goroutine that calls Receive

@@ -45,7 +45,7 @@ func TestSplit(t *testing.T) {
 	said := func(between func(*wire.Command)) []string {
 		wiretest.Exec(t, other, "CREATE OR REPLACE TABLE split (id INT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE); CREATE OR REPLACE PROCEDURE splits() INSERT INTO split (a) VALUES (20)")
 		g := wiretest.NewSplitting(between)
-		db := open(t, wiretest.Proxy(t, g, mysql.Protocol(), address), password, "multiStatements=true")
+		db := open(t, wiretest.Proxy(t, g, mysql.Protocol(nil), address), password, "multiStatements=true")
 		for _, s := range statements {
 			before := ""
 			if s.split { // otherwise the table may be locked

@@ -19,7 +19,7 @@ import (
 // late is a protocol that reports interrupted commands as timed out, as a schedule does for an
 // event.
 func late() wire.Protocol {
-	p := mysql.Protocol()
+	p := mysql.Protocol(nil)
 	open := p.Open
 	p.Open = func(program, server *wire.Socket) wire.Session { return &lateSession{Session: open(program, server)} }
 	return p

@@ -45,7 +45,7 @@ func TestTransparentMySQL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate()
-			b := wiretest.Through(t, g, mysql.Protocol(), address)
+			b := wiretest.Through(t, g, mysql.Protocol(nil), address)
 			program(t, b.Program.Address)
 			if err := g.end(t); !errors.Is(err, io.EOF) {
 				t.Errorf("the connection ended with %v", err)

@@ -23,7 +23,7 @@ func Literal(v []byte, oid uint32, format int16) string { return literal(v, oid,
 // Logged returns a session after its login that reads the bytes of the program and the server.
 func Logged(up, down []byte) *Session {
 	socket := func(b []byte) *wire.Socket { return &wire.Socket{R: bufio.NewReader(bytes.NewReader(b))} }
-	s := Protocol().Open(socket(up), socket(down)).(*Session)
+	s := Protocol(nil).Open(socket(up), socket(down)).(*Session)
 	s.status = 'I'
 	return s
 }

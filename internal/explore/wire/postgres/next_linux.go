@@ -15,6 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
+// firstOfUsers is the lowest number of a function that is not the server's (transam.h, FirstNormalObjectId).
+const firstOfUsers = 16384
+
 // longestText is the shown length of a command with several statements, in bytes.
 const longestText = 2000
 
@@ -84,11 +87,15 @@ func (s *state) take(b *batch, f frame) (ends bool) {
 		s.takeQuery(b, f)
 	case 'F':
 		b.synced = true
-		name := "FUNCTION CALL"
+		what, name := said{}, "FUNCTION CALL"
 		if len(f.body()) >= 4 {
-			name = fmt.Sprintf("FUNCTION CALL %d", binary.BigEndian.Uint32(f.body()))
+			id := binary.BigEndian.Uint32(f.body())
+			name = fmt.Sprintf("FUNCTION CALL %d", id)
+			if id >= firstOfUsers {
+				what.Effect, what.Alters, what.Inside = schedule.Writes, true, effect.Divided
+			}
 		}
-		b.executed(said{}, name, nil)
+		b.executed(what, name, nil)
 	case 'X':
 		b.command.Silent = true
 		b.others = append(b.others, "TERMINATE")
@@ -156,7 +163,7 @@ func (s *state) takeQuery(b *batch, f frame) {
 	b.synced = true
 	var m pgproto3.Query
 	_ = m.Decode(f.body())
-	what := says(m.String)
+	what := says(m.String, s.known())
 	b.executed(what, what.Line, effect.Whole(m.String, effect.Postgres))
 	b.result.says = what
 }
@@ -171,7 +178,7 @@ func (s *state) takeExtended(b *batch, f frame) {
 			break
 		}
 		e.name, e.before = m.Name, s.statements[m.Name]
-		e.statement = &prepared{sql: m.Query, says: says(m.Query), types: m.ParameterOIDs}
+		e.statement = &prepared{sql: m.Query, says: says(m.Query, s.known()), by: s.known(), types: m.ParameterOIDs}
 		s.statements[m.Name] = e.statement
 		b.parses = append(b.parses, e.statement.says)
 		b.others = append(b.others, "PREPARE "+e.statement.says.Line)
@@ -212,7 +219,7 @@ func (s *state) takeExtended(b *batch, f frame) {
 		if m.Decode(f.body()) == nil {
 			if e.portal = s.portals[m.Portal]; e.portal != nil {
 				e.statement = e.portal.statement
-				what, line, whole = e.statement.says, e.portal.line, e.portal.whole
+				what, line, whole = s.said(e.statement), e.portal.line, e.portal.whole
 			} else {
 				line = strings.TrimSpace("FETCH FROM " + m.Portal) // a cursor that was declared in SQL
 			}
@@ -271,7 +278,7 @@ func (s *state) finish(b *batch) {
 	case b.executes > 0:
 		alone := len(s.calls) == 0 && b.synced && b.executes == 1 && !b.copied
 		c.Autocommits = alone && s.status == 'I' && !s.implicit && b.says[0].Writes()
-		c.Overlaps = c.Autocommits || alone && s.status == 'T' && b.says[0].Alone
+		c.Overlaps = b.says[0].Scans < 2 && (c.Autocommits || alone && s.status == 'T' && b.says[0].Alone)
 		s.gate(c, b.says)
 	case len(b.parses) > 0:
 		// Analysis and planning take the snapshot (postgres.c, exec_parse_message, exec_bind_message).

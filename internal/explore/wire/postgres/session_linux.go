@@ -29,10 +29,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is PostgreSQL's.
-func Protocol() wire.Protocol {
+// Protocol is PostgreSQL's. catalog returns the code of the database; nil while it is unknown.
+func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 	return wire.Protocol{Name: "postgres", Open: func(program, server *wire.Socket) wire.Session {
-		return &Session{program: program, server: server, state: state{statements: map[string]*prepared{}, portals: map[string]*portal{}}}
+		return &Session{program: program, server: server, state: state{catalog: catalog, statements: map[string]*prepared{}, portals: map[string]*portal{}}}
 	}}
 }
 
@@ -48,7 +48,8 @@ type Session struct {
 // the commands that wait for an answer, and whether a transaction is open. It determines the effect of
 // a command and the end of its answer.
 type state struct {
-	statements map[string]*prepared // by their names
+	catalog    func() *effect.Catalog // nil: it stays unknown
+	statements map[string]*prepared   // by their names
 	portals    map[string]*portal
 	calls      []*call // sent by the program and not answered
 	status     byte    // transaction status in the last ReadyForQuery: I, T or E
@@ -73,9 +74,10 @@ const (
 // A prepared is a statement that the program has prepared.
 type prepared struct {
 	sql    string
-	says   said
-	types  []uint32 // types of its parameters, by OID; 0: unknown
-	fields []field  // fields of its rows, after the server has described it
+	says   said            // see state.said
+	by     *effect.Catalog // says is by this catalog
+	types  []uint32        // types of its parameters, by OID; 0: unknown
+	fields []field         // fields of its rows, after the server has described it
 }
 
 // A portal is a prepared statement with its values.
@@ -131,6 +133,7 @@ func (s *state) gate(c *wire.Command, all []said) {
 	c.Effect = schedule.Local
 	has := map[schedule.Effect]bool{}
 	steps, begun := 0, s.status != 'I'
+	reads := false
 	for _, one := range all {
 		if one.Effect != schedule.Local {
 			steps++
@@ -147,8 +150,9 @@ func (s *state) gate(c *wire.Command, all []said) {
 		// Of two statements that read what they write, a SERIALIZABLE server refuses one. Other
 		// schedules show that refusal if the statement is in an explicit transaction.
 		begun = begun || one.Verb == "BEGIN" || one.Verb == "START"
-		c.Divided = c.Divided || one.Inside == effect.Divided && !(s.serial && begun) || one.Inside == effect.Lockable && !s.serial
-		c.Alters = c.Alters || one.Alters
+		reads = reads || one.Reads
+		c.Divided = c.Divided || one.Torn || one.Inside == effect.Divided && !(s.serial && begun) || one.Inside == effect.Lockable && !s.serial
+		c.Alters, c.Hidden = c.Alters || one.Alters, c.Hidden || one.Runs
 		has[one.Effect] = true
 		c.Named = c.Named || one.NamedLock
 		c.Ends = c.Ends || one.Ends
@@ -156,6 +160,7 @@ func (s *state) gate(c *wire.Command, all []said) {
 		s.snapshots = s.snapshots || one.isolates
 		s.isolated = s.isolated || one.isolates && one.lasting
 	}
+	c.Divided = c.Divided || c.Compound && len(all) > 1 && reads && c.Alters
 	switch {
 	case has[schedule.Writes]:
 		c.Effect = schedule.Writes

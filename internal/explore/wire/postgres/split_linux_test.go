@@ -56,7 +56,7 @@ func splits(t *testing.T, server *localserver.Postgres) {
 			mu.Unlock()
 			g := wiretest.NewSplitting(between)
 			settings := must(pgx.ParseConfig(server.URL()))(t)
-			settings.Config = *config(t, server.URL(), wiretest.Proxy(t, g, postgres.Protocol(), server.Addr))
+			settings.Config = *config(t, server.URL(), wiretest.Proxy(t, g, postgres.Protocol(nil), server.Addr))
 			settings.DefaultQueryExecMode = mode
 			c := must(pgx.ConnectConfig(ctx, settings))(t)
 			for _, s := range statements {

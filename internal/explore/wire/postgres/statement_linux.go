@@ -20,8 +20,24 @@ type said struct {
 // (PostgreSQL 15 manual, SET TRANSACTION).
 var namedLevel = regexp.MustCompile(`^(?:SET|BEGIN|START)\b.*ISOLATION\b.*?\b(SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)\b`)
 
-func says(sql string) said {
-	s := said{Statement: effect.SQL(sql, effect.Postgres), upper: strings.ToUpper(sql)}
+// known returns the code of the database; nil if it is unknown.
+func (s *state) known() *effect.Catalog {
+	if s.catalog == nil {
+		return nil
+	}
+	return s.catalog()
+}
+
+// said returns what a prepared statement says. mu must be held.
+func (s *state) said(p *prepared) said {
+	if c := s.known(); p.by != c && p.sql != "" {
+		p.says, p.by = says(p.sql, c), c
+	}
+	return p.says
+}
+
+func says(sql string, c *effect.Catalog) said {
+	s := said{Statement: effect.With(c, sql, effect.Postgres), upper: strings.ToUpper(sql)}
 	has := func(word string) bool { return strings.Contains(s.upper, word) }
 	s.isolates = has("REPEATABLE") || has("SERIALIZABLE") || has("TRANSACTION_ISOLATION")
 	if level := namedLevel.FindStringSubmatch(strings.Join(strings.Fields(s.upper), " ")); level != nil {

@@ -26,7 +26,7 @@ type both struct {
 func through(t testing.TB, server string) *both {
 	t.Helper()
 	gate := &wiretest.Recorder{}
-	return &both{wiretest.Through(t, gate, postgres.Protocol(), server), gate}
+	return &both{wiretest.Through(t, gate, postgres.Protocol(nil), server), gate}
 }
 
 // differences returns the bytes that have changed without a reason.

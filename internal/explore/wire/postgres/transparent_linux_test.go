@@ -327,7 +327,7 @@ func refusals(t *testing.T, server *localserver.Postgres) {
 		t.Run(c.name, func(t *testing.T) {
 			l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 			ended := make(chan error, 1)
-			gate := must(wire.Listen(wire.Open{}, postgres.Protocol(), 1, l.(*net.TCPListener), server.Addr, func(err error) { ended <- err }))(t)
+			gate := must(wire.Listen(wire.Open{}, postgres.Protocol(nil), 1, l.(*net.TCPListener), server.Addr, func(err error) { ended <- err }))(t)
 			defer gate.Close()
 			conn := must(net.Dial("tcp", gate.Addr()))(t)
 			defer conn.Close()

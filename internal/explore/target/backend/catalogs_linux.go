@@ -1,0 +1,88 @@
+package backend
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+)
+
+// Catalogs have the code of each database by its protocol: its triggers, functions and procedures. It is unknown
+// until Read. They are safe for concurrent use.
+type Catalogs map[string]*atomic.Pointer[effect.Catalog]
+
+// NewCatalogs returns catalogs of unknown code.
+func NewCatalogs() Catalogs {
+	return Catalogs{"mysql": {}, "postgres": {}}
+}
+
+// catalogTimeout bounds the queries for the code, since a program may have left a lock on the catalog.
+const catalogTimeout = 5 * time.Second
+
+// Read reads the code of the databases. If that fails, what was known remains. If nothing was known, any statement
+// may run any code.
+func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
+	for protocol, to := range c {
+		if db := servers.SQL(protocol); db != nil {
+			bounded, cancel := context.WithTimeout(ctx, catalogTimeout)
+			found, err := serverstate.ReadCatalog(bounded, db, protocol)
+			if err == nil {
+				to.Store(found)
+			} else if to.Load() == nil {
+				d, _ := effect.DialectOf(protocol)
+				to.Store(&effect.Catalog{Dialect: d, Hidden: true})
+			}
+			cancel()
+		}
+	}
+}
+
+var defines = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+|UNLOGGED\s+|MATERIALIZED\s+)?(?:FUNCTION|PROCEDURE|(?:CONSTRAINT\s+)?TRIGGER|RULE|VIEW|TABLE|DEFINER|ALGORITHM)\b`)
+
+// Defines reports whether a statement may change the code of its database.
+func Defines(sql string) bool { return defines.MatchString(sql) }
+
+// noSQL matches a text that is cut, or that describes a command whose statement is not known.
+var noSQL = regexp.MustCompile(`\.\.\.( \(\d+ (bytes|more)\))?$|\.\.\. \(\d+ bytes\);|^(BULK EXECUTE|EXECUTE statement|FUNCTION CALL|COPY data|FETCH|command|message)\b`)
+
+// known returns the code of the database to which a command goes; nil if it is unknown, or for another server.
+func (c Catalogs) known(o *gates.Op) *effect.Catalog {
+	if of := c[o.Conn().Protocol]; of != nil {
+		return of.Load()
+	}
+	return nil
+}
+
+// uses returns what a command uses.
+func (c Catalogs) uses(o *gates.Op) *effect.Uses {
+	known, text := c.known(o), o.InFull()
+	if known == nil || noSQL.MatchString(text) {
+		return &effect.Uses{Any: true}
+	}
+	return known.Uses(text)
+}
+
+// Divides reports whether the other command, at the same database, may change rows that this one reads in the
+// middle of itself.
+func (c Catalogs) Divides(o, other *gates.Op) bool {
+	locked := o.Conn().Protocol == "mysql" || !o.Snapshots
+	return c.uses(o).Meets(c.uses(other), locked)
+}
+
+// Share reports whether two commands at the same database may use rows of one table, if only through a view, a
+// foreign key, or code.
+func (c Catalogs) Share(o, other *gates.Op) bool { return c.uses(o).Shares(c.uses(other)) }
+
+// Runs names the code that a command runs: ", which runs function take_job"; "" if its text shows all.
+func (c Catalogs) Runs(o *gates.Op) string {
+	if all := c.uses(o).Runs; o.Hidden && len(all) > 0 {
+		return ", which runs " + strings.Join(all[:min(len(all), 3)], ", ")
+	}
+	return ""
+}

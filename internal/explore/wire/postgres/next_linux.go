@@ -34,11 +34,23 @@ type batch struct {
 	says     []said   // of the executed statements
 	parses   []said   // of the prepared or bound statements
 	executes int
+	piece    bool   // it is one of several commands of a transaction, see pipeline
+	parts    []part // the executed statements of the extended protocol
 }
+
+func newBatch() *batch { return &batch{call: call{command: &wire.Command{}}} }
 
 // Next implements wire.Session. It ends with the message that makes the server answer.
 func (s *Session) Next() (*wire.Command, error) {
-	b := &batch{call: call{command: &wire.Command{}}}
+	if len(s.parts) > 0 {
+		b := s.parts[0]
+		s.parts = s.parts[1:]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.finish(b)
+		return b.command, nil
+	}
+	b := newBatch()
 	for {
 		f, err := readFrame(s.program.R)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -51,6 +63,8 @@ func (s *Session) Next() (*wire.Command, error) {
 		s.mu.Lock()
 		ends := s.take(b, f)
 		if ends {
+			s.parts = s.pipeline(b)
+			b, s.parts = s.parts[0], s.parts[1:]
 			s.finish(b)
 		}
 		s.mu.Unlock()
@@ -171,6 +185,8 @@ func (s *state) takeQuery(b *batch, f frame) {
 // takeExtended handles a message of the extended protocol. The server refuses an unreadable one.
 func (s *state) takeExtended(b *batch, f frame) {
 	e := expected{kind: f.kind()}
+	var line string
+	var whole func() string
 	switch f.kind() {
 	case 'P':
 		var m pgproto3.Parse
@@ -214,8 +230,8 @@ func (s *state) takeExtended(b *batch, f frame) {
 		}
 	case 'E':
 		var m pgproto3.Execute
-		what, line := said{}, "EXECUTE"
-		var whole func() string
+		what := said{}
+		line = "EXECUTE"
 		if m.Decode(f.body()) == nil {
 			if e.portal = s.portals[m.Portal]; e.portal != nil {
 				e.statement = e.portal.statement
@@ -238,6 +254,9 @@ func (s *state) takeExtended(b *batch, f frame) {
 		b.others = append(b.others, strings.TrimSpace("CLOSE "+m.Name))
 	}
 	b.expects = append(b.expects, e)
+	if f.kind() == 'E' {
+		b.parts = append(b.parts, part{says: b.says[len(b.says)-1], line: line, whole: whole, raw: len(b.raw), expects: len(b.expects)})
+	}
 }
 
 // executed adds an executed statement. whole returns its line without a limit; nil if line is complete.
@@ -278,7 +297,7 @@ func (s *state) finish(b *batch) {
 	case b.executes > 0:
 		alone := len(s.calls) == 0 && b.synced && b.executes == 1 && !b.copied
 		c.Autocommits = alone && s.status == 'I' && !s.implicit && b.says[0].Writes()
-		c.Overlaps = b.says[0].Scans < 2 && (c.Autocommits || alone && s.status == 'T' && b.says[0].Alone)
+		c.Overlaps = b.says[0].Scans < 2 && (c.Autocommits || (b.piece || alone && s.status == 'T') && b.says[0].Alone)
 		s.gate(c, b.says)
 	case len(b.parses) > 0:
 		// Analysis and planning take the snapshot (postgres.c, exec_parse_message, exec_bind_message).

@@ -40,6 +40,8 @@ func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 type Session struct {
 	program, server *wire.Socket
 
+	parts []*batch // the rest of a pipeline, used only by the goroutine that calls Next
+
 	mu    sync.Mutex // guards state
 	state            // common to both directions
 }

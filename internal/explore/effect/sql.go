@@ -77,6 +77,10 @@ type Statement struct {
 	// several statements it is the greatest.
 	Inside Inside
 
+	// Resets reports that it only ends what the connection itself has in PostgreSQL: settings, cursors,
+	// notifications, temporary tables and named locks. A pool sends it when a connection comes back.
+	Resets bool
+
 	// Alters reports whether it may change rows. A lock, a setting or the end of a transaction does
 	// not.
 	Alters bool
@@ -144,6 +148,7 @@ func SQL(text string, d Dialect) Statement {
 		s.Ends = s.Ends || r.ends()
 		s.NamedLock = s.NamedLock || r.namedLock()
 		s.Compound = s.Compound || r.compound()
+		s.Resets = r.resets() && (i == 0 || s.Resets)
 		if r.empty() {
 			s.Line = "(empty query)"
 		}

@@ -88,6 +88,19 @@ func (r reading) namedLock() bool {
 	return false
 }
 
+// resets returns Statement.Resets.
+func (r reading) resets() bool {
+	all := r.statements()
+	return r.dialect == Postgres && !r.odd && len(all) > 0 && !slices.ContainsFunc(all, func(t []token) bool {
+		switch text := strings.Join(words(t), " "); text {
+		case "SELECT PG_ADVISORY_UNLOCK_ALL ( )", "CLOSE ALL", "UNLISTEN *", "RESET ALL", "DISCARD ALL", "DISCARD TEMP", "DISCARD TEMPORARY", "DISCARD PLANS", "DISCARD SEQUENCES",
+			"DEALLOCATE ALL", "SET SESSION AUTHORIZATION DEFAULT":
+			return false
+		}
+		return true
+	})
+}
+
 // compound returns Statement.Compound.
 func (r reading) compound() bool {
 	steps := 0

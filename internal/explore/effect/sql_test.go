@@ -234,3 +234,15 @@ func said(a effect.Access, ok bool) string {
 	}
 	return text
 }
+
+// TestResets: the text with which a pool resets a connection.
+func TestResets(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;": true, "DISCARD ALL": true, "reset all": true,
+		"SELECT pg_advisory_unlock(1); RESET ALL": false, "RESET ALL; DELETE FROM items": false, "": false, "RESET ALL; /*": false,
+	} {
+		if got := effect.SQL(sql, postgres).Resets; got != want {
+			t.Errorf("%q: %t, want %t", sql, got, want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *localserver.Postgres)
-	}{{"commands", commands}, {"ended", ended}, {"values", values}, {"refused", refusals}, {"ghosts", ghosts}, {"splits", splits}, {"pipelines", pipelines}} {
+	}{{"commands", commands}, {"ended", ended}, {"values", values}, {"refused", refusals}, {"ghosts", ghosts}, {"splits", splits}, {"pipelines", pipelines}, {"resets", resets}} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, server) })
 	}
 }

@@ -74,3 +74,41 @@ func pipelines(t *testing.T, server *localserver.Postgres) {
 		}
 	}
 }
+
+// resets: the text with which a pool resets a connection passes, unless the connection may have a named lock, listens,
+// or is in a transaction.
+func resets(t *testing.T, server *localserver.Postgres) {
+	ctx := soon(t)
+	b := through(t, server.Addr)
+	c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.Program.Address)))(t)
+	defer c.Close(ctx)
+	const reset = "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;"
+	want := []struct {
+		sql   string
+		gated bool
+	}{
+		{"SELECT stock FROM items WHERE id = 1", true},
+		{reset, false},
+		{"SELECT pg_advisory_xact_lock(1)", true},
+		{reset, false},
+		{"SELECT pg_try_advisory_lock(1)", true},
+		{reset, true},
+		{reset, false},
+		{"LISTEN a", true},
+		{reset, true},
+		{"DO 'BEGIN PERFORM pg_advisory_lock(1); END'", true},
+		{reset, true},
+		{"DISCARD ALL", false},
+		{"BEGIN", true},
+		{reset, true},
+		{"COMMIT", true},
+	}
+	for _, one := range want {
+		must(c.Exec(ctx, one.sql).ReadAll())(t)
+	}
+	for i, o := range b.gate.Commands() {
+		if i < len(want) && (o.Gated != want[i].gated || want[i].sql == reset && o.Compound != o.Gated && i < len(want)-2) {
+			t.Errorf("%d: %s: gated %t, several statements %t; want gated %t", i, o.Text, o.Gated, o.Compound, want[i].gated)
+		}
+	}
+}

@@ -62,6 +62,7 @@ type state struct {
 	isolated   bool    // each new transaction may be above READ COMMITTED
 	serial     bool    // the transaction is SERIALIZABLE
 	serialized bool    // each new transaction is SERIALIZABLE
+	holds      bool    // the connection may have a named lock, or listen
 }
 
 // A copying says in which protocol the server waits for the data of a COPY.
@@ -137,6 +138,11 @@ func (s *state) gate(c *wire.Command, all []said) {
 	steps, begun := 0, s.status != 'I'
 	reads := false
 	for _, one := range all {
+		if one.Resets && !s.holds {
+			c.Gated = c.Gated || s.inTransaction()
+			continue // no other connection can notice it
+		}
+		s.holds = one.holds() || s.holds && !one.Resets
 		if one.Effect != schedule.Local {
 			steps++
 		}

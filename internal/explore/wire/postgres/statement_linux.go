@@ -47,6 +47,15 @@ func says(sql string, c *effect.Catalog) said {
 	return s
 }
 
+// holds reports whether it may leave a named lock, or listens.
+func (s said) holds() bool {
+	switch s.Verb {
+	case "CALL", "DO", "EXECUTE", "LISTEN", "":
+		return true
+	}
+	return s.Runs || s.Compound && strings.Contains(strings.ReplaceAll(s.upper, "UNLISTEN", ""), "LISTEN") || strings.Contains(s.upper, "ADVISORY_LOCK")
+}
+
 // utility reports whether preparing the statement reads no table.
 func (s said) utility() bool {
 	switch s.Verb {

@@ -63,7 +63,7 @@ func TestCatalogPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkCatalog(t, db, "postgres", []string{
-		"CREATE TABLE f_items (id int PRIMARY KEY, stock int)",
+		"CREATE TABLE f_items (id int PRIMARY KEY, stock int, number xid8)",
 		"CREATE TABLE f_orders (id int PRIMARY KEY, item int REFERENCES f_items ON DELETE CASCADE ON UPDATE SET NULL)",
 		"CREATE FUNCTION f_take(v int) RETURNS int LANGUAGE plpgsql AS 'BEGIN IF (SELECT stock FROM f_items WHERE id = v) > 0 THEN UPDATE f_items SET stock = 0; END IF; RETURN 1; END'",
 		"CREATE FUNCTION f_take(v text) RETURNS int LANGUAGE sql BEGIN ATOMIC UPDATE f_items SET stock = 0; SELECT 1; END",
@@ -97,4 +97,8 @@ func TestCatalogPostgres(t *testing.T) {
 		"INSERT INTO f_told VALUES (1)":     "[f_orders] [] false 1 false [trigger f_instead]",
 		"CALL f_commits()":                  "[f_items f_ruled] [f_items f_ruled] false 0 true [procedure f_commits]",
 	})
+	c, err := serverstate.ReadCatalog(t.Context(), db, "postgres")
+	if err != nil || !c.Transactions["number"] || len(c.Transactions) != 1 {
+		t.Errorf("%v: %v", err, c.Transactions)
+	}
 }

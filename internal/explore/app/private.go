@@ -113,6 +113,9 @@ func (s *Servers) Renumber(ctx context.Context) error {
 		}
 	}
 	if s.app.Postgres != nil {
+		if _, err := s.SQL("postgres").ExecContext(ctx, firstTransaction); err != nil {
+			return err
+		}
 		return renumber(ctx, s.SQL("postgres"),
 			fmt.Sprintf(`SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename), max_value, COALESCE(last_value, 0) FROM pg_sequences
 			WHERE max_value > %d ORDER BY 1`, firstID),
@@ -120,6 +123,9 @@ func (s *Servers) Renumber(ctx context.Context) error {
 	}
 	return nil
 }
+
+// firstTransaction gives the next transactions numbers of four digits or more.
+const firstTransaction = "DO $$ BEGIN WHILE txid_current() < 1000 LOOP COMMIT; END LOOP; END $$"
 
 // idsPerTable is the distance between the first ids of two tables. Otherwise one number could be the id
 // of two rows, and which number they share would differ between runs.

@@ -17,6 +17,8 @@ type Catalog struct {
 	Routines map[string][]*Routine
 	// Hidden reports that the user may not read the code. Then a function may do anything that is not the server's.
 	Hidden bool
+	// Transactions are the names of columns with numbers of transactions, which differ in each run.
+	Transactions map[string]bool
 
 	mu    sync.Mutex
 	texts map[string]*Uses // the last mostTexts at most

@@ -18,7 +18,7 @@ func ReadCatalog(ctx context.Context, db *sql.DB, protocol string) (*effect.Cata
 		return nil, err
 	}
 	dialect, _ := effect.DialectOf(protocol)
-	c := &effect.Catalog{Dialect: dialect, Tables: map[string]*effect.Relation{}, Routines: map[string][]*effect.Routine{}}
+	c := &effect.Catalog{Dialect: dialect, Tables: map[string]*effect.Relation{}, Routines: map[string][]*effect.Routine{}, Transactions: map[string]bool{}}
 	for name, one := range tables {
 		c.Tables[name] = &effect.Relation{Parts: one.Parts}
 	}
@@ -114,6 +114,8 @@ const (
 			OR k.contypid IN (SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0))
 		UNION ALL SELECT true, pg_get_indexdef(i.indexrelid) FROM pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
 	) x WHERE ` + postgresOwn + ` AND c.relkind IN ('r', 'p')`
+	postgresNumbers = `SELECT DISTINCT a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE ` + postgresOwn + ` AND a.atttypid::regtype::text IN ('xid', 'xid8') AND a.attnum > 0`
 	postgresCascades = `SELECT lower(c.relname), lower(r.relname), lower(a.attname), k.confdeltype IN ('c', 'n', 'd'), k.confupdtype IN ('c', 'n', 'd')
 	FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class r ON r.oid = k.confrelid
 	CROSS JOIN unnest(k.confkey) WITH ORDINALITY p(number, place) JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = p.number WHERE k.contype = 'f'`
@@ -161,6 +163,9 @@ func (r catalogReader) postgres() error {
 				r.code(schema, effect.Code{Name: "rule " + name, On: ruleEvents[key], Text: strings.TrimRight(m[1], "; )\n")})
 			}
 		}, &schema, &name, &key, &text)
+	}
+	if err == nil {
+		err = r.each(postgresNumbers, func() { r.c.Transactions[name] = true }, &name)
 	}
 	if err == nil {
 		err = r.each(postgresViews, func() { r.view(name, text) }, &name, &text)

@@ -218,6 +218,9 @@ func (d *delivery) learn(o *gates.Op) string {
 		for _, value := range o.Answer.Made {
 			d.learned.short = d.names.Made(o.Text, value) || d.learned.short
 		}
+		for _, value := range d.programs.Code.Transactions(o) {
+			d.names.Made(o.Text, value)
+		}
 		o.Result, o.Known = d.record.answerOf(o), true
 	}
 	return o.Result

@@ -86,3 +86,19 @@ func (c Catalogs) Runs(o *gates.Op) string {
 	}
 	return ""
 }
+
+// Transactions returns the numbers of transactions in an answer. They differ in each run.
+func (c Catalogs) Transactions(o *gates.Op) (all []string) {
+	known := c.known(o)
+	if known == nil {
+		return nil
+	}
+	for _, row := range o.Answer.Rows {
+		for _, cell := range row {
+			if known.Transactions[cell.Column] && effect.WholeNumber.MatchString(cell.Text) {
+				all = append(all, cell.Text)
+			}
+		}
+	}
+	return all
+}

@@ -188,7 +188,10 @@ func TestAppDivided(t *testing.T) {
 		{"a count that the file accepts", statementShop{database: "postgres", sql: []string{counts}, more: "atomic: accepted\n"}, 0, []string{counts}},
 		{"a count under a lock", statementShop{database: "postgres", sql: []string{"BEGIN", "SELECT stock FROM items WHERE id = 1 FOR UPDATE", counts, "COMMIT"}}, 0, nil},
 		{"a plain update", statementShop{database: "postgres", sql: []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}}, 0, nil},
-		{"a level without locks", statementShop{database: "mysql", sql: []string{unlocked, looks}}, shoptest.Inconclusive, []string{looks}},
+		{"a level without locks", statementShop{database: "mysql", sql: []string{unlocked, looks, "UPDATE items SET stock = stock - 1 WHERE id = 1"}}, shoptest.Inconclusive, []string{looks}},
+		{"a level without locks, for rows that no buyer writes", statementShop{database: "mysql", sql: []string{unlocked, looks}}, 0, nil},
+		{"a trigger", statementShop{database: "postgres", sql: []string{order}, schema: onlyOne + "CREATE TRIGGER one BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION one();"}, shoptest.Inconclusive, []string{order + ", which runs trigger one"}},
+		{"a function", statementShop{database: "mysql", sql: []string{"SELECT take(1)"}, schema: takeMariaDB}, shoptest.Inconclusive, []string{"SELECT take(1), which runs function take"}},
 		{"a level with locks", statementShop{database: "mysql", sql: []string{looks}}, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -85,9 +85,9 @@ func (s *splitting) meets(held, other *gates.Op) bool {
 		return true
 	}
 	names := effect.Relations(theirs, d)
-	common := (held.Hidden || other.Hidden) && s.code.Share(held, other) || slices.ContainsFunc(effect.Relations(ours, d), func(name string) bool { return slices.Contains(names, name) })
-	if held.Divided || other.Divided || held.Hidden || other.Hidden {
-		return common
+	common := slices.ContainsFunc(effect.Relations(ours, d), func(name string) bool { return slices.Contains(names, name) })
+	if held.Divided || other.Divided || held.Hidden || other.Hidden || !common {
+		return common || s.code.Share(held, other) // through a view, a foreign key, or code
 	}
-	return common && !effect.InsertsOnly(ours, d) && !effect.InsertsOnly(theirs, d) && !effect.Disjoint(ours, theirs, d)
+	return !effect.InsertsOnly(ours, d) && !effect.InsertsOnly(theirs, d) && !effect.Disjoint(ours, theirs, d)
 }

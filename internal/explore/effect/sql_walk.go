@@ -65,6 +65,7 @@ func (w *walk) found() *Uses {
 	}
 	if u.Torn = w.commits > 1; u.Torn {
 		maps.Copy(w.reads, w.writes)
+		u.Guard = "" // it ends with the first commit
 	}
 	u.Reads, u.Writes = slices.Sorted(maps.Keys(w.reads)), slices.Sorted(maps.Keys(w.writes))
 	if w.size >= unlimited {
@@ -81,17 +82,31 @@ func (w *walk) body(t []token, s place) {
 	if !s.packet {
 		s.many = s.many || slices.ContainsFunc(t, func(one token) bool { return one.is("LOOP") || one.is("WHILE") || one.is("REPEAT") })
 	}
+	always, depth := !s.branch, 0
 	for _, one := range pieces(t, w.c.Dialect) {
 		if w.size++; w.size >= unlimited {
 			return
 		}
 		s.packet = s.packet && !(w.c.Dialect == MySQL && one[0].is("BEGIN") && len(one) > 2) // BEGIN NOT ATOMIC
-		s.branch = s.branch || !s.packet && slices.ContainsFunc(branches, one[0].is)
+		switch {
+		case s.packet:
+		case slices.ContainsFunc(branches, one[0].is):
+			depth++
+		case endsBranch(one):
+			depth = max(0, depth-1)
+		}
+		s.branch = !always || depth > 0
 		w.statement(one, s)
 		if w.c.Dialect == MySQL && !w.open && !s.inner {
 			w.commit()
 		}
 	}
+}
+
+// endsBranch recognizes END IF and the like, also after UNTIL.
+func endsBranch(t []token) bool {
+	at := slices.IndexFunc(t, func(one token) bool { return one.is("END") })
+	return at >= 0 && at+1 < len(t) && slices.ContainsFunc(branches, t[at+1].is)
 }
 
 // commit ends a transaction of the text.
@@ -278,11 +293,11 @@ func (w *walk) special(t []token, s place) bool {
 		return false
 	case "END":
 		if s.packet && w.c.Dialect == Postgres {
-			w.ends()
+			w.ends(s)
 		}
 	case "COMMIT", "ROLLBACK":
 		if !slices.ContainsFunc(t, func(one token) bool { return one.is("TO") }) {
-			w.ends()
+			w.ends(s)
 		}
 	case "SAVEPOINT", "RELEASE", "CREATE", "DROP", "ALTER", "PREPARE", "DEALLOCATE":
 	case "EXECUTE":
@@ -333,9 +348,17 @@ func (w *walk) begins() {
 	w.uses.Controls, w.open = true, true
 }
 
-func (w *walk) ends() {
-	w.commit()
-	w.uses.Controls, w.open, w.ended = true, false, true
+// ends follows COMMIT and ROLLBACK. In a branch, the statements after it belong to another branch or to the same
+// transaction, except in a loop.
+func (w *walk) ends(s place) {
+	w.uses.Controls = true
+	switch {
+	case s.branch && s.many:
+		w.commits += unlimited
+	case !s.branch:
+		w.commit()
+		w.open, w.ended = false, w.ended || w.uses.Guard != ""
+	}
 }
 
 // dynamic follows EXECUTE: a text in a body, or a prepared statement.

@@ -98,6 +98,7 @@ func With(c *Catalog, text string, d Dialect) Statement {
 		s.Effect, s.passing = schedule.Writes, gated
 		s.Alters = s.Alters || writes
 	}
+	s.Skews = s.Runs && !writes && u.Snapshots > 1
 	return s
 }
 
@@ -110,8 +111,11 @@ type Uses struct {
 	// Guard is a lock that it takes before it reads and keeps to the end of its transaction, so two texts with
 	// the same Guard run one after the other. "" if there is none.
 	Guard string
-	Scans int  // number of its statements that read rows without a lock
-	Torn  bool // it commits some of its writes before the others
+	Scans int // number of its statements that read rows without a lock
+	// Snapshots is the number of snapshots of such statements, if each statement of a routine takes one: a function
+	// that is STABLE uses that of its caller.
+	Snapshots int
+	Torn      bool // it commits some of its writes before the others
 	// TornInside is Torn in a transaction that is open before.
 	TornInside bool
 	Controls   bool     // it begins or ends a transaction

@@ -194,6 +194,29 @@ func TestWith(t *testing.T) {
 	}
 }
 
+// TestSkews: code that only reads is remarkable if another write can come between two of its reads.
+func TestSkews(t *testing.T) {
+	c := &effect.Catalog{Dialect: effect.Postgres, Tables: map[string]*effect.Relation{"items": {}, "orders": {}, "log": {}}}
+	c.Routines = routines(map[string]string{
+		"left":    "BEGIN RETURN (SELECT sum(stock) FROM items) - (SELECT count(*) FROM orders); END",
+		"leaves":  "DECLARE a INT; BEGIN SELECT sum(stock) INTO a FROM items; RETURN a - (SELECT count(*) FROM orders); END",
+		"stable":  "DECLARE a INT; BEGIN SELECT sum(stock) INTO a FROM items; RETURN a - (SELECT count(*) FROM orders); END",
+		"twice":   "BEGIN PERFORM stable(); RETURN stable(); END",
+		"loops":   "BEGIN FOR i IN 1..2 LOOP PERFORM count(*) FROM orders; END LOOP; END",
+		"records": "DECLARE a INT; BEGIN SELECT sum(stock) INTO a FROM items; INSERT INTO log VALUES (a - (SELECT count(*) FROM orders)); END",
+	})
+	c.Routines["stable"][0].Fresh = false
+	for sql, want := range map[string]bool{
+		"SELECT left()": false, "SELECT leaves()": true, "SELECT stable()": false, "SELECT twice()": true, "SELECT loops()": true,
+		"SELECT left() FROM items": true, "SELECT stable() FROM items": false, "SELECT * FROM items, orders": false,
+		"SELECT records()": false, // divided
+	} {
+		if got := effect.With(c, sql, effect.Postgres).Skews; got != want {
+			t.Errorf("%s: %t, want %t; %s", sql, got, want, described(c.Uses(sql)))
+		}
+	}
+}
+
 // described returns what a text uses as one line.
 func described(u *effect.Uses) string {
 	var all []string

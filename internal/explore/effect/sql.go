@@ -92,6 +92,7 @@ type Statement struct {
 	TornInside bool
 	Controls   bool
 	Scans      int
+	Skews      bool // it runs code that reads in several snapshots, and writes nothing
 
 	Alone bool   // it is exactly one statement
 	Verb  string // first word in capitals, such as SELECT; "" if there is none

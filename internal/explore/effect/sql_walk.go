@@ -96,7 +96,11 @@ func (w *walk) body(t []token, s place) {
 			depth = max(0, depth-1)
 		}
 		s.branch = !always || depth > 0
+		scans, snapshots := w.uses.Scans, w.uses.Snapshots
 		w.statement(one, s)
+		if w.uses.Scans > scans && w.uses.Snapshots == snapshots { // its functions have read
+			w.snapshot(s)
+		}
 		if w.c.Dialect == MySQL && !w.open && !s.inner {
 			w.commit()
 		}
@@ -210,6 +214,18 @@ func (w *walk) scanned(s place) {
 		w.uses.Guard = ""
 	}
 	w.unguards = true
+	w.snapshot(s)
+}
+
+// snapshot records that a statement has read in its snapshot.
+func (w *walk) snapshot(s place) {
+	switch {
+	case s.stale:
+	case s.many:
+		w.uses.Snapshots += 2
+	default:
+		w.uses.Snapshots++
+	}
 }
 
 // selects records what a query reads, and reports whether it reads rows without a lock.

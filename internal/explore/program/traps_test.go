@@ -54,7 +54,7 @@ func TestTraps(t *testing.T) {
 }
 
 // TestAppCompound: a sale inside a stored procedure is one step, which hides its mistake. Each form
-// of the result says so, and the exit code is 3.
+// of the result says so, and the exit code is 3. A function that only reads is a remark.
 func TestAppCompound(t *testing.T) {
 	t.Parallel()
 	file := trap(t, "calls")
@@ -69,6 +69,11 @@ func TestAppCompound(t *testing.T) {
 	}
 	if _, r, stderr := search(t, file); !slices.Equal(r.Compound, []string{"CALL buy('<>')"}) {
 		t.Errorf("%q: %s", r.Compound, stderr)
+	}
+	reads := statementShop{database: "postgres", sql: []string{"SELECT sellable()", takesOne}, schema: `CREATE FUNCTION sellable() RETURNS bigint LANGUAGE plpgsql AS $$
+		DECLARE n bigint; BEGIN SELECT sum(stock) INTO n FROM items; RETURN n - (SELECT count(*) FROM orders); END $$;`}
+	if code, r, stderr := search(t, reads.file(t)); code != 0 || !slices.Equal(r.Compound, []string{"SELECT sellable()"}) {
+		t.Errorf("exit %d, %q: %s", code, r.Compound, stderr)
 	}
 	if _, r, stderr := search(t, trap(t, "gives-up"), "--first"); r.Compound != nil {
 		t.Errorf("%q: %s", r.Compound, stderr)

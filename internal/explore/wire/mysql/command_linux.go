@@ -184,8 +184,9 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	if what.NamedLock {
 		c.Limit = lockLimit(c.Text)
 	}
-	c.Ends, c.Compound, c.Alters, c.Hidden = what.Ends, what.Compound, what.Alters, what.Runs
+	c.Ends, c.Alters, c.Hidden = what.Ends, what.Alters, what.Runs
 	s.weak = s.weak || what.weakens
+	c.Compound = what.Compound || what.Skews && s.weak // otherwise its snapshot is that of the transaction
 	if what.isolates {
 		s.unlocks = what.weakens && what.lasts
 	}

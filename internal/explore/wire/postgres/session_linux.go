@@ -146,7 +146,7 @@ func (s *state) gate(c *wire.Command, all []said) {
 		if one.Effect != schedule.Local {
 			steps++
 		}
-		c.Compound = c.Compound || one.Compound || steps > 1
+		c.Compound = c.Compound || one.Compound || one.Skews || steps > 1
 		if one.level != "" {
 			// A default that is set in an open transaction does not apply to that transaction, and a
 			// rollback undoes it. So there SERIALIZABLE does not count.

@@ -55,12 +55,7 @@ func Confirm[T any, P Play[T]](play func() (T, error)) (T, error) {
 		}
 		if again == "" || last {
 			if plays > 1 {
-				note := fmt.Sprintf("; played %d times", plays)
-				why = slices.DeleteFunc(why, func(one string) bool { return one == again }) // the last play says that itself
-				if len(why) > 0 {
-					note += ", because " + strings.Join(slices.Compact(why), ", and ")
-				}
-				p.Note(note)
+				p.Note(fmt.Sprintf("; played %d times, because %s", plays, strings.Join(slices.Compact(why), ", and ")))
 			}
 			return *p, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -185,8 +186,13 @@ func (r *Result) IsTimed() bool {
 // Doubt implements verdict.Play.
 func (r *Result) Doubt(reason string) { r.Verdict, r.Reason = verdict.Inconclusive, reason+r.Reason }
 
-// Note implements verdict.Play.
-func (r *Result) Note(text string) { r.Reason += text }
+// Note implements verdict.Play. It does not repeat the reason.
+func (r *Result) Note(text string) {
+	if times, why, _ := strings.Cut(text, ", because "); strings.Contains(r.Reason, why) {
+		text = times
+	}
+	r.Reason += text
+}
 
 // Contradictions returns what contradicts a promise, in words, and the names of the inconclusive strategies.
 func Contradictions(results []Result) (broken, void []string) {

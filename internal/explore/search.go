@@ -63,6 +63,7 @@ type Result struct {
 	Uncompared []string
 
 	Unforeseen string // Report.Unforeseen
+	Namesakes  string // Report.Namesakes
 	Keeps      bool   // Report.Keeps
 
 	// Answers is Report.Answers.
@@ -230,6 +231,7 @@ func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	r.Compound, r.Divided = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided)
 	r.Ignored, r.Uncompared = withNew(r.Ignored, e.Ignored), withNew(r.Uncompared, e.Uncompared)
+	r.Namesakes = cmp.Or(r.Namesakes, e.Namesakes)
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
 	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++

@@ -33,6 +33,7 @@ type App struct {
 	ReadyWithin time.Duration // maximum time until the program is ready
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
+	SameHosts   bool // each instance is a host of its own with the same name, so process ids may be equal
 
 	MySQL, Postgres, Redis *Server // nil: not gated
 	Local                  bool    // private servers, which end with the command
@@ -107,6 +108,7 @@ type file struct {
 	ReadyWithin string            `yaml:"ready-within"`
 	Env         map[string]string `yaml:"env"`
 	Home        string            `yaml:"home"`
+	Hosts       string            `yaml:"hosts"`
 	MySQL       string            `yaml:"mysql"`
 	Postgres    string            `yaml:"postgres"`
 	Redis       string            `yaml:"redis"`
@@ -252,11 +254,20 @@ func (a *App) program(f *file) (err error) {
 	if a.OwnHome && a.Attach != nil {
 		return errors.New("home and attach cannot be combined: a running program has its HOME already")
 	}
+	if a.SameHosts = f.Hosts == sameHosts; f.Hosts != "" && !a.SameHosts {
+		return fmt.Errorf("hosts: %q; the only value is %s: instances are hosts with one name and equal process ids; omit the key for processes of one host", f.Hosts, sameHosts)
+	}
+	if a.SameHosts && a.Run == nil {
+		return errors.New("hosts needs an instance for each buyer: write `run:` instead of `shared:` or `attach:`")
+	}
 	if a.Ready != "" {
 		return checkURL("ready", a.Ready)
 	}
 	return nil
 }
 
-// ownHome is the value of `home`.
-const ownHome = "own"
+// The values of `home` and `hosts`.
+const (
+	ownHome   = "own"
+	sameHosts = "same"
+)

@@ -23,4 +23,7 @@ type Command struct {
 	Dir  string    // working directory; empty: the current one
 	Env  []string  // NAME=value; nil: the explorer's
 	Log  io.Writer // receives stdout and stderr; nil: discarded
+	// PID is the process id of the first process, as the program sees it; 0: any. The kernel may give the next
+	// higher ones instead, or any if it does not let this process choose.
+	PID int
 }

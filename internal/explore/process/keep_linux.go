@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -130,6 +131,9 @@ func run(explorer *net.UnixConn, m message) {
 	isolated := os.Getpid() == 1
 	if !isolated {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	}
+	if isolated && m.PID > 0 { // without the right to choose (pid_namespaces(7)), the program gets any id
+		_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(m.PID-1)), 0)
 	}
 	// The program does not get the keeper's capabilities in the user namespace (capabilities(7)).
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

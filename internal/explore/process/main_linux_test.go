@@ -43,7 +43,7 @@ func TestNotRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tests := []string{"TestSpaces", "TestBacklog", "TestKilled", "TestStop", "TestCommand", "TestAttach", "TestAsleep", "TestRests", "TestSleeps"}
+	tests := []string{"TestSpaces", "TestBacklog", "TestKilled", "TestStop", "TestCommand", "TestPID", "TestAttach", "TestAsleep", "TestRests", "TestSleeps"}
 	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v", "-test.timeout=60s")
 	again.Dir = tmp
 	again.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, "GOCOVERDIR="+tmp)

@@ -22,6 +22,7 @@ type message struct {
 	Env   []string `json:",omitempty"`
 	IPv6  bool     `json:",omitempty"` // for "socket"
 	Count int      `json:",omitempty"` // for "socket"
+	PID   int      `json:",omitempty"` // Command.PID, for "run"
 
 	files []*os.File
 	pid   int // sender's process id, as the receiver sees it

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) 
 		c.Env = os.Environ()
 	}
 	p := &Program{keeper: k, isolated: isolated, log: log, done: make(chan struct{})}
-	if _, err := k.ask(message{Do: "run", Line: c.Line, Dir: c.Dir, Env: c.Env}); err != nil {
+	if _, err := k.ask(message{Do: "run", Line: c.Line, Dir: c.Dir, Env: c.Env, PID: c.PID}); err != nil {
 		k.end(isolated)
 		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Line, err), log.close())
 	}
@@ -113,6 +114,20 @@ func Attach(pid int) (*Program, error) {
 		}
 	}()
 	return p, nil
+}
+
+// PIDs returns the ids of the program's processes, as these see them (NSpid in proc_pid_status(5)).
+func (p *Program) PIDs() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pid := range p.tree.procs {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty: it has ended
+		if _, after, found := strings.Cut(string(status), "\nNSpid:"); found {
+			ids, _, _ := strings.Cut(after, "\n")
+			all = append(all, ids[strings.LastIndexByte(ids, '\t')+1:])
+		}
+	}
+	return all
 }
 
 // Done is closed when the first process has ended. Processes that it started may still run.

@@ -20,6 +20,23 @@ func daemon(mark int) string {
 	return fmt.Sprintf("setsid sh -c 'sleep %d & setsid sleep %d & exec sleep %d' & sleep %d", mark, mark, mark, mark)
 }
 
+// TestPID: a program begins with the process id that was asked for, and names it itself.
+func TestPID(t *testing.T) {
+	log := &buffer{}
+	p, err := Start(newTestSpace(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	until(t, "a process id of 70.. is printed", log.has("this is 70"))
+	if err := p.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if ids := p.PIDs(); len(ids) != 1 || !log.has("this is "+ids[0]+" here")() {
+		t.Errorf("ids %q of a program that says: %s", ids, log)
+	}
+}
+
 // TestKilled: whenever the explorer is killed, its programs end.
 func TestKilled(t *testing.T) {
 	for _, how := range []string{"space", "host", "bare"} {

@@ -80,6 +80,26 @@ func TestAppCompound(t *testing.T) {
 	}
 }
 
+// TestAppHosts: a lock in the name of the host and the process holds for two processes of a host, and not for
+// two hosts of one name. Then the result says that the names were the same.
+func TestAppHosts(t *testing.T) {
+	t.Parallel()
+	file := trap(t, "host-pid")
+	code, r, stderr := search(t, file)
+	if code != 0 || r.Explored < 2 || r.Namesakes != "" {
+		t.Errorf("processes of one host: exit %d, %d explored, %q: %s", code, r.Explored, r.Namesakes, stderr)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoptest.Write(t, file, "hosts: same\n"+string(text))
+	code, stdout, stderr := exploreApp(t, file)
+	if host, _ := os.Hostname(); code != shoptest.Broken || !strings.Contains(stdout, "two buyers have sent host name "+host+" and process id 1000") {
+		t.Errorf("hosts of one name: exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
 // TestLeakedLock: a lock that a buyer leaves on its idle connection gives the verdict leaked_lock,
 // with the command that took the lock. The lock does not affect the replay.
 func TestLeakedLock(t *testing.T) {

@@ -99,6 +99,9 @@ type Ended struct {
 	// Uncompared lists what was left out of the comparison with the orders of the buyers, see package oracle.
 	Uncompared []string
 
+	// Namesakes is the host name and process id that buyers of two instances have sent; "": none were the same.
+	Namesakes string
+
 	// Unforeseen says in one line why commands that counted as commuting may not commute; "": they do.
 	Unforeseen string
 

@@ -36,6 +36,7 @@ type run struct {
 	clearing  *session.Clearing
 	rows      *rows.Tracker
 	record    *recorder
+	namesakes *namesakes
 	leftover  *leftover
 	splitting *splitting
 	choices   *choices
@@ -60,6 +61,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.leftover = &leftover{holdings: p.Holdings, pulse: p.Gates.Pulse, buyers: r.buyers, used: map[*wire.Conn]use{}, at: -1}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*gates.Op](observe), names: r.names, servers: p.Servers, leftover: r.leftover, watched: x.watched}
 	r.leftover.record = r.record
+	r.namesakes = &namesakes{instances: p.Instances, first: map[string]int{}}
 	r.splitting = &splitting{on: x.overlap, table: p.Gates.Table, code: p.Code}
 	r.choices = &choices{
 		app: p.App, instances: p.Instances, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
@@ -175,6 +177,7 @@ func (r *run) start(ctx context.Context, m move) error {
 		table.Commit(m.Command)
 	default:
 		r.record.sent(m.Command)
+		r.namesakes.sent(m.Command)
 		if m.Command.Compound {
 			r.several = append(r.several, naming.Short(r.names.Usual(m.Command.Text)))
 		}
@@ -208,6 +211,7 @@ func (r *run) letIn(b *client.Buyer) error {
 // End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	e.Compound, e.Divided, e.Concurrent = r.several, r.choices.divided, r.splitting.overlapped
+	e.Namesakes = r.namesakes.same
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.Finish(ctx, true))
 	}

@@ -133,7 +133,7 @@ func (i *Instance) Start() (err error) {
 			err = reachable(i.app.Attach.PID)
 		}
 	} else {
-		i.Program, err = process.Start(i.Space, process.Command{Line: i.Line, Dir: i.app.Dir, Env: i.env(), Log: i.log})
+		i.Program, err = process.Start(i.Space, process.Command{Line: i.Line, Dir: i.app.Dir, Env: i.env(), Log: i.log, PID: i.firstPID()})
 	}
 	if err != nil && i.Line == "" {
 		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.Label(), err)
@@ -177,6 +177,18 @@ func early(i *Instance) error {
 		hint = "; `run:` is a line for sh in " + i.app.Dir + ": is the program installed, and its path right?"
 	}
 	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.Label(), how, i.log.last(), hint)
+}
+
+// pidsEach is the distance between the first process ids of two instances.
+const pidsEach = 1000
+
+// firstPID returns the process id with which the program begins. Like processes of one host, instances have
+// different ids, unless App.SameHosts; after a restart they have the same.
+func (i *Instance) firstPID() int {
+	if i.app.SameHosts {
+		return pidsEach
+	}
+	return pidsEach * max(i.buyer, 1)
 }
 
 func (i *Instance) env() []string {

@@ -17,6 +17,7 @@ table        sells under LOCK TABLE of PostgreSQL
 tables-twice gives the tables back between the look at the stock and the sale
 keeps-name   does not release the named lock if the item is sold out
 keeps-row    leaves its transaction open if the item is sold out
+host-pid     takes a lock again that it holds by its host name and process id
 lost         waits in BLPOP, without a time-out, for a word that nobody sends
 """
 import asyncio
@@ -25,6 +26,7 @@ import ctypes
 import os
 import random
 import select
+import socket
 import struct
 import sys
 import threading
@@ -91,6 +93,16 @@ def locked(tries, pause, otherwise=lambda: None):
                 redis.delete("lock")
         pause()
     return otherwise()
+
+
+def host_pid():
+    name = f"{socket.gethostname()} {os.getpid()}"
+    if not redis.set("lock", name, nx=True) and redis.get("lock") != name.encode():
+        return False
+    try:
+        return sell(db)
+    finally:
+        redis.delete("lock")
 
 
 def timer():
@@ -239,6 +251,7 @@ buy = {
     "tables-twice": tables_twice,
     "table": table,
     "asks-twice": asks_twice,
+    "host-pid": host_pid,
     "gives-up": lambda: locked(3, lambda: time.sleep(0.01), lambda: sell(db)),
     "closes": closes,
     "sleeps": lambda: locked(2, lambda: time.sleep(6)),

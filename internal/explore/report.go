@@ -85,6 +85,7 @@ type Report struct {
 	// the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
 	Keeps         bool   `json:"keeps,omitempty"`           // replays began with new programs, since one without did not fit
+	GaveUp        string `json:"gave_up,omitempty"`         // how a buyer went on that ran out of tries, in one line. Then the search is not complete
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
@@ -117,7 +118,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -340,8 +341,10 @@ func (r Report) gaps() (text string) {
 	if r.Late {
 		text += "; a timer of the program sent a command at different steps, and not every order with it was explored"
 	}
-	if r.Unforeseen != "" {
-		text += "; " + r.Unforeseen
+	for _, why := range []string{r.Unforeseen, r.GaveUp} {
+		if why != "" {
+			text += "; " + why
+		}
 	}
 	switch {
 	case r.Cut > 0:

@@ -64,6 +64,7 @@ type Result struct {
 
 	Unforeseen string // Report.Unforeseen
 	Namesakes  string // Report.Namesakes
+	GaveUp     string // Report.GaveUp
 	Keeps      bool   // Report.Keeps
 
 	// Answers is Report.Answers.
@@ -125,7 +126,10 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		g.count()
 	} else {
 		err = s.all(bounded, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
-		if s.result.Late || s.result.Unforeseen != "" || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may be missing
+		if err == nil {
+			err = s.outlast(bounded)
+		}
+		if s.result.GaveUp != "" || s.result.Late || s.result.Unforeseen != "" || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may be missing
 			s.result.Complete, s.result.Whole, s.result.Within = false, false, -1
 		}
 		if s.result.Whole {
@@ -187,6 +191,32 @@ func (s *search) all(ctx context.Context, p plan) error {
 	result.Complete = result.Cut == 0 && result.Void == 0
 	result.Whole = result.Complete && p.whole()
 	return nil
+}
+
+// outlast lets a buyer run out of its tries if Config.Tries has left such schedules out and nothing else is missing.
+func (s *search) outlast(ctx context.Context) error {
+	x, ok := s.x.runner.(schedule.Patient)
+	if !ok || !s.result.Held || !s.result.Complete || s.result.Violations > 0 {
+		return nil
+	}
+	for tries := 1; ; tries++ {
+		gaveUp, err := x.Outlast(ctx)
+		switch {
+		case ctx.Err() != nil:
+			s.result.Complete, s.result.Whole = false, false
+			return context.Cause(ctx)
+		case err == nil:
+			s.result.GaveUp = gaveUp
+			return nil
+		case errors.Is(err, schedule.ErrDivergence):
+			err = s.x.mode.diverged(err.Error())
+		case !isVoid(err):
+			return err
+		}
+		if tries == voidTries {
+			return s.voids.count(err)
+		}
+	}
 }
 
 // run runs one schedule and records its end.

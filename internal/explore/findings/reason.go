@@ -38,6 +38,9 @@ func Reasons() []Reason {
 		{"unforeseen", func(r explore.Report) bool { return r.Unforeseen != "" }, func(r explore.Report) string {
 			return notFound + r.Unforeseen + "; --full explores every order"
 		}},
+		{"gives up", func(r explore.Report) bool { return r.GaveUp != "" }, func(r explore.Report) string {
+			return notFound + r.GaveUp
+		}},
 		{"too many steps", func(r explore.Report) bool { return r.Cut > 0 }, func(r explore.Report) string {
 			return fmt.Sprintf(notFound+"%s had too many steps and ended early: shorten the retries of the buyers, or lower --tries", witness.Count(r.Cut, "schedule"))
 		}},

@@ -80,6 +80,26 @@ func TestAppCompound(t *testing.T) {
 	}
 }
 
+// TestAppGivesUp: a buyer that has more tries than --tries allows, and then goes on without the lock, leaves the
+// search incomplete. One that is refused then does not.
+func TestAppGivesUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode, says string
+		code       int
+		args       []string
+	}{
+		{mode: "gives-in", code: shoptest.Inconclusive, says: "a buyer gave up after 8 tries and went on with "},
+		{mode: "gives-in", code: shoptest.Broken, args: []string{"--tries", "8", "--first"}},
+		{mode: "refuses"},
+	} {
+		code, stdout, stderr := exploreApp(t, trap(t, c.mode), c.args...)
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s %q: exit %d, want %d and %q: %s%s", c.mode, c.args, code, c.code, c.says, stdout, stderr)
+		}
+	}
+}
+
 // TestAppHosts: a lock in the name of the host and the process holds for two processes of a host, and not for
 // two hosts of one name. Then the result says that the names were the same.
 func TestAppHosts(t *testing.T) {

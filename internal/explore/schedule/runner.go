@@ -27,6 +27,13 @@ type Anew interface {
 	Anew()
 }
 
+// A Patient is a Runner of programs whose buyers may stop to wait.
+type Patient interface {
+	// Outlast runs one schedule in which a buyer whose retries a search has left out runs out of them. It returns
+	// in one line how the buyer went on and what to do, or "" if it changed nothing afterwards or waits without end.
+	Outlast(ctx context.Context) (gaveUp string, err error)
+}
+
 // A Chooser picks one of the choices by its token, or returns "" if the schedule need not continue. The
 // point is valid during the call. At the end of a schedule there is no choice; then Judge makes the
 // runner judge the schedule, as does every other token except "".

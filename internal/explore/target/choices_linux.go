@@ -43,6 +43,7 @@ type choices struct {
 	coming  []*client.Buyer // buyers without a request yet: a request is a step of a shared instance
 	runsOut []*gates.Op     // commands whose waits run out by a choice of this point
 	held    bool            // a command that only tries again is not among the last moves
+	waiter  int             // its buyer, if held
 	divided []string        // commands that read and write although another buyer's write could come between
 }
 
@@ -109,7 +110,9 @@ func (r *choices) ready() (all []move, _ error) {
 	if len(polling) > 0 {
 		r.rows.Doubt("a buyer tries again until another one changes something, and any change counts")
 	}
-	r.held = len(all) > 0 && len(polling) > 0
+	if r.held = len(all) > 0 && len(polling) > 0; r.held {
+		r.waiter = polling[0].Buyer
+	}
 	if len(all) == 0 {
 		for i := range polling {
 			polling[i].Global = true // another buyer's step may take this move away

@@ -45,6 +45,7 @@ type run struct {
 	delivery  *delivery
 	expired   int      // number of Redis keys that the clock had removed before
 	several   []string // commands that were several statements
+	waiting   *waiting // nil: no buyer had to wait, because it only tried again
 	struck    bool     // an event has happened
 }
 
@@ -54,7 +55,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	p, l := x.programs, &x.learned
 	r := &run{programs: p, guard: x.guard, learned: l, buyers: client.New(p.Gates, p.App.Buyers), names: naming.New(&l.varying, l.coarse)}
 	r.rest = rest.New(p.Gates, p.Instances, r.buyers)
-	polling := retry.NewPolling(x.tries, l.routine)
+	polling := retry.NewPolling(x.patience(), x.tries, l.routine)
 	polling.Alone = alone
 	r.rows = rows.NewTracker(l.catalog, r.names, len(r.buyers.All), alone)
 	r.whose = newAttribution(p.Gates.Table.Now, r.buyers, r.names, &l.habits)
@@ -122,6 +123,9 @@ func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	now := r.programs.Gates.Table.Now()
 	p.Where = func() string { return r.programs.Gates.Table.Now().Where() }
 	p.Mixed, p.Held, p.Late = r.learned.pushed || r.choices.mixed(now), r.choices.held, slices.ContainsFunc(now.Held, isLate)
+	if p.Held && r.waiting == nil {
+		r.waiting = &waiting{buyer: r.choices.waiter, depth: p.Depth}
+	}
 	p.Races = r.learned.catalog != nil
 	p.Begun = func(id int) bool { return r.buyers.Of(id).Begun }
 	if r.programs.Instances.Shared() {
@@ -221,6 +225,10 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	}
 	if r.learned.serial != nil {
 		e.Uncompared = r.learned.serial.LeftOut()
+	}
+	if before := r.learned.waiting; err == nil && r.waiting != nil && (before == nil || r.waiting.depth < before.depth) {
+		r.waiting.tokens = slices.Clone(e.Tokens[:r.waiting.depth])
+		r.learned.waiting = r.waiting
 	}
 	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
 	e.Unforeseen = r.rows.Why()

@@ -31,6 +31,8 @@ type Runner struct {
 	solo      int      // maximum number of commands that a buyer alone has at the servers at once
 	watched   []string // the columns of the user's watch query
 	learned   learned
+
+	outlasting *outlasting // a buyer runs out of its tries; nil: none does
 }
 
 // A learned is what the runs of an exploration teach the later ones.
@@ -42,6 +44,7 @@ type learned struct {
 	memory  memory
 	catalog *rows.Catalog // nil: the search uses no footprints
 	short   bool          // a server has generated a short number
+	waiting *waiting      // the earliest place in a schedule where a buyer was held back; nil: none was
 	pushed  bool          // a server has pushed a message, so a buyer listens
 	serial  *serialOracle // how each order of the buyers ends; nil: the rules of `never` judge alone
 }
@@ -97,6 +100,9 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, err
 	}
 	r := x.newRun(observe, false)
+	if x.outlasting != nil {
+		x.outlasting.polling = r.delivery.polling
+	}
 	if err := r.clearing.Early(ctx); err != nil {
 		return e, err
 	}
@@ -117,7 +123,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, err
 	}
 	possible := events{x.programs, r.buyers, r.choices}.all()
-	limits := conduct.Limits{Steps: x.steps, Endless: r.delivery.loop.Endless, Pauses: x.programs.Instances.Shared()}
+	limits := conduct.Limits{Steps: x.stepLimit(), Endless: r.delivery.loop.Endless, Pauses: x.programs.Instances.Shared()}
 	return conduct.New(r, possible, x.wanted, limits).Run(ctx, choose)
 }
 

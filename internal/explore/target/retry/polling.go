@@ -2,7 +2,11 @@
 // server until another buyer changes something (Polling), and one that goes round in circles (Loop).
 package retry
 
-import "github.com/oversell/oversell/internal/explore/target/naming"
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/target/naming"
+)
 
 // A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same
 // answer until another buyer has changed the server, and each number of futile retries would be a
@@ -13,16 +17,19 @@ import "github.com/oversell/oversell/internal/explore/target/naming"
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
 type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
+	GaveUp  string         // how a buyer that waited went on, with a change, although no other buyer had changed anything; "": none did
 	often   int            // number of equal retries after which a buyer counts as polling
+	waits   int            // number of them after which GaveUp says how it goes on
 	routine Routine        // commands that buyers repeat alone, and need more retries
 	changes map[string]int // by server, by all buyers
 	recent  map[int]*pollster
 }
 
 // NewPolling returns what a run needs to recognize polling. often is the number of futile retries in a row
-// after which a buyer counts as polling, and routine outlives the run.
-func NewPolling(often int, routine Routine) *Polling {
-	return &Polling{often: often, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
+// after which a buyer counts as polling, waits is the number after which Polling.GaveUp says how it goes on, and
+// routine outlives the run.
+func NewPolling(often, waits int, routine Routine) *Polling {
+	return &Polling{often: often, waits: waits, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
 }
 
 // A Routine has the commands that a buyer repeats even alone, so it does not wait for another buyer there:
@@ -52,6 +59,8 @@ func (r Routine) learn(tries []Try, name string, often int) {
 // A pollster records the recent commands of one buyer.
 type pollster struct {
 	tries []Try          // the most recent ones
+	equal int            // futile tries in a row, if there were more than Polling.waits; 0: it does not wait
+	since int            // changes by others at that time, at all servers
 	own   map[string]int // the part of Polling.changes that this buyer made
 }
 
@@ -83,6 +92,7 @@ func (p *Polling) Tried(buyer int, t Try) {
 		p.ChangedBy(buyer, t.Server)
 	}
 	b := p.of(buyer)
+	p.outlasts(buyer, t)
 	t.others = p.others(buyer, t.Server)
 	if p.Alone {
 		p.routine.learn(b.tries, t.Name, p.often)
@@ -90,6 +100,26 @@ func (p *Polling) Tried(buyer int, t Try) {
 	b.tries = append(b.tries, t)
 	if most := longestCycle * (p.often + mostRoutine); len(b.tries) > most {
 		b.tries = b.tries[len(b.tries)-most:]
+	}
+}
+
+// outlasts sets GaveUp if the buyer has run out of its tries and goes on.
+func (p *Polling) outlasts(buyer int, t Try) {
+	b, since := p.of(buyer), 0
+	for server := range p.changes {
+		since += p.others(buyer, server)
+	}
+	more := func(n int) bool {
+		return polls(b.tries, t.Name, n, func(server string) int { return p.others(buyer, server) })
+	}
+	switch least := p.waits + p.routine[naming.Skeleton(t.Name)]; {
+	case more(least):
+		for b.equal, b.since = least, since; more(b.equal); b.equal++ {
+		}
+	case since != b.since:
+		b.equal = 0
+	case b.equal > 0 && t.Changed && p.GaveUp == "":
+		p.GaveUp = fmt.Sprintf("a buyer gave up after %d tries and went on with %s, which was not explored in every order: add --tries %[1]d", b.equal, naming.Short(t.Name))
 	}
 }
 

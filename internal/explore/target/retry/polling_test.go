@@ -43,6 +43,37 @@ func TestPolls(t *testing.T) {
 	}
 }
 
+// TestGaveUp: a buyer that has waited and then changes something, although no other buyer has, gave up.
+func TestGaveUp(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		tries                  int
+		released, changes, say bool
+	}{
+		{"goes on", 7, false, true, true},
+		{"is refused", 7, false, false, false},
+		{"got the lock", 7, true, true, false},
+		{"did not wait for long", 4, false, true, false},
+	} {
+		p := NewPolling(100, 4, Routine{})
+		for range c.tries {
+			p.Tried(2, Try{Name: "SET lock NX", Answer: "nil", Server: "redis"})
+		}
+		if c.released {
+			p.ChangedBy(1, "redis")
+		}
+		p.Tried(2, Try{Name: "SELECT stock", Answer: "1", Server: "mysql"})
+		p.Tried(2, Try{Name: "INSERT", Answer: "1 changed", Server: "mysql", Changed: c.changes})
+		want := ""
+		if c.say {
+			want = "a buyer gave up after 7 tries and went on with INSERT, which was not explored in every order: add --tries 7"
+		}
+		if p.GaveUp != want {
+			t.Errorf("%s: %q, want %q", c.name, p.GaveUp, want)
+		}
+	}
+}
+
 // TestRoutine: what a buyer repeats alone is no retry of a search, up to a limit.
 func TestRoutine(t *testing.T) {
 	const command = "SELECT write_date FROM shipments WHERE id = 7"
@@ -57,7 +88,7 @@ func TestRoutine(t *testing.T) {
 		{"alone fewer times than the limit", 4, 4, true},
 		{"alone endlessly", 100, 4, true},
 	} {
-		p := NewPolling(4, Routine{})
+		p := NewPolling(4, 4, Routine{})
 		p.Alone = true
 		again := func(buyer, n int) {
 			for range n {

@@ -2,6 +2,8 @@
 
 asks-twice   whoever sees a sale at first gets one, too; who asks once more is refused
 gives-up     tries a lock three times, and then goes on without it
+gives-in     tries a lock eight times, and then goes on without it
+refuses      tries a lock eight times, and then refuses
 closes       closes its connection where it has sold nothing, which frees the row
 sleeps       waits for six seconds before it asks for the lock once more
 ticks        waits for 0.2 s in an event loop that has a timer of a second, too
@@ -253,6 +255,8 @@ buy = {
     "asks-twice": asks_twice,
     "host-pid": host_pid,
     "gives-up": lambda: locked(3, lambda: time.sleep(0.01), lambda: sell(db)),
+    "gives-in": lambda: locked(8, lambda: time.sleep(0.01), lambda: sell(db)),
+    "refuses": lambda: locked(8, lambda: time.sleep(0.01)),
     "closes": closes,
     "sleeps": lambda: locked(2, lambda: time.sleep(6)),
     "timer": lambda: locked(20, timer),

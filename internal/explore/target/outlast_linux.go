@@ -1,0 +1,58 @@
+package target
+
+import (
+	"context"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/retry"
+)
+
+// A waiting is the place in a schedule where a buyer was held back, since it only tried again.
+type waiting struct {
+	buyer  int
+	depth  int      // number of steps before
+	tokens []string // these steps
+}
+
+// An outlasting is the current run of Outlast.
+type outlasting struct{ polling *retry.Polling }
+
+// patience returns the number of futile retries in a row after which a buyer is held back.
+func (x *Runner) patience() int {
+	if x.outlasting != nil {
+		return MaxTries
+	}
+	return x.tries
+}
+
+// stepLimit returns the maximum number of steps of a run.
+func (x *Runner) stepLimit() int {
+	if x.outlasting != nil {
+		return retry.MaxSteps
+	}
+	return x.steps
+}
+
+// Outlast implements schedule.Patient. The buyer tries up to MaxTries times, while the others stand still.
+func (x *Runner) Outlast(ctx context.Context) (gaveUp string, _ error) {
+	w := x.learned.waiting
+	if w == nil {
+		return "", nil
+	}
+	x.outlasting = &outlasting{}
+	defer func() { x.outlasting = nil }()
+	_, err := x.Run(ctx, func(p *schedule.Point) (string, error) {
+		if p.Depth < len(w.tokens) {
+			return w.tokens[p.Depth], nil
+		}
+		if at := slices.IndexFunc(p.Choices, func(c schedule.Choice) bool { return c.Command() && c.Buyer == w.buyer }); at >= 0 {
+			return p.Choices[at].Token, nil
+		}
+		return "", nil // it waits, or has its answer
+	}, false)
+	if err != nil {
+		return "", err
+	}
+	return x.outlasting.polling.GaveUp, nil
+}

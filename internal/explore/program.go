@@ -31,6 +31,8 @@ type OfProgram struct {
 	Split bool
 	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
 	Atomic bool
+	// Racing is Report.Racing.
+	Racing string
 	// ShortPauses reports that the owner vouches for pauses that are too short to explore, see
 	// Report.Pauses.
 	ShortPauses bool

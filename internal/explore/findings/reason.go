@@ -26,6 +26,9 @@ func Reasons() []Reason {
 		{"not confirmed", func(r explore.Report) bool { return r.Dropped+r.Unconfirmed > 0 }, func(r explore.Report) string {
 			return fmt.Sprintf("not confirmed: %s seen, and no replay broke again; %s", witness.Count(r.Dropped+r.Unconfirmed, "violation"), discardedPage)
 		}},
+		{"not confirmed", func(r explore.Report) bool { return r.Racing != "" }, func(r explore.Report) string {
+			return "not confirmed: no schedule of all buyers broke, but " + r.Racing
+		}},
 		{"discarded", func(r explore.Report) bool { return r.Void > 0 }, func(r explore.Report) string {
 			return fmt.Sprintf(notFound+"%s discarded, so this is no proof; %s", witness.Count(r.Void, "run"), discardedPage)
 		}},

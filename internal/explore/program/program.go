@@ -56,7 +56,7 @@ func (p *Program) Close() (err error) {
 
 // Explorer returns a search of the program's schedules, and completes its config.
 func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
-	config.Servers = p.servers.Versions()
+	config.Servers, config.Racing = p.servers.Versions(), p.Runner.Racing()
 	config.Progress = func(explored, violations int) {
 		progress("%s: %d schedules, %d violations", p.app.Name, explored, violations)
 	}

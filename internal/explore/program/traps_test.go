@@ -100,6 +100,17 @@ func TestAppGivesUp(t *testing.T) {
 	}
 }
 
+// TestAppRacesItself: a buyer that breaks a rule alone, with two commands under way at once, is the finding of the
+// search, and no mistake in the file.
+func TestAppRacesItself(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := exploreApp(t, trap(t, "races-itself"), "--first")
+	const says = "buyer 1 alone has 2 commands under way at once and breaks "
+	if code != shoptest.Broken || !strings.Contains(stdout, says) || !strings.Contains(stdout, "again: shop explore") {
+		t.Errorf("exit %d without %q: %s%s", code, says, stdout, stderr)
+	}
+}
+
 // TestAppHosts: a lock in the name of the host and the process holds for two processes of a host, and not for
 // two hosts of one name. Then the result says that the names were the same.
 func TestAppHosts(t *testing.T) {

@@ -91,6 +91,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			return c, err
 		}
 	}
+	x.racing = slices.DeleteFunc(slices.Clone(c.Buyers), func(a Alone) bool { return a.Races == "" })
 	x.learned.coarse = x.learned.short
 	if x.learned.serial != nil && !slices.ContainsFunc(c.Buyers, func(a Alone) bool { return a.Why != "" }) {
 		if c.Orders, err = x.learned.serial.learn(ctx, check); err != nil {
@@ -242,8 +243,9 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 	x.programs.Gates.Close()
 	r := x.newRun(true, true)
 	begun := time.Now()
-	_, err = conduct.New(alone{r, id, &x.solo}, nil, nil, conduct.Limits{Steps: retry.MaxSteps, Endless: r.delivery.loop.Endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
+	_, err = conduct.New(alone{r, id, &a.AtOnce}, nil, nil, conduct.Limits{Steps: retry.MaxSteps, Endless: r.delivery.loop.Endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
 	a.Took = time.Since(begun)
+	x.solo = max(x.solo, a.AtOnce)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, gates.Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}

@@ -42,6 +42,9 @@ func (c Check) Print(out io.Writer, program string) {
 			if a.doubted != nil {
 				rules = "every `never` without :sold and :failed returns no row"
 			}
+			if a.Races != "" {
+				rules = fmt.Sprintf("it breaks %s alone, with %d commands under way at once, so it races itself, unless the rule is wrong", a.Races, a.AtOnce)
+			}
 			fmt.Fprintf(out, "      told as %s; %s\n", what, rules)
 		}
 	}

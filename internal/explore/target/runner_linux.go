@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type Runner struct {
 	tries     int      // Spec.Tries
 	steps     int      // maximum number of steps of a schedule
 	solo      int      // maximum number of commands that a buyer alone has at the servers at once
+	racing    []Alone  // buyers that break a rule alone
 	watched   []string // the columns of the user's watch query
 	learned   learned
 
@@ -86,6 +88,15 @@ func newRunner(s Spec) (*Runner, error) {
 // Watch makes Check wait that long without a buyer, for Check.Pollers. Without it, Check has only what
 // the programs sent in the half second in which they were found idle. Call it before Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
+
+// Racing says in one line which buyer breaks a rule alone, since it races itself; "": none does. Check must have run.
+func (x *Runner) Racing() string {
+	if len(x.racing) == 0 {
+		return ""
+	}
+	a := x.racing[0]
+	return fmt.Sprintf("buyer %d alone has %d commands under way at once and breaks %s, so it races itself, unless the rule is wrong", a.Buyer, a.AtOnce, a.Races)
+}
 
 // Anew implements schedule.Anew.
 func (x *Runner) Anew() { x.recovery.Anew() }

@@ -58,6 +58,8 @@ type Alone struct {
 	Hides    string   // one of Hidden that writes what a rule reads; "": none
 	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
 	Why      string   // problem; "" if there is none
+	AtOnce   int      // maximum number of its commands at the servers at once, if all were released
+	Races    string   // the rule that it breaks alone, with several commands at once; "": none
 
 	// Meets is the number of its commands whose order with another buyer's may matter; 0 if the search
 	// does not use that, since the program is short or has no PostgreSQL.

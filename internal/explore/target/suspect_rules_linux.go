@@ -49,7 +49,12 @@ func first(found []app.Finding, answers bool) *app.Finding {
 	return nil
 }
 
-// breaks records that the rule f is broken after the buyer's answer.
+// breaks records that the rule f is broken after the buyer's answer. A buyer that has several commands under way
+// at once may race itself, which is a finding of the search; otherwise the rule is a mistake.
 func (a *Alone) breaks(f *app.Finding) {
+	if a.AtOnce > 1 {
+		a.Races = f.Query
+		return
+	}
 	a.Why = a.Request + " is answered " + a.Answer + ", and then " + f.Query + " returns a row: correct the rule in `never`, or the answers in `sold`"
 }

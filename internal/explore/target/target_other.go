@@ -23,4 +23,5 @@ func (*Runner) Check(context.Context) (Check, error)                         { r
 func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) { return nil, nil }
 func (*Runner) Watch(time.Duration)                                          {}
 func (*Runner) Printed() string                                              { return "" }
+func (*Runner) Racing() string                                               { return "" }
 func (*Runner) Close() error                                                 { return nil }

@@ -13,6 +13,7 @@ calls        reads, writes and inserts in a stored procedure, where nobody can s
 runs-out     waits for a second in BLPOP for a word that nobody sends, and then sells
 crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for seconds
 at-once      asks for the price and the stock at once, on two connections, and then sells
+races-itself sells twice at once, on two connections
 seventh      asks for the price in every seventh sale
 tables       sells under LOCK TABLES
 table        sells under LOCK TABLE of PostgreSQL
@@ -34,6 +35,7 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg2
@@ -105,6 +107,11 @@ def host_pid():
         return sell(db)
     finally:
         redis.delete("lock")
+
+
+def races_itself():
+    with ThreadPoolExecutor() as pool:
+        return any(pool.map(sell, [db, other]))
 
 
 def timer():
@@ -257,6 +264,7 @@ buy = {
     "gives-up": lambda: locked(3, lambda: time.sleep(0.01), lambda: sell(db)),
     "gives-in": lambda: locked(8, lambda: time.sleep(0.01), lambda: sell(db)),
     "refuses": lambda: locked(8, lambda: time.sleep(0.01)),
+    "races-itself": races_itself,
     "closes": closes,
     "sleeps": lambda: locked(2, lambda: time.sleep(6)),
     "timer": lambda: locked(20, timer),
@@ -319,7 +327,7 @@ if mode not in {"closes", "table"}:
 if mode == "seventh":
     served = 0
     print("started", file=open(os.environ["STARTS"], "a"))
-if mode == "at-once":
+if mode in {"at-once", "races-itself"}:
     other = connect()
 if mode not in postgres and mode != "calls":
     redis = Redis(host=host)

@@ -87,6 +87,7 @@ type Report struct {
 	Keeps         bool   `json:"keeps,omitempty"`           // replays began with new programs, since one without did not fit
 	GaveUp        string `json:"gave_up,omitempty"`         // how a buyer went on that ran out of tries, in one line. Then the search is not complete
 	Racing        string `json:"racing,omitempty"`          // which buyer breaks a rule alone, since it races itself, in one line
+	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
@@ -119,7 +120,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {

@@ -65,6 +65,7 @@ type Result struct {
 	Unforeseen string // Report.Unforeseen
 	Namesakes  string // Report.Namesakes
 	GaveUp     string // Report.GaveUp
+	Polls      bool   // Report.Polls
 	Keeps      bool   // Report.Keeps
 
 	// Answers is Report.Answers.
@@ -140,6 +141,9 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
 	if s.result.Complete { // otherwise they may still happen
 		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
+	}
+	if x, ok := x.runner.(schedule.Poller); ok {
+		s.result.Polls = x.Polls()
 	}
 	if errors.Is(err, ErrHarness) {
 		return s.result, err

@@ -30,13 +30,13 @@ func Reasons() []Reason {
 			return "not confirmed: no schedule of all buyers broke, but " + r.Racing
 		}},
 		{"discarded", func(r explore.Report) bool { return r.Void > 0 }, func(r explore.Report) string {
-			return fmt.Sprintf(notFound+"%s discarded, so this is no proof; %s", witness.Count(r.Void, "run"), discardedPage)
+			return fmt.Sprintf(notFound+"%s discarded, so this is no proof%s; %s", witness.Count(r.Void, "run"), byItself(r), discardedPage)
 		}},
 		{"ignored", func(r explore.Report) bool { return len(r.Ignored) > 0 }, func(r explore.Report) string {
 			return notFound + "`ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; " + r.Ignored[0]
 		}},
-		{"late", func(r explore.Report) bool { return r.Late }, func(explore.Report) string {
-			return notFound + "a timer of the program sent a command at different steps, so not every order with it was explored: remove the pause for the test"
+		{"late", func(r explore.Report) bool { return r.Late }, func(r explore.Report) string {
+			return notFound + "a timer of the program sent a command at different steps, so not every order with it was explored: remove the pause for the test" + byItself(r)
 		}},
 		{"unforeseen", func(r explore.Report) bool { return r.Unforeseen != "" }, func(r explore.Report) string {
 			return notFound + r.Unforeseen + "; --full explores every order"
@@ -59,6 +59,14 @@ func Reasons() []Reason {
 			return "the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates"
 		}},
 	}
+}
+
+// byItself says what to do about commands that the program sends while no buyer is there; "" if there are none.
+func byItself(r explore.Report) string {
+	if !r.Polls {
+		return ""
+	}
+	return "; the program sends commands by itself: --app-check prints the line `ignore:` that lets them pass"
 }
 
 func divided(r explore.Report) string {

@@ -27,6 +27,12 @@ type Anew interface {
 	Anew()
 }
 
+// A Poller is a Runner of programs that may send commands by themselves.
+type Poller interface {
+	// Polls reports whether a program has sent a command while no buyer was there.
+	Polls() bool
+}
+
 // A Patient is a Runner of programs whose buyers may stop to wait.
 type Patient interface {
 	// Outlast runs one schedule in which a buyer whose retries a search has left out runs out of them. It returns

@@ -98,6 +98,9 @@ func (x *Runner) Racing() string {
 	return fmt.Sprintf("buyer %d alone has %d commands under way at once and breaks %s, so it races itself, unless the rule is wrong", a.Buyer, a.AtOnce, a.Races)
 }
 
+// Polls implements schedule.Poller.
+func (x *Runner) Polls() bool { return len(x.programs.Gates.OwnTraffic.Pollers()) > 0 }
+
 // Anew implements schedule.Anew.
 func (x *Runner) Anew() { x.recovery.Anew() }
 

@@ -22,7 +22,7 @@ func writeText(out io.Writer, d Document) error {
 		}
 	}
 	for _, note := range d.Notes {
-		if _, err := fmt.Fprintln(out, note); err != nil {
+		if _, err := fmt.Fprintln(out, folded(note)); err != nil {
 			return err
 		}
 	}
@@ -32,6 +32,17 @@ func writeText(out io.Writer, d Document) error {
 		}
 	}
 	return nil
+}
+
+// A note of more than longNote characters is folded into lines of foldedWidth.
+const longNote, foldedWidth = 240, 120
+
+// folded returns a note in lines that people can read. The later lines are indented.
+func folded(note string) string {
+	if len(note) <= longNote {
+		return note
+	}
+	return strings.ReplaceAll(text.WrapSoft(note, foldedWidth), "\n", "\n  ")
 }
 
 func (f Found) print(out io.Writer, buyers int) error {

@@ -1,0 +1,24 @@
+package witness
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFoldedNotes: a long note is folded into lines that people can read, and a short one stays one line.
+func TestFoldedNotes(t *testing.T) {
+	long := "2 runs discarded: why" + strings.Repeat(" some words", 80)
+	var out strings.Builder
+	if err := writeText(&out, Document{Notes: []string{"answers: 200 (2)", long}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	for _, line := range lines {
+		if len(line) > foldedWidth+2 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+	if lines[0] != "answers: 200 (2)" || strings.Join(strings.Fields(strings.Join(lines[1:], " ")), " ") != long {
+		t.Errorf("%q", lines)
+	}
+}

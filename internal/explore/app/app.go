@@ -31,6 +31,7 @@ type App struct {
 
 	Ready       string        // a URL that is requested until it answers below 500; "": the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
+	IdleWithin  time.Duration // maximum time until a buyer alone is answered, and until the program is idle; what this process spends without a processor does not count
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
 	SameHosts   bool // each instance is a host of its own with the same name, so process ids may be equal
@@ -106,6 +107,7 @@ type file struct {
 	Attach      *attach           `yaml:"attach"`
 	Ready       string            `yaml:"ready"`
 	ReadyWithin string            `yaml:"ready-within"`
+	IdleWithin  string            `yaml:"idle-within"`
 	Env         map[string]string `yaml:"env"`
 	Home        string            `yaml:"home"`
 	Hosts       string            `yaml:"hosts"`
@@ -242,11 +244,11 @@ func (a *App) program(f *file) (err error) {
 		}
 		a.Attach = &Attach{PID: f.Attach.PID}
 	}
-	a.ReadyWithin = 30 * time.Second
-	if f.ReadyWithin != "" {
-		if a.ReadyWithin, err = time.ParseDuration(f.ReadyWithin); err != nil || a.ReadyWithin <= 0 {
-			return fmt.Errorf("ready-within: %q is not a duration; expected, for example, 30s", f.ReadyWithin)
-		}
+	if a.ReadyWithin, err = limitOf("ready-within", f.ReadyWithin); err != nil {
+		return err
+	}
+	if a.IdleWithin, err = limitOf("idle-within", f.IdleWithin); err != nil {
+		return err
 	}
 	if a.OwnHome = f.Home == ownHome; f.Home != "" && !a.OwnHome {
 		return fmt.Errorf("home: %q; the only value is %s: an empty HOME for each instance; omit the key for the HOME of shop itself", f.Home, ownHome)
@@ -264,6 +266,15 @@ func (a *App) program(f *file) (err error) {
 		return checkURL("ready", a.Ready)
 	}
 	return nil
+}
+
+// limitOf returns the duration of a key; 30 s if the file has none.
+func limitOf(key, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(cmp.Or(text, "30s"))
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%s: %q is not a duration; expected, for example, 30s", key, text)
+	}
+	return d, nil
 }
 
 // The values of `home` and `hosts`.

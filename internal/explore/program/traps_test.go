@@ -111,6 +111,22 @@ func TestAppRacesItself(t *testing.T) {
 	}
 }
 
+// TestAppIdleWithin: a buyer alone has as much time for its answer as the file says.
+func TestAppIdleWithin(t *testing.T) {
+	t.Parallel()
+	file := trap(t, "timer")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := strings.Replace(string(text), "redis: flushdb", "redis: [ FLUSHDB, SET lock x ]", 1)
+	shoptest.Write(t, file, "idle-within: 100ms\n"+locked) // the answer takes a second
+	const says = "buyer 1 alone gets no answer within 100ms from http://127.0.0.1:8080/buy; `idle-within:` gives it more time"
+	if code, _, stderr := exploreApp(t, file); code != shoptest.Harness || !strings.Contains(stderr, says) {
+		t.Errorf("exit %d without %q: %s", code, says, stderr)
+	}
+}
+
 // TestAppHosts: a lock in the name of the host and the process holds for two processes of a host, and not for
 // two hosts of one name. Then the result says that the names were the same.
 func TestAppHosts(t *testing.T) {

@@ -71,7 +71,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	case err != nil:
 		return c, false, err
 	case !resting: // the program's next step may be the one that makes the data consistent
-		c.inconclusive("the program does not become idle within %s: its remaining work is not known", instance.Patience)
+		c.inconclusive("the program does not become idle within %s: its remaining work is not known", p.App.IdleWithin)
 		return c, false, nil
 	}
 	most, left := p.Gates.Crowd.Gathered()

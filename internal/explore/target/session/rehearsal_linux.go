@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/rest"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // A Rehearsal lets the buyers through with the gates open, so that each program does the extra work of
@@ -152,13 +153,17 @@ func (x *Rehearsal) oneByOne(ctx context.Context, i *instance.Instance) error {
 		if err := all.Send(ctx, b, i); err != nil {
 			return err
 		}
+		limit, cancel := pulse.WithTimeout(ctx, x.p.App.IdleWithin)
+		defer cancel()
 		select {
 		case <-b.Answered:
-		case <-time.After(instance.Patience):
-			return x.p.Gates.Trouble.OrRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, instance.Patience, b.Request.URL, i.Said()))
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-limit.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return x.p.Gates.Trouble.OrRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s; `idle-within:` gives it more time%s", id, x.p.App.IdleWithin, b.Request.URL, i.Said()))
 		}
+		cancel()
 		if err := x.clean(ctx); err != nil {
 			return err
 		}
@@ -173,7 +178,7 @@ func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) er
 		return err
 	case !rests:
 		i := programs[max(0, slices.IndexFunc(programs, func(i *instance.Instance) bool { return !i.Program.Asleep() }))]
-		return fmt.Errorf("%s: it does not become idle within %s after a request; a program that works by itself all the time cannot be explored%s%s", i.Label(), instance.Patience, x.p.Gates.OwnTraffic.Sends(ctx, x.Watch), i.Said())
+		return fmt.Errorf("%s: it does not become idle within %s after a request; `idle-within:` gives it more time; a program that works by itself all the time cannot be explored%s%s", i.Label(), x.p.App.IdleWithin, x.p.Gates.OwnTraffic.Sends(ctx, x.Watch), i.Said())
 	}
 	for _, i := range programs {
 		if err := i.Program.Refresh(); err != nil {

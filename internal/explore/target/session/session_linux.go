@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/rest"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // Programs are what an exploration has for its whole life. The value can be copied.
@@ -50,13 +51,15 @@ func (p Programs) Rest() *rest.Rest {
 }
 
 // Await waits until calm returns true, and asks it again when something happens, or after the time every. It
-// returns false if that has not happened within instance.Patience.
+// returns false if that has not happened within `idle-within` of the file.
 func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bool) (bool, error) {
-	for deadline := time.Now().Add(instance.Patience); !calm(); p.Gates.Pulse.Wait(every) {
+	limit, cancel := pulse.WithTimeout(ctx, p.App.IdleWithin)
+	defer cancel()
+	for ; !calm(); p.Gates.Pulse.Wait(every) {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		if time.Now().After(deadline) {
+		if limit.Err() != nil {
 			return false, nil
 		}
 	}

@@ -108,6 +108,14 @@ func readTables(r *repository, d *Draft) {
 	}
 }
 
+// findDeletion looks for source text that deletes rows of the table with the stock. An UPDATE would not restore them.
+func findDeletion(r *repository, d *Draft) {
+	if d.Stock != nil {
+		deletion := regexp.MustCompile("(?i)DELETE\\s+FROM\\s+[`\"\\[]?" + d.Stock.Table + "\\b")
+		d.Stock.Deleted, _ = r.search(r.sourceFiles(), deletion)
+	}
+}
+
 // columnIn returns the first column with a number that an expression matches in the body of a table.
 func columnIn(body string, column *regexp.Regexp) string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(body, ",", ",\n"), "\n") {

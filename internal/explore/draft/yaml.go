@@ -117,6 +117,14 @@ func (d rendering) Update() string {
 	return fmt.Sprintf("UPDATE %s SET %s = 1", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
+// Remove returns the statement that deletes the stock, if the program deletes it, too.
+func (d rendering) Remove() string { return "DELETE FROM " + d.Quote(d.Stock.Table) }
+
+// Insert returns the statement that restores the deleted stock, with the columns that the owner must add.
+func (d rendering) Insert() string {
+	return fmt.Sprintf("INSERT INTO %s (%s, ?) VALUES (1, ?)", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
+}
+
 // Delete returns the statement that deletes the orders.
 func (d rendering) Delete() string { return "DELETE FROM " + d.Quote(d.Orders.Text) }
 

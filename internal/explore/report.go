@@ -249,7 +249,7 @@ func (r Report) Notes() (all []string) {
 		all = append(all, fmt.Sprintf("two buyers have sent %s, so a name made of both is not unique; without `hosts: same` their process ids differ", r.Namesakes))
 	}
 	if r.Keeps {
-		all = append(all, "the program seems to keep something in its memory from run to run, so it was started anew for each replay")
+		all = append(all, "a replay did not fit, so the programs were started anew for each replay: they may keep something in their memory from run to run")
 	}
 	if r.Engine == AppEngine && r.Witness != nil && r.Witness.Again != "" {
 		all = append(all, r.Witness.Again)

@@ -72,8 +72,11 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// mostSerial is the maximum number of buyers of which every order runs: 65 orders of 4.
-const mostSerial = 4
+// MostSerial is the maximum number of buyers of which every order runs: 65 orders of 4.
+const MostSerial = 4
+
+// ErrManyBuyers reports that there are too many orders of the buyers.
+var ErrManyBuyers = fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", MostSerial)
 
 // judged reads what decides whether a run is right: the orders of the buyers one after the other, the
 // rules of `never`, or both.
@@ -88,12 +91,12 @@ func (a *App) judged(f *file) error {
 		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
 	case a.Serial && a.MySQL == nil && a.Postgres == nil && a.Redis == nil:
 		return errors.New("without a server there is nothing to compare; set mysql, postgres or redis")
-	case a.Serial && len(a.Buyers) > mostSerial:
-		return fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", mostSerial)
+	case a.Serial && len(a.Buyers) > MostSerial:
+		return ErrManyBuyers
 	}
 	for _, e := range a.Except {
 		if !exceptEntry.MatchString(e) {
-			return fmt.Errorf("except: %q is neither table.column, table.*, body nor body /path", e)
+			return fmt.Errorf("except: %q is neither table.column, table.*, status, body nor body /path", e)
 		}
 	}
 	return nil

@@ -45,6 +45,10 @@ func (c Check) Print(out io.Writer, program string) {
 			if a.Races != "" {
 				rules = fmt.Sprintf("it breaks %s alone, with %d commands under way at once, so it races itself, unless the rule is wrong", a.Races, a.AtOnce)
 			}
+			if c.Orders > 0 { // without rules
+				fmt.Fprintf(out, "      told as %s\n", what)
+				continue
+			}
 			fmt.Fprintf(out, "      told as %s; %s\n", what, rules)
 		}
 	}

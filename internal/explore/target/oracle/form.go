@@ -204,14 +204,16 @@ func leaves(a Answer) []leaf {
 	return all
 }
 
-// A known knows the generated keys of a run that were not there before the buyers.
+// A known knows the generated keys of a run that were not there before the buyers, and the values that are the
+// same in equal runs although they look random.
 type known struct {
 	keys   map[string][]string // the columns by value
 	before map[node]bool
+	fixed  map[string]bool
 }
 
 func (o *Oracle) known(d Data) known {
-	k := known{map[string][]string{}, map[node]bool{}}
+	k := known{map[string][]string{}, map[node]bool{}, o.fixed}
 	each := func(d Data, do func(node)) {
 		for _, t := range d {
 			for i, c := range t.Columns {
@@ -259,7 +261,7 @@ func (k known) cell(name, key, value string) cell {
 		return cell{"\x00", []node{{meant(name, keys), value}}, shownNode}
 	}
 	text := naming.Moment.ReplaceAllStringFunc(value, func(found string) string {
-		if isNow(found) {
+		if isNow(found) && !k.fixed[found] {
 			return "<time>"
 		}
 		return found
@@ -268,7 +270,7 @@ func (k known) cell(name, key, value string) cell {
 		switch {
 		case len(k.keys[found]) > 0:
 			c.nodes = append(c.nodes, node{meant("", k.keys[found]), found})
-		case !naming.Random.MatchString(found):
+		case !naming.Random.MatchString(found) || k.fixed[found]:
 			return found
 		case naming.IsClock(found):
 			return "<time>"
@@ -287,7 +289,7 @@ const shownNode = "(new)"
 // longKey is the length from which a generated key is recognized anywhere. A shorter one may be a quantity.
 const longKey = 4
 
-// meant returns the column that a key stands for: order_id means orders.id.
+// meant returns the column that a key stands for: order_id means orders.id. It returns "" if that is unclear.
 func meant(name string, keys []string) string {
 	stem := strings.ToLower(strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "id"), "_"))
 	for _, key := range keys {
@@ -295,8 +297,33 @@ func meant(name string, keys []string) string {
 			return key
 		}
 	}
-	slices.Sort(keys)
+	if len(keys) > 1 {
+		return ""
+	}
 	return keys[0]
+}
+
+// tokens returns the times and the values of a run that look random.
+func tokens(r Run) map[string]bool {
+	all := map[string]bool{}
+	add := func(text string) {
+		for _, found := range append(naming.Moment.FindAllString(text, -1), naming.Random.FindAllString(text, -1)...) {
+			all[found] = true
+		}
+	}
+	for _, t := range r.Data {
+		for _, values := range t.Rows {
+			for _, v := range values {
+				add(v)
+			}
+		}
+	}
+	for _, a := range r.Answers {
+		for _, leaf := range leaves(a) {
+			add(leaf.value)
+		}
+	}
+	return all
 }
 
 // inText matches what may be a node in a longer text.

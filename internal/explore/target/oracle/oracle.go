@@ -41,7 +41,8 @@ type Run struct {
 type Oracle struct {
 	reset  Data // before any buyer
 	serial []serial
-	out    map[string]bool // columns that are left out, see place
+	out    map[string]bool // columns that are left out, in the words of New's except
+	fixed  map[string]bool // values that look random or like the time, and are the same in equal runs
 }
 
 // A serial is one order of some buyers, and one or two runs of it.
@@ -54,7 +55,7 @@ type serial struct {
 // New returns an oracle for programs that begin with the data of reset. except lists what may differ:
 // "table.column", "table.*", or "body /path" for a place in the JSON of an answer ("body" for all of it).
 func New(reset Data, except []string) *Oracle {
-	o := &Oracle{reset: reset, out: map[string]bool{}}
+	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset})}
 	for _, e := range except {
 		o.out[e] = true
 	}
@@ -116,7 +117,18 @@ func (o *Oracle) Only(touched func(table string) bool) {
 func (o *Oracle) Settle() error {
 	for _, s := range o.serial {
 		for _, again := range s.runs[1:] {
+			once := tokens(s.runs[0])
+			for value := range tokens(again) {
+				o.fixed[value] = o.fixed[value] || once[value]
+			}
+		}
+	}
+	for _, s := range o.serial {
+		for _, again := range s.runs[1:] {
 			for _, place := range o.varying(s.runs[0], again) {
+				if place == "status" {
+					return errors.New("the same buyers, one after the other, are answered with another status each time")
+				}
 				o.out[place] = true
 			}
 		}
@@ -131,6 +143,32 @@ func (o *Oracle) Settle() error {
 		}
 	}
 	return nil
+}
+
+// Unmatched returns the entries of except that name no table, no column and no place in an answer.
+func (o *Oracle) Unmatched(except []string) (all []string) {
+	places := map[string]bool{"status": true, "body": true}
+	for name, t := range o.reset {
+		places[name+".*"] = true
+		for _, c := range t.Columns {
+			places[name+"."+c.Name] = true
+		}
+	}
+	for _, s := range o.serial {
+		for _, a := range s.runs[0].Answers {
+			for _, leaf := range leaves(a) {
+				for at := leaf.place; strings.Contains(at, "/"); at = at[:strings.LastIndexByte(at, '/')] {
+					places[at] = true
+				}
+			}
+		}
+	}
+	for _, e := range except {
+		if !places[e] {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // LeftOut returns the columns that are not compared, in the words of New's except.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // shop returns the end of a run: the stock, and an order for each buyer of orders, whose key is generated
@@ -170,6 +171,46 @@ func TestSettle(t *testing.T) {
 	o.Add([]int{1}, end("qwe", "1", 2))
 	if err := o.Settle(); err == nil || !strings.Contains(err.Error(), "log.*") {
 		t.Errorf("two rows instead of one: %v", err)
+	}
+}
+
+// TestFixed: a value that looks random or like the time is compared if it is the same in equal runs. A key
+// that several tables have generated belongs to none of them.
+func TestFixed(t *testing.T) {
+	end := func(balance, due, first, second string) Run {
+		id := func(table string) []Column { return []Column{{Name: "id", Key: table + ".id"}} }
+		return Run{map[int]Answer{1: {Status: 200, Body: `{"id": 2}`}}, Data{
+			"wallet": {[]Column{{Name: "owner"}, {Name: "balance"}, {Name: "due"}}, [][]string{{first, balance, due}, {second, "0", due}}},
+			"log":    {id("log"), [][]string{{"2"}, {"3"}}}, "orders": {id("orders"), [][]string{{"2"}}},
+		}}
+	}
+	soon := time.Now().Add(time.Hour).Format("2006-01-02 15:04:05")
+	later := time.Now().Add(2 * time.Hour).Format("2006-01-02 15:04:05")
+	ann, bob := "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+	o := New(end("1.00000000", soon, ann, bob).Data, nil)
+	for range 2 {
+		o.Add([]int{1}, end("0.50000000", later, ann, bob))
+	}
+	if err := o.Settle(); err != nil || len(o.LeftOut()) > 0 {
+		t.Fatal(err, o.LeftOut())
+	}
+	for name, c := range map[string]struct {
+		run   Run
+		wrong bool
+	}{
+		"the same": {end("0.50000000", later, ann, bob), false}, "a lost debit": {end("0.75000000", later, ann, bob), true},
+		"a lost hour": {end("0.50000000", soon, ann, bob), true}, "owners exchanged": {end("0.50000000", later, bob, ann), true},
+	} {
+		if d, err := o.Judge(c.run); err != nil || (d != nil) != c.wrong {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	if got := o.Unmatched([]string{"wallet.due", "log.*", "body /id", "walet.due", "body /it"}); !slices.Equal(got, []string{"walet.due", "body /it"}) {
+		t.Errorf("entries for nothing: %q", got)
+	}
+	o.Add([]int{1}, Run{map[int]Answer{1: {Status: 409}}, nil})
+	if err := o.Settle(); err == nil || !strings.Contains(err.Error(), "another status each time") {
+		t.Errorf("a status by chance: %v", err)
 	}
 }
 

@@ -36,10 +36,11 @@ type source struct {
 // The queries of Open return the schema, the table, the column, whether the server generates its values,
 // and the table and the column that it references, if any.
 const (
-	mysqlColumns = `SELECT '', c.table_name, c.column_name, c.extra LIKE '%auto_increment%', COALESCE(k.referenced_table_name, ''), COALESCE(k.referenced_column_name, '')
+	mysqlColumns = `SELECT IF(c.table_schema = DATABASE(), '', c.table_schema), c.table_name, c.column_name, c.extra LIKE '%auto_increment%',
+	COALESCE(CONCAT(IF(k.referenced_table_schema = DATABASE(), '', CONCAT(k.referenced_table_schema, '.')), k.referenced_table_name), ''), COALESCE(k.referenced_column_name, '')
 	FROM information_schema.columns c JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name AND t.table_type = 'BASE TABLE'
 	LEFT JOIN information_schema.key_column_usage k ON k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name AND k.referenced_table_name IS NOT NULL
-	WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position`
+	WHERE c.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY c.table_schema, c.table_name, c.ordinal_position`
 	postgresColumns = `SELECT n.nspname, c.relname, a.attname,
 	a.attidentity <> '' OR COALESCE(pg_get_expr(d.adbin, d.adrelid) ~ '^(nextval\(|gen_random_uuid\(\)|uuid_generate_v4\(\))', false),
 	COALESCE((SELECT CASE WHEN rn.nspname = 'public' THEN '' ELSE rn.nspname || '.' END || r.relname FROM pg_class r JOIN pg_namespace rn ON rn.oid = r.relnamespace WHERE r.oid = f.confrelid), ''),

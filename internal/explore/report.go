@@ -88,6 +88,7 @@ type Report struct {
 	GaveUp        string `json:"gave_up,omitempty"`         // how a buyer went on that ran out of tries, in one line. Then the search is not complete
 	Racing        string `json:"racing,omitempty"`          // which buyer breaks a rule alone, since it races itself, in one line
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
+	Stray         string `json:"stray,omitempty"`           // release of a lock on another connection than the one on which its buyer took it
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
@@ -120,7 +121,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Stray: r.Stray, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -241,6 +242,9 @@ func (r Report) Notes() (all []string) {
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", witness.Count(r.Early, "schedule")))
+	}
+	if r.Stray != "" {
+		all = append(all, "a buyer took a lock on one connection and released it on another, which does not hold it: "+r.Stray)
 	}
 	if r.Racing != "" {
 		all = append(all, r.Racing)

@@ -64,6 +64,7 @@ type Result struct {
 
 	Unforeseen string // Report.Unforeseen
 	Namesakes  string // Report.Namesakes
+	Stray      string // Report.Stray
 	GaveUp     string // Report.GaveUp
 	Polls      bool   // Report.Polls
 	Keeps      bool   // Report.Keeps
@@ -265,7 +266,7 @@ func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	r.Compound, r.Divided = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided)
 	r.Ignored, r.Uncompared = withNew(r.Ignored, e.Ignored), withNew(r.Uncompared, e.Uncompared)
-	r.Namesakes = cmp.Or(r.Namesakes, e.Namesakes)
+	r.Namesakes, r.Stray = cmp.Or(r.Namesakes, e.Namesakes), cmp.Or(r.Stray, e.Stray)
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
 	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++

@@ -54,6 +54,9 @@ func Reasons() []Reason {
 			return notFound + "a pause of the program was too short for another buyer to move, so the choice of the next pooled connection was not explored: lengthen the pause for the test, or set `pauses: accepted` in the file; the pause followed " + r.Pauses[0]
 		}},
 		{"divided", func(r explore.Report) bool { return len(r.Divided) > 0 && !r.Atomic }, divided},
+		{"stray release", func(r explore.Report) bool { return r.Stray != "" }, func(r explore.Report) string {
+			return notFound + "a buyer took a lock on one connection and released it on another, which does not hold it: keep one connection from the lock to its release, or let the pooler lend connections for a session; the release is " + r.Stray
+		}},
 		{"no event", explore.Report.Empty, explore.Report.WhyEmpty},
 		{"one schedule", func(r explore.Report) bool { return ofProgram(r) && r.Explored < 2 }, func(explore.Report) string {
 			return "the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates"

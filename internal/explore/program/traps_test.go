@@ -127,6 +127,20 @@ func TestAppIdleWithin(t *testing.T) {
 	}
 }
 
+// TestAppStrays: a lock that is released on another connection than the one that has it proves nothing. A release
+// without a lock does no harm.
+func TestAppStrays(t *testing.T) {
+	t.Parallel()
+	for mode, c := range map[string]struct {
+		code  int
+		stray string
+	}{"strays": {shoptest.Inconclusive, "SELECT RELEASE_LOCK('item')"}, "try-lock": {}} {
+		if code, r, stderr := search(t, trap(t, mode)); code != c.code || r.Stray != c.stray || !strings.Contains(stderr, c.stray) || r.Violations > 0 {
+			t.Errorf("%s: exit %d, %q, %d violations: %s", mode, code, r.Stray, r.Violations, stderr)
+		}
+	}
+}
+
 // TestAppHosts: a lock in the name of the host and the process holds for two processes of a host, and not for
 // two hosts of one name. Then the result says that the names were the same.
 func TestAppHosts(t *testing.T) {

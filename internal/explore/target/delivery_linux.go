@@ -30,6 +30,7 @@ type delivery struct {
 	rows     *rows.Tracker
 	record   *recorder
 	leftover *leftover
+	strays   *strays
 	pause    *pause
 
 	loop    retry.Loop
@@ -192,6 +193,7 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 		o.Known = false
 	}
 	shown := d.learn(o)
+	d.strays.answered(o, shown)
 	d.polling.Tried(o.Buyer, retry.Try{Name: o.Name, Answer: shown, Server: protocol, Changed: o.Answer.Changed})
 	d.snapshot.answered(o.Conn(), o.Text)
 	d.loop.Add(retry.Step{Buyer: o.Buyer, Name: o.Name, Answer: shown}, o.Answer.Changed)

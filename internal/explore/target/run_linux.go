@@ -71,7 +71,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.pause = &pause{shared: p.Instances.Shared(), table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, choices: r.choices, record: r.record, roles: map[*wire.Conn]string{}}
 	r.delivery = &delivery{
 		programs: p, guard: x.guard, learned: l, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
-		snapshot: r.choices.snapshot, rows: r.rows, record: r.record, leftover: r.leftover, pause: r.pause, steps: map[gates.Template]bool{},
+		snapshot: r.choices.snapshot, rows: r.rows, record: r.record, leftover: r.leftover, strays: &strays{taken: map[stray]*wire.Conn{}}, pause: r.pause, steps: map[gates.Template]bool{},
 	}
 	r.settling = rest.NewSettling(r.rest, p.Backends, r.delivery)
 	r.repeating = &repeating{gates: p.Gates, instances: p.Instances, buyers: r.buyers, settling: r.settling, memory: &l.memory, alone: alone}
@@ -215,7 +215,7 @@ func (r *run) letIn(b *client.Buyer) error {
 // End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	e.Compound, e.Divided, e.Concurrent = r.several, r.choices.divided, r.splitting.overlapped
-	e.Namesakes = r.namesakes.same
+	e.Namesakes, e.Stray = r.namesakes.same, r.delivery.strays.first
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.Finish(ctx, true))
 	}

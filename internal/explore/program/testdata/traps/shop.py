@@ -14,6 +14,8 @@ runs-out     waits for a second in BLPOP for a word that nobody sends, and then 
 crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for seconds
 at-once      asks for the price and the stock at once, on two connections, and then sells
 races-itself sells twice at once, on two connections
+strays       releases its lock on another connection, and then closes the one that has it
+try-lock     releases a lock although it did not get it
 seventh      asks for the price in every seventh sale
 tables       sells under LOCK TABLES
 table        sells under LOCK TABLE of PostgreSQL
@@ -112,6 +114,26 @@ def host_pid():
 def races_itself():
     with ThreadPoolExecutor() as pool:
         return any(pool.map(sell, [db, other]))
+
+
+def strays():
+    own = connect()
+    try:
+        own.cursor().execute("SELECT GET_LOCK('item', 10)")
+        sold = sell(own)
+        other.cursor().execute("SELECT RELEASE_LOCK('item')")
+        return sold
+    finally:
+        own.close()
+
+
+def try_lock():
+    cursor = db.cursor()
+    cursor.execute("SELECT GET_LOCK('item', 0)")
+    try:
+        return cursor.fetchone()[0] == 1 and sell(db)
+    finally:
+        cursor.execute("SELECT RELEASE_LOCK('item')")
 
 
 def timer():
@@ -265,6 +287,8 @@ buy = {
     "gives-in": lambda: locked(8, lambda: time.sleep(0.01), lambda: sell(db)),
     "refuses": lambda: locked(8, lambda: time.sleep(0.01)),
     "races-itself": races_itself,
+    "strays": strays,
+    "try-lock": try_lock,
     "closes": closes,
     "sleeps": lambda: locked(2, lambda: time.sleep(6)),
     "timer": lambda: locked(20, timer),
@@ -327,7 +351,7 @@ if mode not in {"closes", "table"}:
 if mode == "seventh":
     served = 0
     print("started", file=open(os.environ["STARTS"], "a"))
-if mode in {"at-once", "races-itself"}:
+if mode in {"at-once", "races-itself", "strays"}:
     other = connect()
 if mode not in postgres and mode != "calls":
     redis = Redis(host=host)

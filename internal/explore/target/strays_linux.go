@@ -1,0 +1,50 @@
+package target
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A strays notices a lock of a session that its buyer takes on one connection and releases on another, which does
+// not hold it. A pooler between program and server, or the program's own pool, lends such connections.
+type strays struct {
+	taken map[stray]*wire.Conn
+	first string // the first such release, for people; "": none
+}
+
+// A stray is a lock of a buyer.
+type stray struct {
+	buyer int
+	lock  string
+}
+
+var (
+	// sessionLock matches the calls that take or release a lock of the session, with what names the lock.
+	sessionLock = regexp.MustCompile(`(?i)\b(?:pg_(?:try_)?advisory_(lock|unlock)(?:_shared)?\s*\(((?:[^()]|\([^()]*\))*)\)|(get|release)_lock\s*\(\s*([^,)]*))`)
+	// isRefused matches the answer to such a call that did nothing.
+	isRefused = regexp.MustCompile(`=(?:f|false|0|NULL)$`)
+)
+
+// answered records the answer to a command, as people see it.
+func (s *strays) answered(o *gates.Op, answer string) {
+	calls := sessionLock.FindAllStringSubmatch(o.Text, 2)
+	if len(calls) != 1 || o.Answer.Failed {
+		return
+	}
+	call, done := calls[0], !isRefused.MatchString(answer)
+	lock := stray{o.Buyer, call[2] + call[4]}
+	taker := s.taken[lock]
+	switch verb := strings.ToLower(call[1] + call[3]); {
+	case (verb == "lock" || verb == "get") && done:
+		s.taken[lock] = o.Conn()
+	case verb == "lock" || verb == "get":
+	case done:
+		delete(s.taken, lock)
+	case taker != nil && taker != o.Conn() && s.first == "":
+		s.first = naming.Short(o.Shown)
+	}
+}

@@ -56,6 +56,7 @@ func TestTraps(t *testing.T) {
 // TestAppCompound: a sale inside a stored procedure is one step, which hides its mistake. Each form
 // of the result says so, and the exit code is 3. A function that only reads is a remark.
 func TestAppCompound(t *testing.T) {
+	tier.Soak(t, "TestAppDivided has the same exit code")
 	t.Parallel()
 	file := trap(t, "calls")
 	page := filepath.Join(t.TempDir(), "app.md")
@@ -83,6 +84,7 @@ func TestAppCompound(t *testing.T) {
 // TestAppGivesUp: a buyer that has more tries than --tries allows, and then goes on without the lock, leaves the
 // search incomplete. One that is refused then does not.
 func TestAppGivesUp(t *testing.T) {
+	tier.Soak(t, "five searches; retry.TestGaveUp has the rule")
 	t.Parallel()
 	for _, c := range []struct {
 		mode, says string
@@ -130,6 +132,7 @@ func TestAppIdleWithin(t *testing.T) {
 // TestAppStrays: a lock that is released on another connection than the one that has it proves nothing. A release
 // without a lock does no harm.
 func TestAppStrays(t *testing.T) {
+	tier.Soak(t, "no other test has it: a lock that another connection releases")
 	t.Parallel()
 	for mode, c := range map[string]struct {
 		code  int

@@ -1,11 +1,13 @@
 // Package purchase sells units. It contains the order, its outcome, the record, and the naive
 // critical section that every lock strategy wraps.
 //
-//	request -> http.go -> Strategy.Buy -> (lock) -> Section.Sell -> Receipt
-//	                                                 read the stock
-//	                                                 check it
-//	                                                 write the stock  \ one
-//	                                                 insert the record / transaction
+//	request -> http.go -> Front -> Strategy.Buy -> (lock) -> Section.Sell -> Receipt
+//	                                                          read the stock
+//	                                                          check it
+//	                                                          write the stock  \ one
+//	                                                          insert the record / transaction
+//
+// Front has the layers before a strategy: admission, idempotency, the sold-out check.
 //
 // The ways to keep buyers apart are in internal/lockstrategy, one file each. All of them must keep
 // the invariant

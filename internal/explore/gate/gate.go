@@ -1,5 +1,5 @@
-// Package gate holds the buyers' commands on their way to the servers until the scheduler releases
-// them. It has a wrapped driver.Connector for SQL, a go-redis hook for Redis, and a tap on the
+// Package gate holds the commands of our own strategies on their way to the servers until the scheduler
+// releases them; target/gates does so for a program under test. It has a wrapped driver.Connector for SQL, a go-redis hook for Redis, and a tap on the
 // connections that deliver messages.
 //
 //	strategy -> database/sql -> Connector \

@@ -1,6 +1,6 @@
 // Package standstill decides when the code under test can no longer continue by itself, so that the
-// scheduler must take the next step. It reads the goroutine stacks of this process. Package process
-// observes the threads of other processes.
+// scheduler must take the next step. It reads the goroutine stacks of this process. For programs under
+// test, package target/rest decides that, and package process observes their threads.
 package standstill
 
 import (

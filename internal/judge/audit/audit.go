@@ -1,5 +1,5 @@
-// Package audit is the oracle: it compares the units in the records with the units that left the
-// stock, and decides what a run proves.
+// Package audit compares the units in the records with the units that left the stock, and decides what a run
+// of the shop proves.
 //
 // It reads the database. Answers serve only to find acknowledged sales without a record.
 package audit

@@ -1,5 +1,5 @@
-// Package verdict names what a run can prove about a lock strategy. The catalogue promises verdicts
-// and the instruments report them; internal/judge/audit does the judging.
+// Package verdict names what a run can prove about a lock strategy, and Confirm decides when a run is played
+// again. The catalogue promises verdicts and the instruments report them; internal/judge/audit judges.
 package verdict
 
 // A Verdict is the result of one run.

@@ -1,4 +1,5 @@
-// Package gates holds the commands of the programs on their way to their servers. It knows which command
+// Package gates holds the commands of programs under test on their way to their servers; explore/gate does so
+// for our own strategies. It knows which command
 // waits at a gate, which is at its server, and whether anything has moved.
 //
 //	program -- Connections -- Table: fresh, held, flying, uncommitted, answered -- server

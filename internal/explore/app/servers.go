@@ -236,8 +236,15 @@ func (s *Servers) Listener() *Listener { return s.listener }
 // Redis returns the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
-// RedisClient returns the connection to Redis; nil if there is none.
-func (s *Servers) RedisClient() *redis.Client { return s.redis }
+// Rows returns the first rows of a query to a database as text, at most most.
+func (s *Servers) Rows(ctx context.Context, protocol, query string, most int) (columns []string, all [][]string, _ error) {
+	return rows(ctx, s.databases[protocol], query, most)
+}
+
+// Keys returns each key of Redis and its value. It fails if there are more than most.
+func (s *Servers) Keys(ctx context.Context, most int) ([][]string, error) {
+	return s.Redis().Values(ctx, most)
+}
 
 // Versions describes the servers for people: "MariaDB 10.11.14, Redis 7.0.15".
 func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }

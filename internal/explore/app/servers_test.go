@@ -83,6 +83,7 @@ func TestServers(t *testing.T) {
 		{"leases", leasesStretched},
 		{"blocked", blockedClients},
 		{"poolers", poolers},
+		{"values", values},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 	}
@@ -112,6 +113,28 @@ func (s *Servers) number(t *testing.T, protocol, query string) (n int) {
 	t.Helper()
 	must(t, s.SQL(protocol).QueryRowContext(t.Context(), query).Scan(&n))
 	return n
+}
+
+// values: the keys of each database number have a value in an order that does not change.
+func values(t *testing.T, s *Servers) {
+	ctx := t.Context()
+	must(t, s.redis.FlushAll(ctx).Err())
+	for _, words := range []string{"SET a 1", "RPUSH b 2 1", "SADD c z y x", "HSET d g 2 f 1", "ZADD e 2 m 1 n", "XADD h * i 3", "SELECT 5", "SET other 7", "SELECT 3"} {
+		var args []any
+		for word := range strings.FieldsSeq(words) {
+			args = append(args, word)
+		}
+		must(t, s.redis.Do(ctx, args...).Err())
+	}
+	got, err := s.Keys(ctx, 100)
+	must(t, err)
+	slices.SortFunc(got, slices.Compare)
+	if want := "[[5:other 7] [a 1] [b 2 1] [c x y z] [d f=1 g=2] [e n 1 m 2] [h i 3]]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	if _, err := s.Keys(ctx, 6); err == nil || !strings.Contains(err.Error(), "more than 6 keys") {
+		t.Errorf("7 keys: %v", err)
+	}
 }
 
 // purges: after a reset, InnoDB has no trace of the rows that it deleted.

@@ -46,6 +46,46 @@ func (k Keyspace) Stretch(ctx context.Context) error {
 		Run(ctx, k.client, nil, stretched.Milliseconds()).Err()
 }
 
+// values returns the key, with its database number unless that is ARGV[2], and the value of each key. A stream's
+// ids are times, and a time to live is none of the value.
+var values = redis.NewScript(`
+local all = {}
+for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
+  redis.call('SELECT', db)
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    local kind, value = redis.call('TYPE', key).ok, {}
+    if kind == 'string' then value = {redis.call('GET', key)}
+    elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
+    elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    elseif kind == 'set' then value = redis.call('SMEMBERS', key) table.sort(value)
+    elseif kind == 'hash' then
+      local flat = redis.call('HGETALL', key)
+      for i = 1, #flat, 2 do table.insert(value, flat[i] .. '=' .. flat[i + 1]) end
+      table.sort(value)
+    elseif kind == 'stream' then
+      for _, entry in ipairs(redis.call('XRANGE', key, '-', '+')) do table.insert(value, table.concat(entry[2], ' ')) end
+    end
+    if db ~= ARGV[2] then key = db .. ':' .. key end
+    table.insert(all, {key, table.concat(value, ' ')})
+    if #all > tonumber(ARGV[1]) then return redis.error_reply('more than ' .. ARGV[1] .. ' keys') end
+  end
+end
+return all`)
+
+// Values returns each key, of every database number, and its value as text. It fails if there are more keys than
+// most.
+func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error) {
+	answer, err := values.Run(ctx, k.client, nil, most, k.client.Options().DB).Slice()
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	for _, pair := range answer {
+		both := pair.([]any)
+		all = append(all, []string{both[0].(string), both[1].(string)})
+	}
+	return all, nil
+}
+
 // expired matches a line of INFO stats.
 var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
 

@@ -18,7 +18,7 @@ import (
 type serialOracle struct {
 	*oracle.Oracle
 	app     *app.App
-	reader  oracle.Reader
+	reader  *oracle.Reader
 	reset   oracle.Data     // before any buyer
 	touched map[string]bool // the tables that a buyer alone names or changes
 }
@@ -32,24 +32,23 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	if n := len(x.programs.App.Buyers); n > app.MostSerial {
 		return nil, app.ErrManyBuyers
 	}
-	servers := x.programs.Servers
-	o := &serialOracle{app: x.programs.App, reader: oracle.Reader{MySQL: servers.SQL("mysql"), Postgres: servers.SQL("postgres")}, touched: map[string]bool{}}
-	if c := servers.RedisClient(); c != nil {
-		o.reader.Redis = c
+	reader, err := oracle.Open(ctx, x.programs.Servers)
+	if err != nil {
+		return nil, err
 	}
-	err := o.reader.Open(ctx)
-	if err == nil {
-		o.reset, err = o.reader.Read(ctx, nil)
+	o := &serialOracle{app: x.programs.App, reader: reader, touched: map[string]bool{}}
+	if o.reset, err = reader.Read(ctx, nil); err != nil {
+		return nil, err
 	}
 	o.Oracle = oracle.New(o.reset, x.programs.App.Except)
-	return o, err
+	return o, nil
 }
 
 // apart is the time between two runs of one order. A time that is rounded to a second differs then.
 const apart = 2100 * time.Millisecond
 
-// learn runs every order of every subset of the buyers, and returns how many there are. The whole orders run twice, in different seconds, so
-// that it is known which values depend on the clock or on chance.
+// learn runs every order of every subset of the buyers, and returns how many there are. The whole orders run
+// twice, in different seconds, so that it is known which values depend on the clock or on chance.
 func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ error) {
 	if err := x.programs.Reset(ctx); err != nil {
 		return 0, err

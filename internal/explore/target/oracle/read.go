@@ -2,39 +2,41 @@ package oracle
 
 import (
 	"context"
-	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // MostRows is the maximum number of rows of a table, and of keys of a Redis, that is compared.
 const MostRows = 10_000
 
+// Servers are the program's servers, past its gates; app.Servers implements it.
+type Servers interface {
+	// Addresses returns the addresses by protocol.
+	Addresses() map[string]string
+	// Rows returns the first rows of a query as text, at most most.
+	Rows(ctx context.Context, protocol, query string, most int) (columns []string, rows [][]string, _ error)
+	// Keys returns each key of Redis and its value. It fails if there are more than most.
+	Keys(ctx context.Context, most int) ([][]string, error)
+}
+
 // A Reader reads the data of the program's servers.
 type Reader struct {
-	MySQL, Postgres *sql.DB // nil: none
-	Redis           redis.UniversalClient
-
-	tables []source
-	Large  []string // tables with more rows than MostRows, which are not compared
+	servers Servers
+	tables  []source
+	Large   []string // tables with more rows than MostRows, which are not compared
 }
 
 // A source is a table of a database.
 type source struct {
-	db      *sql.DB
-	name    string // as in Data
-	quoted  string
-	columns []Column
+	protocol string
+	name     string // as in Data
+	quoted   string
+	columns  []Column
 }
 
-// The queries of Open return the schema, the table, the column, whether the server generates its values,
-// and the table and the column that it references, if any.
+// The queries of Open return the schema, the table, the column, whether the server generates its values (1 or
+// true), and the table and the column that it references, if any.
 const (
 	mysqlColumns = `SELECT IF(c.table_schema = DATABASE(), '', c.table_schema), c.table_name, c.column_name, c.extra LIKE '%auto_increment%',
 	COALESCE(CONCAT(IF(k.referenced_table_schema = DATABASE(), '', CONCAT(k.referenced_table_schema, '.')), k.referenced_table_name), ''), COALESCE(k.referenced_column_name, '')
@@ -52,61 +54,52 @@ const (
 	ORDER BY n.nspname, c.relname, a.attnum`
 )
 
+// mostColumns is the maximum number of columns of a database.
+const mostColumns = 100_000
+
 // Open reads which tables there are.
-func (r *Reader) Open(ctx context.Context) error {
-	for _, server := range []struct {
-		db           *sql.DB
-		query, quote string
-	}{{r.MySQL, mysqlColumns, "`"}, {r.Postgres, postgresColumns, `"`}} {
-		if server.db == nil {
+func Open(ctx context.Context, servers Servers) (*Reader, error) {
+	r := &Reader{servers: servers}
+	for _, database := range []struct{ protocol, query, quote string }{{"mysql", mysqlColumns, "`"}, {"postgres", postgresColumns, `"`}} {
+		if servers.Addresses()[database.protocol] == "" {
 			continue
 		}
-		if err := r.open(ctx, server.db, server.query, server.quote); err != nil {
-			return err
+		_, columns, err := servers.Rows(ctx, database.protocol, database.query, mostColumns)
+		if err != nil {
+			return nil, err
 		}
+		r.tables = append(r.tables, sources(database.protocol, columns, func(name string) string {
+			return database.quote + strings.ReplaceAll(name, database.quote, database.quote+database.quote) + database.quote
+		})...)
 	}
-	return nil
+	return r, nil
 }
 
-func (r *Reader) open(ctx context.Context, db *sql.DB, query, quote string) error {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	made := map[string]bool{}
-	references := map[string]string{}
-	first := len(r.tables)
-	quoted := func(name string) string { return quote + strings.ReplaceAll(name, quote, quote+quote) + quote }
-	for rows.Next() {
-		var schema, table, column, parent, key string
-		var generated bool
-		if err := rows.Scan(&schema, &table, &column, &generated, &parent, &key); err != nil {
-			return err
-		}
-		t := source{db: db, name: table, quoted: quoted(table)}
+// sources makes the tables of one database from the rows of its query.
+func sources(protocol string, columns [][]string, quoted func(string) string) (all []source) {
+	made, references := map[string]bool{}, map[string]string{}
+	for _, c := range columns {
+		schema, table, column, generated, parent, key := c[0], c[1], c[2], c[3], c[4], c[5]
+		t := source{protocol: protocol, name: table, quoted: quoted(table)}
 		if schema != "" {
 			t.quoted = quoted(schema) + "." + quoted(table)
 			if schema != "public" {
 				t.name = schema + "." + table
 			}
 		}
-		if n := len(r.tables); n == first || r.tables[n-1].name != t.name {
-			r.tables = append(r.tables, t)
+		if n := len(all); n == 0 || all[n-1].name != t.name {
+			all = append(all, t)
 		}
-		last := &r.tables[len(r.tables)-1]
+		last := &all[len(all)-1]
 		if !slices.ContainsFunc(last.columns, func(c Column) bool { return c.Name == column }) { // twice with two foreign keys
 			last.columns = append(last.columns, Column{Name: column})
 		}
-		made[t.name+"."+column] = generated
+		made[t.name+"."+column] = generated == "1" || generated == "true"
 		if parent != "" {
 			references[t.name+"."+column] = parent + "." + key
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	for _, t := range r.tables[first:] {
+	for _, t := range all {
 		for i, c := range t.columns {
 			at := t.name + "." + c.Name
 			for range len(references) { // a key may be a reference, too
@@ -119,7 +112,7 @@ func (r *Reader) open(ctx context.Context, db *sql.DB, query, quote string) erro
 			}
 		}
 	}
-	return nil
+	return all
 }
 
 // Read returns the content of the tables for which want is true, and of Redis. A nil want wants all.
@@ -129,7 +122,7 @@ func (r *Reader) Read(ctx context.Context, want func(table string) bool) (Data, 
 		if slices.Contains(r.Large, t.name) || want != nil && !want(t.name) {
 			continue
 		}
-		rows, err := t.read(ctx)
+		rows, err := r.read(ctx, t)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
@@ -139,127 +132,28 @@ func (r *Reader) Read(ctx context.Context, want func(table string) bool) (Data, 
 		}
 		all[t.name] = &Table{t.columns, rows}
 	}
-	if r.Redis == nil {
+	if r.servers.Addresses()["redis"] == "" {
 		return all, nil
 	}
-	keys, err := readRedis(ctx, r.Redis)
-	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
+	keys, err := r.servers.Keys(ctx, MostRows)
 	all[redisTable] = &Table{[]Column{{Name: "key"}, {Name: "value"}}, keys}
-	return all, nil
-}
-
-func (t source) read(ctx context.Context) (all [][]string, _ error) {
-	rows, err := t.db.QueryContext(ctx, fmt.Sprintf("SELECT * FROM %s LIMIT %d", t.quoted, MostRows+1)) //nolint:gosec // the name is quoted
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	values := make([]any, len(names))
-	for i := range values {
-		values[i] = new(any)
-	}
-	for rows.Next() {
-		if err := rows.Scan(values...); err != nil {
-			return nil, err
-		}
-		line := make([]string, len(t.columns))
-		for i, c := range t.columns {
-			if at := slices.Index(names, c.Name); at >= 0 {
-				line[i] = text(*values[at].(*any))
-			}
-		}
-		all = append(all, line)
-	}
-	return all, rows.Err()
-}
-
-func text(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return Null
-	case []byte:
-		if !utf8.Valid(v) {
-			return hex.EncodeToString(v)
-		}
-		return string(v)
-	case time.Time:
-		return v.Format("2006-01-02 15:04:05.999999999Z07:00")
-	}
-	return fmt.Sprint(v)
+	return all, err
 }
 
 // redisTable is the table of Data with the keys of Redis.
 const redisTable = "redis"
 
-// readRedis returns the keys of a database of Redis and their values. The time to live is not compared.
-func readRedis(ctx context.Context, c redis.UniversalClient) (all [][]string, _ error) {
-	var names []string
-	for cursor := uint64(0); ; {
-		some, next, err := c.Scan(ctx, cursor, "*", 1000).Result()
-		if err != nil {
-			return nil, err
+// read returns the rows of a table with its columns in order, which a migration may have changed.
+func (r *Reader) read(ctx context.Context, t source) (all [][]string, _ error) {
+	names, rows, err := r.servers.Rows(ctx, t.protocol, "SELECT * FROM "+t.quoted, MostRows+1)
+	for _, values := range rows {
+		line := make([]string, len(t.columns))
+		for i, c := range t.columns {
+			if at := slices.Index(names, c.Name); at >= 0 {
+				line[i] = values[at]
+			}
 		}
-		if names = append(names, some...); len(names) > MostRows {
-			return nil, fmt.Errorf("it has more than %d keys", MostRows)
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
+		all = append(all, line)
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		value, err := redisValue(ctx, c, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, []string{name, value})
-	}
-	return all, nil
-}
-
-func redisValue(ctx context.Context, c redis.UniversalClient, name string) (string, error) {
-	kind, err := c.Type(ctx, name).Result()
-	if err != nil {
-		return "", err
-	}
-	switch kind {
-	case "string":
-		value, err := c.Get(ctx, name).Result()
-		return value, ignoreNil(err)
-	case "list":
-		values, err := c.LRange(ctx, name, 0, -1).Result()
-		return strings.Join(values, " "), err
-	case "set":
-		values, err := c.SMembers(ctx, name).Result()
-		slices.Sort(values)
-		return strings.Join(values, " "), err
-	case "zset":
-		members, err := c.ZRangeWithScores(ctx, name, 0, -1).Result()
-		return fmt.Sprint(members), err
-	case "hash":
-		fields, err := c.HGetAll(ctx, name).Result()
-		return fmt.Sprint(fields), err // sorted by key
-	case "stream":
-		entries, err := c.XRange(ctx, name, "-", "+").Result()
-		var all []string
-		for _, e := range entries { // the id is a time
-			all = append(all, fmt.Sprint(e.Values))
-		}
-		return strings.Join(all, " "), err
-	}
-	return kind, nil
-}
-
-// ignoreNil ignores a key that has just expired.
-func ignoreNil(err error) error {
-	if err == redis.Nil { //nolint:errorlint // the client returns it as it is
-		return nil
-	}
-	return err
+	return all, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// A Front is what a buyer passes before it reaches a strategy. The shop and the explorer put the same
+// A Front has the layers that a buyer passes before it reaches a strategy. The shop and the explorer put the same
 // one before their strategies, so the explorer also tests the order of its layers.
 type Front struct {
 	Admission  *Admission                    // shared by all strategies; nil: every buyer is let in

@@ -39,7 +39,7 @@ var root = sync.OnceValues(func() (string, error) {
 	return "", err
 })
 
-// runtimes are what the programs in a folder of examples/ need.
+// runtimes lists the commands and libraries that the programs of each folder of examples/ need.
 var runtimes = map[string][]string{
 	"go": {"go"}, "java": {"java"}, "node": {"node", "npm"}, "php": {"php"}, "python": {"python3"}, "saleor": {"python3"},
 }

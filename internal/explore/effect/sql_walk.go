@@ -55,7 +55,7 @@ func newWalk(c *Catalog) *walk {
 	return &walk{c: c, path: map[any]bool{}, reads: map[string]bool{}, writes: map[string]bool{}, locked: map[string]bool{}, shared: map[string]bool{}, inserted: map[string]bool{}}
 }
 
-// found returns the Uses of a walk that has come to its end.
+// found returns the Uses after a walk has ended.
 func (w *walk) found() *Uses {
 	u := &w.uses
 	for name := range w.writes {

@@ -32,7 +32,7 @@ const (
 	Lost                 // the gate does not know its effect
 )
 
-// A Message is what a gate reports about a command.
+// A Message is a report of a gate about one command.
 type Message struct {
 	Kind Kind
 	Op   *Op

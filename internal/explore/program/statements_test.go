@@ -126,17 +126,18 @@ func TestAppWithoutRules(t *testing.T) {
 		code       int
 		says       string
 		uncompared []string
+		quick      bool
 	}{
-		{"a check and a write", naive, shoptest.Broken, "equals no order of the buyers, one after the other; nearest: buyer 1, then buyer 2", nil},
-		{"in one transaction", statementShop{database: "postgres", sql: []string{"BEGIN", check, take, "COMMIT"}, never: "-"}, 0, "", nil},
-		{"a refused buyer with an order", statementShop{database: "mysql", sql: []string{"INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock = 2", "UPDATE items SET stock = 0 WHERE id = 1"}, never: "-"}, shoptest.Broken, "equals no order of the buyers", nil},
-		{"an owner who allows it", statementShop{database: "postgres", sql: naive.sql, never: "-", more: "except: [ items.stock, status ]\n"}, 0, "", []string{"items.stock", "status"}},
-		{"a rule and the orders", statementShop{database: "postgres", sql: naive.sql, never: "SELECT 1 WHERE false", more: "rules: also\n"}, shoptest.Broken, "equals no order", nil},
-		{"a table that reset forgets", statementShop{database: "postgres", sql: []string{"INSERT INTO log VALUES (1)"}, never: "-", schema: "CREATE TABLE log (n INT);\n"}, shoptest.Harness, "reset does not restore log, which a buyer uses", nil},
-		{"chance", statementShop{database: "postgres", sql: []string{"INSERT INTO orders SELECT 1 FROM generate_series(1, 1 + floor(random() * 1000000)::int / 1000)"}, never: "-"}, shoptest.Harness, "end differently each time: orders.*", nil},
+		{"a check and a write", naive, shoptest.Broken, "equals no order of the buyers, one after the other; nearest: buyer 1, then buyer 2", nil, true},
+		{"in one transaction", statementShop{database: "postgres", sql: []string{"BEGIN", check, take, "COMMIT"}, never: "-"}, 0, "", nil, true},
+		{"a refused buyer with an order", statementShop{database: "mysql", sql: []string{"INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock = 2", "UPDATE items SET stock = 0 WHERE id = 1"}, never: "-"}, shoptest.Broken, "equals no order of the buyers", nil, false},
+		{"an owner who allows it", statementShop{database: "postgres", sql: naive.sql, never: "-", more: "except: [ items.stock, status ]\n"}, 0, "", []string{"items.stock", "status"}, false},
+		{"a rule and the orders", statementShop{database: "postgres", sql: naive.sql, never: "SELECT 1 WHERE false", more: "rules: also\n"}, shoptest.Broken, "equals no order", nil, false},
+		{"a table that reset forgets", statementShop{database: "postgres", sql: []string{"INSERT INTO log VALUES (1)"}, never: "-", schema: "CREATE TABLE log (n INT);\n"}, shoptest.Harness, "reset does not restore log, which a buyer uses", nil, false},
+		{"chance", statementShop{database: "postgres", sql: []string{"INSERT INTO orders SELECT 1 FROM generate_series(1, 1 + floor(random() * 1000000)::int / 1000)"}, never: "-"}, shoptest.Harness, "end differently each time: orders.*", nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if !slices.Contains([]string{"a check and a write", "in one transaction"}, c.name) {
+			if !c.quick {
 				tier.Soak(t, "make test has two of these searches, and package oracle the rest")
 			}
 			code, r, stderr := search(t, c.shop.file(t))
@@ -183,19 +184,20 @@ func TestAppDivided(t *testing.T) {
 		shop    statementShop
 		code    int
 		divided []string
+		quick   bool
 	}{
-		{"a count", statementShop{database: "postgres", sql: []string{counts}}, shoptest.Inconclusive, []string{counts}},
-		{"a count that the file accepts", statementShop{database: "postgres", sql: []string{counts}, more: "atomic: accepted\n"}, 0, []string{counts}},
-		{"a count under a lock", statementShop{database: "postgres", sql: []string{"BEGIN", "SELECT stock FROM items WHERE id = 1 FOR UPDATE", counts, "COMMIT"}}, 0, nil},
-		{"a plain update", statementShop{database: "postgres", sql: []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}}, 0, nil},
-		{"a level without locks", statementShop{database: "mysql", sql: []string{unlocked, looks, "UPDATE items SET stock = stock - 1 WHERE id = 1"}}, shoptest.Inconclusive, []string{looks}},
-		{"a level without locks, for rows that no buyer writes", statementShop{database: "mysql", sql: []string{unlocked, looks}}, 0, nil},
-		{"a trigger", statementShop{database: "postgres", sql: []string{order}, schema: onlyOne + "CREATE TRIGGER one BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION one();"}, shoptest.Inconclusive, []string{order + ", which runs trigger one"}},
-		{"a function", statementShop{database: "mysql", sql: []string{"SELECT take(1)"}, schema: takeMariaDB}, shoptest.Inconclusive, []string{"SELECT take(1), which runs function take"}},
-		{"a level with locks", statementShop{database: "mysql", sql: []string{looks}}, 0, nil},
+		{"a count", statementShop{database: "postgres", sql: []string{counts}}, shoptest.Inconclusive, []string{counts}, true},
+		{"a count that the file accepts", statementShop{database: "postgres", sql: []string{counts}, more: "atomic: accepted\n"}, 0, []string{counts}, false},
+		{"a count under a lock", statementShop{database: "postgres", sql: []string{"BEGIN", "SELECT stock FROM items WHERE id = 1 FOR UPDATE", counts, "COMMIT"}}, 0, nil, true},
+		{"a plain update", statementShop{database: "postgres", sql: []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}}, 0, nil, false},
+		{"a level without locks", statementShop{database: "mysql", sql: []string{unlocked, looks, "UPDATE items SET stock = stock - 1 WHERE id = 1"}}, shoptest.Inconclusive, []string{looks}, false},
+		{"a level without locks, for rows that no buyer writes", statementShop{database: "mysql", sql: []string{unlocked, looks}}, 0, nil, false},
+		{"a trigger", statementShop{database: "postgres", sql: []string{order}, schema: onlyOne + "CREATE TRIGGER one BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION one();"}, shoptest.Inconclusive, []string{order + ", which runs trigger one"}, true},
+		{"a function", statementShop{database: "mysql", sql: []string{"SELECT take(1)"}, schema: takeMariaDB}, shoptest.Inconclusive, []string{"SELECT take(1), which runs function take"}, false},
+		{"a level with locks", statementShop{database: "mysql", sql: []string{looks}}, 0, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if !slices.Contains([]string{"a count", "a count under a lock", "a trigger"}, c.name) {
+			if !c.quick {
 				tier.Soak(t, "make test has three of these searches")
 			}
 			code, r, stderr := search(t, c.shop.file(t))

@@ -23,7 +23,7 @@ import (
 type move = conduct.Move[*gates.Op]
 
 // A run is one schedule as a conduct.Subject: it makes a move and lets its parts bring it to the next
-// standstill. Each part owns what it knows of the run, and refers to the parts that it asks.
+// standstill. Each part owns its state, and refers to the parts that it asks.
 type run struct {
 	programs  session.Programs
 	guard     *ignoreGuard

@@ -37,7 +37,7 @@ type Runner struct {
 	outlasting *outlasting // a buyer runs out of its tries; nil: none does
 }
 
-// A learned is what the runs of an exploration teach the later ones.
+// A learned keeps facts from one run for the later runs of an exploration.
 type learned struct {
 	varying naming.Varying
 	coarse  bool          // see naming.New

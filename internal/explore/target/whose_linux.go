@@ -68,7 +68,7 @@ func (h *habits) learn(a *attribution) {
 	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }
 
-// A trace is what an attribution knows of one buyer.
+// A trace holds the commands of one buyer, by which an attribution tells it from others.
 type trace struct {
 	way       way
 	sentSince map[string]int // its commands since its way changed

@@ -25,8 +25,8 @@ type Play[T any] interface {
 	IsTimed() bool
 	// Doubt makes the play inconclusive. The reason comes before its own.
 	Doubt(reason string)
-	// Note adds a text to the evidence.
-	Note(text string)
+	// Played adds to the evidence how often it was played, more than once, and why.
+	Played(times int, because string)
 }
 
 // Confirm plays until a result is not chance. This is the only rule by which a crowd or a cell is played
@@ -55,7 +55,7 @@ func Confirm[T any, P Play[T]](play func() (T, error)) (T, error) {
 		}
 		if again == "" || last {
 			if plays > 1 {
-				p.Note(fmt.Sprintf("; played %d times, because %s", plays, strings.Join(slices.Compact(why), ", and ")))
+				p.Played(plays, strings.Join(slices.Compact(why), ", and "))
 			}
 			return *p, nil
 		}

@@ -149,8 +149,10 @@ func (c *Cell) Doubt(reason string) {
 	c.Settle()
 }
 
-// Note implements verdict.Play.
-func (c *Cell) Note(text string) { c.Evidence += text }
+// Played implements verdict.Play.
+func (c *Cell) Played(times int, because string) {
+	c.Evidence += fmt.Sprintf("; played %d times, because %s", times, because)
+}
 
 // evidence describes the cell in a few sentences.
 func (c *Cell) evidence() string {

@@ -186,12 +186,13 @@ func (r *Result) IsTimed() bool {
 // Doubt implements verdict.Play.
 func (r *Result) Doubt(reason string) { r.Verdict, r.Reason = verdict.Inconclusive, reason+r.Reason }
 
-// Note implements verdict.Play. It does not repeat the reason.
-func (r *Result) Note(text string) {
-	if times, why, _ := strings.Cut(text, ", because "); strings.Contains(r.Reason, why) {
-		text = times
+// Played implements verdict.Play. It does not repeat the reason.
+func (r *Result) Played(times int, because string) {
+	known := strings.Contains(r.Reason, because)
+	r.Reason += fmt.Sprintf("; played %d times", times)
+	if !known {
+		r.Reason += ", because " + because
 	}
-	r.Reason += text
 }
 
 // Contradictions returns what contradicts a promise, in words, and the names of the inconclusive strategies.

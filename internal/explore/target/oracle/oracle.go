@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// An Answer is what one buyer received.
+// An Answer is the answer to one buyer.
 type Answer struct {
 	Lost   bool // no answer: the buyer may have taken effect or not
 	No     bool // a refusal, whatever its status
@@ -31,7 +31,8 @@ type Answer struct {
 // refused reports whether the buyer was told that it gets nothing, or was told nothing.
 func (a Answer) refused() bool { return a.Lost || a.No || a.Status >= http.StatusBadRequest }
 
-// A Run is the end of one run: the answers by buyer, of those who came, and the data.
+// A Run is the end of one run: the data, and the answers by the number of the buyer. A buyer that did not come
+// has none.
 type Run struct {
 	Answers map[int]Answer
 	Data    Data

@@ -29,7 +29,7 @@ const (
 	slowAnswer = 300 * time.Microsecond
 )
 
-// A Run is what a Settling asks of the run of one schedule.
+// A Run is the run of one schedule, as far as a Settling needs it.
 type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error

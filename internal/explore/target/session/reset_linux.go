@@ -44,7 +44,7 @@ func (p Programs) Reset(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !rests:
-		return naming.Void("the program does not come to rest after `reset`", "within %s; `idle-within:` gives it more time", p.App.IdleWithin)
+		return naming.Void("the program does not become idle after `reset`", "within %s; `idle-within:` gives it more time", p.App.IdleWithin)
 	}
 	p.Gates.Close()
 	return nil

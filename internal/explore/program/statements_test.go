@@ -138,7 +138,7 @@ func TestAppWithoutRules(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has two of these searches, and package oracle the rest")
+				tier.Soak(t, "make test has two of these")
 			}
 			code, r, stderr := search(t, c.shop.file(t))
 			if r.Witness != nil {
@@ -198,7 +198,7 @@ func TestAppDivided(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has three of these searches")
+				tier.Soak(t, "make test has three of these")
 			}
 			code, r, stderr := search(t, c.shop.file(t))
 			if code != c.code || !slices.Equal(r.Divided, c.divided) || r.Explored < 2 || r.Violations > 0 {

@@ -82,7 +82,7 @@ func TestExploreVaries(t *testing.T) {
 	} {
 		t.Run(c.strategy, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has the first variation and a strategy that breaks in it")
+				tier.Soak(t, "make test has two of these")
 			}
 			entry, known := lockstrategy.ByName(c.strategy)
 			if !known {

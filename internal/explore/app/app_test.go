@@ -147,3 +147,16 @@ buyers:
 		t.Errorf("%v: %+v, want %+v", err, a, want)
 	}
 }
+
+// TestManyBuyers: without rules each order of the buyers runs first, so there may be few of them.
+func TestManyBuyers(t *testing.T) {
+	for text, most := range map[string]int{sound: maxBuyers, strings.Replace(sound, "never:", "rules: also\nnever:", 1): maxSerial} {
+		a, err := load(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.SetBuyers(most) != nil || a.SetBuyers(most+1) == nil {
+			t.Errorf("%d buyers: %v, and one more: %v", most, a.SetBuyers(most), a.SetBuyers(most+1))
+		}
+	}
+}

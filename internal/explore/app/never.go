@@ -72,11 +72,11 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// MostSerial is the maximum number of buyers of which every order runs: 65 orders of 4.
-const MostSerial = 4
+// maxSerial is the maximum number of buyers of which every order runs: 65 orders of 4.
+const maxSerial = 4
 
-// ErrManyBuyers reports that there are too many orders of the buyers.
-var ErrManyBuyers = fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", MostSerial)
+// errManyBuyers reports that there are too many orders of the buyers.
+var errManyBuyers = fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", maxSerial)
 
 // judged reads what decides whether a run is right: the orders of the buyers one after the other, the
 // rules of `never`, or both.
@@ -91,8 +91,8 @@ func (a *App) judged(f *file) error {
 		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
 	case a.Serial && a.MySQL == nil && a.Postgres == nil && a.Redis == nil:
 		return errors.New("without a server there is nothing to compare; set mysql, postgres or redis")
-	case a.Serial && len(a.Buyers) > MostSerial:
-		return ErrManyBuyers
+	case a.Serial && len(a.Buyers) > maxSerial:
+		return errManyBuyers
 	}
 	for _, e := range a.Except {
 		if !exceptEntry.MatchString(e) {

@@ -94,6 +94,9 @@ func (a *App) SetBuyers(n int) error {
 	if err := a.checkCount(n); err != nil {
 		return err
 	}
+	if a.Serial && n > maxSerial {
+		return errManyBuyers
+	}
 	a.Buyers = slices.Repeat([]Request{*a.template}, n)
 	return nil
 }

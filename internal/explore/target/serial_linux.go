@@ -29,9 +29,6 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	if !x.programs.App.Serial {
 		return nil, nil
 	}
-	if n := len(x.programs.App.Buyers); n > app.MostSerial {
-		return nil, app.ErrManyBuyers
-	}
 	reader, err := oracle.Open(ctx, x.programs.Servers)
 	if err != nil {
 		return nil, err

@@ -135,11 +135,10 @@ type Traits struct {
 	CaughtBy map[string]string
 }
 
-// A WitnessSearch is a search of shop explore that ends with a violation, or a schedule beside one that does.
+// A WitnessSearch is a search of shop explore that ends with a violation.
 type WitnessSearch struct {
 	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
 	Flags  string // of shop explore, after the strategy's name
-	Holds  string // for a schedule without a violation, which no search finds: its page says what it shows
 	Long   string // why only `make soak` runs the search, and other tests replay its result; "" if the search is quick
 }
 

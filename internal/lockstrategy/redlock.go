@@ -107,7 +107,6 @@ func redlockEntry() Entry {
 			Witnesses: []WitnessSearch{
 				{Flags: "--events forget --first"},
 				{Suffix: "-delay-after-check", Flags: "--events expire --bound 1"},
-				{Suffix: "-delay-before-check", Flags: "--events expire", Holds: "notices a delay before the majority check"},
 			},
 			Leased:     true,
 			TimesVotes: true,

@@ -9,17 +9,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Comparison is the current result of a saved schedule: StillBreaks, NoLongerBreaks, or Other.
+// A Comparison is what a saved schedule does now: StillBreaks, NoLongerBreaks, or Other.
 type Comparison struct {
 	Saved   *Saved
 	Witness *Witness  // of the current run; nil with Other
 	Other   *OtherWay // the program has left the saved course; nil: it has not
 }
 
-// StillBreaks: the same schedule breaks, in the same way or in another.
+// StillBreaks reports whether the same schedule breaks, in the same way or in another.
 func (c Comparison) StillBreaks() bool { return c.Other == nil && c.Witness.Broken() }
 
-// NoLongerBreaks: the same schedule runs as before, and nothing breaks.
+// NoLongerBreaks reports whether the same schedule runs as before, and nothing breaks.
 func (c Comparison) NoLongerBreaks() bool { return c.Other == nil && !c.Witness.Broken() }
 
 // String returns a sentence without its full stop.

@@ -5,8 +5,8 @@ import "github.com/oversell/oversell/internal/explore/schedule"
 // answers counts the buyers of schedules by their answer. It has no key whose count is zero.
 type answers map[string]int
 
-// add counts the buyers of one schedule n times and returns the count; n is -1 to take them out again.
-// It makes the map if that is nil.
+// add adds the buyers of one schedule to the counts, n times, and returns the map; n = -1 takes them out
+// again. If a is nil, add makes the map.
 func (a answers) add(e schedule.Ended, n int) answers {
 	if a == nil {
 		a = answers{}

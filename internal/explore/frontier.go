@@ -17,10 +17,10 @@ type branch struct {
 	seen  bool  // the pause came in at least one run
 }
 
-// frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with
-// one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals, those go
-// first that preempt a buyer before a change that a rule judges, or after its snapshot: the buyer may rely
-// on what it has read. Then the youngest goes first, which is depth first.
+// frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with one
+// preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of one cost, some go
+// first: those that preempt a buyer right after its snapshot, or before a change that a rule judges, since the
+// buyer may rely on what it has read. Then the youngest goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level

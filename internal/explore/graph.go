@@ -98,8 +98,8 @@ func (g *graph) open(p place) *schedule.Choice {
 	return nil
 }
 
-// infer finds without a run where c leads from n. If c is independent of the step that led to n, and
-// was made before that step, both orders lead to the same state. It applies only to buyers of different
+// infer finds the node to which c leads from n, without a run. If c is independent of the step that led to n,
+// and was made before that step, both orders lead to the same state. It applies only to buyers of different
 // processes, since one process may tell which buyer was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {

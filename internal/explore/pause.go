@@ -16,8 +16,8 @@ import (
 // other buyer has moved.
 const pauseTries = 30
 
-// pauses adds the branches of moves in the pause before n. Where the parent was paused, it records
-// the connections that the plain move led to.
+// pauses adds a branch for each move that another buyer could make in the pause before n. If the step before n
+// was also followed by a pause, it records the connections on which the commands now wait.
 func (w *walk) pauses(n *node, p *schedule.Point) {
 	if !w.x.config.Shared || n.parent == nil {
 		return
@@ -58,7 +58,7 @@ func (s *search) missed(t trip, v schedule.Void) {
 	w.seen = w.seen || v.Seen
 	most := pauseTries
 	if !w.seen {
-		most /= 3 // it may be no pause: another timer of the program looks the same
+		most /= 3 // the timer may belong to something else than a pause
 	}
 	if w.tries++; w.tries < most {
 		w.frontier.push(w.cost, w.branch)

@@ -20,14 +20,15 @@ type OfProgram struct {
 	// Reduce runs one of the schedules that differ only in commuting commands (sleep sets). It does
 	// nothing where every schedule counts: with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents.
 	Reduce bool
-	// Tries is how often in a row a buyer may send the same commands and get the same answers while
-	// another buyer could continue. One more is left out, since each number of retries would be a
-	// schedule.
+	// Tries is the maximum number of times in a row that a buyer sends the same commands and gets the same
+	// answers while another buyer could continue. The search leaves out further attempts, since each number of
+	// retries would be a schedule of its own.
 	Tries int
 	// Ignore lists the commands of the program's own work that are no steps, as the file has them.
 	Ignore []string
-	// Split holds a program's statements inside the database: one that commits by itself is two steps where
-	// another buyer's command could notice. It is --overlap of a program; Overlap means nothing there.
+	// Split makes two steps of a statement that commits by itself, where another buyer's command could notice
+	// it: the database executes it, and later commits it. The flag --overlap sets Split for a program; Overlap
+	// then has no meaning.
 	Split bool
 	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
 	Atomic bool

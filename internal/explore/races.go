@@ -6,15 +6,15 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Sleep sets alone run a branch at every point at which another buyer could have continued, and notice
-// only at its end that it showed nothing new. In a program with hundreds of commands, these runs take all
-// the time. So such a search follows races (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for
-// Model Checking Software", POPL 2005). A branch begins only before a step that does not commute with a
-// later step of another buyer. There is none if the first must precede the second for another reason. The
-// branch lets that buyer continue there.
+// With sleep sets alone, the search runs a branch at every point at which another buyer could have continued,
+// and notices only at the end of the run that it showed nothing new. In a program with hundreds of commands,
+// these runs take all the time. So for such a program the search follows races (Flanagan and Godefroid,
+// "Dynamic Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps of two
+// buyers that do not commute, where nothing else forces their order. For each race, a branch lets the second
+// buyer continue before the first step.
 //
-// Flanagan and Godefroid look only at the last such step before each later one. races looks at all of
-// them, and at the commands that a run has left at the gates, which can only add branches.
+// Flanagan and Godefroid look only at the last such step before each later one. races looks at all of them,
+// and at the commands that a run has left at the gates, which can only add branches.
 
 // races adds the branches that the races of a run ask for.
 func (w *walk) races() {

@@ -84,9 +84,9 @@ type Report struct {
 	// Unforeseen is why commands that counted as commuting may not commute, in one line; "": they do. Then
 	// the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
-	Keeps         bool   `json:"keeps,omitempty"`           // replays began with new programs, since one without did not fit
-	GaveUp        string `json:"gave_up,omitempty"`         // how a buyer went on that ran out of tries, in one line. Then the search is not complete
-	Racing        string `json:"racing,omitempty"`          // which buyer breaks a rule alone, since it races itself, in one line
+	Keeps         bool   `json:"keeps,omitempty"`           // replays began with restarted programs, since a replay without a restart did not fit
+	GaveUp        string `json:"gave_up,omitempty"`         // what a buyer did after its last try, in one line; then the search is not complete
+	Racing        string `json:"racing,omitempty"`          // which buyer alone breaks a rule, since its own commands race, in one line
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
 	Stray         string `json:"stray,omitempty"`           // release of a lock on another connection than the one on which its buyer took it
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have sent

@@ -31,7 +31,7 @@ type App struct {
 
 	Ready       string        // a URL that is requested until it answers below 500; "": the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
-	IdleWithin  time.Duration // maximum time until a buyer alone is answered, and until the program is idle; what this process spends without a processor does not count
+	IdleWithin  time.Duration // maximum time until a buyer alone is answered, and until the program is idle; time in which this process got no processor does not count
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
 	SameHosts   bool // each instance is a host of its own with the same name, so process ids may be equal

@@ -72,7 +72,7 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// maxSerial is the maximum number of buyers of which every order runs: 65 orders of 4.
+// maxSerial is the maximum number of buyers for which every order is run: 4 buyers have 65 orders.
 const maxSerial = 4
 
 // errManyBuyers reports that there are too many orders of the buyers.

@@ -131,9 +131,9 @@ const firstTransaction = "DO $$ BEGIN WHILE txid_current() < 1000 LOOP COMMIT; E
 // of two rows, and which number they share would differ between runs.
 const idsPerTable = 1_000_000
 
-// renumber runs a statement with a first id for each row that a query returns: a name, its greatest and
-// its last id. The first ids of the names differ, as long as the numbers suffice. A name whose last id
-// is firstID or more keeps it.
+// renumber runs statement for each row of query: a name, its greatest possible id and its last id. statement
+// sets the first id of the name's new rows. The first ids of the names differ, as long as the numbers suffice.
+// A name whose last id is firstID or more stays as it is.
 func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	_, rows, err := rows(ctx, db, query, math.MaxInt)
 	if err != nil {

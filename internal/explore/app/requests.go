@@ -69,7 +69,7 @@ func (a *App) listed(list []any, common any) error {
 	return a.checkCount(len(a.Buyers))
 }
 
-// or returns the request with what it lacks of the defaults.
+// or returns the request, with missing parts filled in from the defaults.
 func (r Request) or(defaults Request) Request {
 	r.Body = cmp.Or(r.Body, defaults.Body)
 	header := map[string]string{}

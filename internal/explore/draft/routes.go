@@ -18,8 +18,8 @@ type Route struct {
 	score int
 }
 
-// routers are the ways to define a route. The groups are method and path. A group that does not take
-// part means POST, or the path of the class.
+// routers are the ways to define a route. The groups are method and path. If a group did not match, the method
+// is POST, or the path is that of the class.
 var routers = []struct {
 	files  string // how names of files end
 	route  *regexp.Regexp

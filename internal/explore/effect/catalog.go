@@ -77,7 +77,7 @@ type Routine struct {
 	Built         bool     // a call without a schema calls a function of the server with the same arguments
 }
 
-// With analyses a text like SQL, together with the code that it runs. A nil catalog is unknown.
+// With analyses a text like SQL, together with the code that it runs. If c is nil, that code is unknown.
 func With(c *Catalog, text string, d Dialect) Statement {
 	s := SQL(text, d)
 	if c == nil {
@@ -112,11 +112,11 @@ type Uses struct {
 	// the same Guard run one after the other. "" if there is none.
 	Guard string
 	Scans int // number of its statements that read rows without a lock
-	// Snapshots is the number of snapshots of such statements, if each statement of a routine takes one: a function
-	// that is STABLE uses that of its caller.
+	// Snapshots is the number of snapshots from which these statements read, if each statement of a routine
+	// takes its own. A function that is STABLE uses the snapshot of its caller.
 	Snapshots int
 	Torn      bool // it commits some of its writes before the others
-	// TornInside is Torn in a transaction that is open before.
+	// TornInside is the same as Torn, if a transaction is open before the text begins.
 	TornInside bool
 	Controls   bool     // it begins or ends a transaction
 	Runs       []string // the code that it runs, for people: "function take_job"

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Rows are rows of one table. In each of them, a column of Fixed has one of its values.
+// Rows describes rows of one table: in each of them, every column in Fixed has one of the values listed there.
 type Rows struct {
 	Table string // in lower case, without schema
 	Fixed map[string][]string

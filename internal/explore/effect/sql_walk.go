@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unlimited is a number of scans and of statements that is too large to count.
+// unlimited stands for more scans, or statements, than a walk counts.
 const unlimited = 10000
 
 // A walk follows a text and all code that it runs. It takes every branch.

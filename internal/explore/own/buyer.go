@@ -121,8 +121,8 @@ func (b *buyer) moves() (own []move, err error) {
 	return own, nil
 }
 
-// nameWorkers tells commands of one buyer for the database and for Redis apart that have one token. If
-// the buyer itself waits at the database's gate, a worker of its process has sent the command to Redis
+// nameWorkers distinguishes the commands of one buyer for the database and for Redis that have the same token.
+// If the buyer itself waits at the database's gate, a worker of its process has sent the command to Redis
 // ("1r"). A ROLLBACK after the end of its context may wait together with a renewal ("1rr").
 func (b *buyer) nameWorkers(own []move) {
 	mark := func(token string, database bool) {

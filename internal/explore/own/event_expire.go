@@ -8,7 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// expire makes every lease expire without its holder's notice, as a pause or a slow section would.
+// expire makes every lease expire, and its holder does not notice. A pause of the holder, or a slow critical
+// section, has the same effect.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	leases, err := e.x.servers.leases(ctx, e.x.clock.Now())
 	if err != nil || len(leases) == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// renew makes a buyer's watchdog due. Its command waits at the gate together with the buyer's own
-// command.
+// renew lets a buyer's watchdog renew the lease. The watchdog's command waits at the gate, together with the
+// buyer's own command.
 func (e events) renew(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if armed := e.dogs.armed(b); len(armed) > 0 {

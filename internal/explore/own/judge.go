@@ -156,8 +156,8 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// cleansUp names the buyer whose process could release every lock, since no other event happened than
-// one after which a process cleans up. It returns "" if there is none.
+// cleansUp names the buyer whose process could release every lock: the only events that happened are those
+// after which a process cleans up. It returns "" if there is no such buyer.
 func (j judgement) cleansUp() string {
 	happened := j.r.conductor.Happened()
 	switch {

@@ -228,9 +228,9 @@ var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]
 // timeLeft is a number that may be the time until a lease ends, in ms. Again the number of a UUID is none.
 var timeLeft = regexp.MustCompile(uuidOf + `:[0-9]+|\b[1-3][0-9]{6}\b`)
 
-// exactOf is exact for the text of a command. Only a lock server tells how long a lease lasts. That
-// depends on how long the run has taken, so it is rounded if it is just below a third of
-// schedule.Forever, or two, or three: an event passes thirds of a lease.
+// exactOf is exact for the text of a command. A lock server may tell how much of a lease is left. That depends
+// on how long the run has taken. So exactOf rounds a number just below one, two or three thirds of
+// schedule.Forever, since events let a third of a lease pass at a time.
 func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
 	if o.Server != gate.SQL && mayHide(text) {
 		text = timeLeft.ReplaceAllStringFunc(text, func(value string) string {

@@ -10,9 +10,9 @@ func (p *Program) Refresh() error {
 	return p.tree.walk()
 }
 
-// Asleep reports whether, at one moment during the call, every thread of the program slept and all of
-// its output was read. True is exact. A thread that has slept since an earlier call is looked at once,
-// and any other thread twice. Asleep also returns false if threads cannot be read; Refresh says why.
+// Asleep reports whether, at one moment during the call, every thread of the program slept and all of its
+// output was read. The answer true is certain. Asleep looks once at a thread that has slept since an earlier
+// call, and twice at any other thread. It also returns false if threads cannot be read; Refresh says why.
 func (p *Program) Asleep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

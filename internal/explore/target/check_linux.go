@@ -105,9 +105,9 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 // A checker runs the buyers of Check, each alone.
 type checker struct{ *Runner }
 
-// compare runs the buyer again, and learns which values of its commands and answers differ. A run with
-// another command, such as the refresh of a cache, cannot be compared with one that lacks it. Then compare
-// runs the buyer up to mostComparisons times, until two of its runs have the same commands.
+// compare runs the buyer again, and learns which values of its commands and answers differ. Two runs can be
+// compared only if they have the same commands; the refresh of a cache, for example, adds one. So compare runs
+// the buyer up to mostComparisons times, until two of its runs have the same commands.
 func (x checker) compare(ctx context.Context, first *Alone) error {
 	before := []Alone{*first}
 	for len(before) <= mostComparisons && first.Why == "" {
@@ -282,7 +282,7 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 	return a, errors.Join(err, r.clearing.Finish(ctx, err != nil || !answered))
 }
 
-// An alone is a conduct.Subject with one buyer, no other buyer and no event.
+// An alone is a conduct.Subject with one buyer and no event.
 type alone struct {
 	*run
 	id   int
@@ -327,9 +327,9 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 // rows. Below it, a search is complete without them.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints. Each buyer needs an instance of its
-// own, whose commands reach the server one after the other. Footprints do not describe events, statements
-// that are held inside the server, and transactions with ignored commands.
+// byRows reports whether the search may use footprints, see package rows. Each buyer needs its own instance,
+// whose commands reach the server one after the other. Footprints do not describe events, statements that are
+// held inside the server, or transactions with ignored commands.
 func (x *Runner) byRows() bool {
 	return !x.programs.Instances.Shared() && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }

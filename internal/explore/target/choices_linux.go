@@ -41,9 +41,9 @@ type choices struct {
 	waits     rest.Waits
 
 	coming  []*client.Buyer // buyers without a request yet: a request is a step of a shared instance
-	runsOut []*gates.Op     // commands whose waits run out by a choice of this point
-	held    bool            // a command that only tries again is not among the last moves
-	waiter  int             // its buyer, if held
+	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
+	held    bool            // the last moves leave out a command that would only repeat a futile retry
+	waiter  int             // the buyer of that command, if held
 	divided []string        // commands that read and write although another buyer's write could come between
 }
 
@@ -63,8 +63,8 @@ func (r *choices) judged(o *gates.Op) bool {
 	return o.Alters && sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return r.app.RuleOn(name) != "" })
 }
 
-// ready returns the current moves. If all buyers only poll, time passes: first the waits end that their
-// programs have limited, and then a polling buyer asks again.
+// ready returns the current moves. If all buyers only poll, time passes: first, waits end that the programs
+// have limited, and then a polling buyer asks again.
 func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
 	held := slices.DeleteFunc(slices.Concat(now.Held, now.Uncommitted), isLate)
@@ -84,7 +84,7 @@ func (r *choices) ready() (all []move, _ error) {
 				continue
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.Name, m.Command.Effect, r.instances.Shared(), r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
-			if !m.Command.Timed { // when it comes does not depend on the steps alone
+			if !m.Command.Timed { // the steps alone do not decide when the command of a timer comes
 				m.Footprint = m.Command.Usage.Now
 			}
 			if m.Command.Executed {
@@ -128,10 +128,10 @@ func (r *choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// over returns the waits in the servers that end when no other buyer can move. Those that have already
-// ended several times without a change are in again. Of several waits, any may end first: that depends
-// on when they began and on the programs. over leaves out a wait that its program has not limited, such
-// as one for a row, because no buyer is served until the server's own time-out.
+// over returns the waits in the servers that may end when no other buyer can move. Any of them may end first,
+// since that depends on when they began and on the programs. The waits that have already ended several times
+// without a change are in again. over leaves out a wait that its program has not limited, such as one for a
+// row: only the server's own time-out ends it, and until then no buyer is served.
 func (r *choices) over() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {

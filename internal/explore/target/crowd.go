@@ -28,10 +28,10 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict by the user's own queries. never returns the rules that are broken for such
-// answers. A buyer without an answer may have bought, so judge tries every possible number of sales.
-// The crowd is broken if some rule is broken for each number. Since no fault is injected, a failure
-// breaks the promise, too.
+// judge sets the verdict by the user's own queries. never returns the rules that are broken, given the number
+// of each answer. A buyer without an answer may have bought, so judge tries every possible number of sales.
+// The crowd is broken if some rule is broken for each number. Since no fault is injected, a failure breaks the
+// promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
@@ -63,8 +63,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves records a reason why the round is no proof that the promise holds; "" if there is none. A
-// broken promise stays broken.
+// leaves makes the round inconclusive because of undone; "" changes nothing. A broken promise stays broken.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

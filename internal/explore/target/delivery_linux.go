@@ -15,9 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A delivery takes the commands that have come, finds their buyers, and delivers the answers, one at a time. It
-// tells the other parts of the run of both. It implements rest.Run: only a rest.Settling calls it, at a
-// standstill.
+// A delivery takes the commands that have come, finds their buyers, and delivers the answers, one at a time.
+// It reports each command and answer to the other parts of the run. It implements rest.Run: a rest.Settling
+// calls it when nothing moves.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard
@@ -43,7 +43,7 @@ func (d *delivery) Guard(ctx context.Context) error { return d.guard.look(ctx) }
 
 // Pause implements rest.Run.
 func (d *delivery) Pause(ctx context.Context, sleeps bool) (made bool, _ error) {
-	return d.pause.look(ctx, sleeps)
+	return d.pause.moveInPause(ctx, sleeps)
 }
 
 // Ended implements rest.Run.
@@ -59,8 +59,8 @@ func (d *delivery) changedAll() {
 	}
 }
 
-// HandOver implements rest.Run. The answer is that of the buyer that was released last, else the first
-// buyer's. See uncertain.
+// HandOver implements rest.Run. It delivers the answer to the buyer that was released last or, if that buyer
+// has none, the first buyer's answer. See uncertain.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
 	come, err := d.attribute()
 	passed := err == nil && d.setUp()
@@ -135,10 +135,10 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 	return come, nil
 }
 
-// A pool may open a connection by itself, for example every 30 seconds, and sets it up: SET autocommit=1.
-// The clock would decide at which step that comes. Before its first other command, a connection has no
-// transaction, so such a command changes nothing that another connection can see. It passes at once, and
-// is no step, if its buyer does not wait for it.
+// A pool may open a connection by itself, for example every 30 seconds, and sets it up: SET autocommit=1. The
+// clock would decide at which step that command comes. Before its first other command, a connection has no
+// transaction, so the command changes nothing that another connection can see. If its buyer does not wait for
+// it, it passes at once and is no step.
 
 // setUp lets the commands pass that set up connections for which no buyer waits, and reports whether there
 // are any.

@@ -16,10 +16,9 @@
 //
 // Each buyer has an instance of the program in a network of its own. The gates listen there at the
 // addresses of the real servers, so a command's connection identifies its buyer. If all buyers share
-// one instance, the runner infers the buyer from the next command of each (whose_linux.go). If it
-// cannot, the run is void. A request is then a step too, since a later buyer may find a mutex of the
-// process free.
+// one instance, the runner infers the buyer from the next command of each (whose_linux.go). A request is
+// then a step too, since a later buyer may find a mutex of the process free.
 //
-// Time decides no step. If a command arrives that the runner did not wait for, the run is void
-// (schedule.Void) and does not count.
+// Time must not decide a step. If a command arrives that the runner did not wait for, or whose buyer it
+// cannot infer, the run is void (schedule.Void): it does not count, and is repeated.
 package target

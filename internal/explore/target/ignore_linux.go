@@ -19,8 +19,8 @@ import (
 // is an error.
 const longestIgnored = 3 * time.Second
 
-// An ignoreGuard ensures that ignored commands hide nothing: they must have nothing to do with the
-// commands that are steps, nor with the rules.
+// An ignoreGuard checks that ignoring commands hides no bug: an ignored command must share no changed table or
+// key with the commands that are steps, or with the rules.
 type ignoreGuard struct {
 	programs session.Programs
 	tables   map[string]serverstate.Tables // by protocol
@@ -86,16 +86,16 @@ func (g *ignoreGuard) touch(c gates.Template) fold.Touch {
 	return t
 }
 
-// A hidden is an ignored command that may hide something, and why. ruled reports that it writes a table
+// A hidden is an ignored command that may hide a bug, with the reason. ruled reports that it writes a table
 // that a rule of never reads.
 type hidden struct {
 	text  string
 	ruled bool
 }
 
-// hidden returns those of the ignored commands of a run, passed, that may hide something. steps are its other
-// commands. Of
-// Redis it compares only commands on one key, since the queues of many programs are scripts.
+// hidden returns the commands of passed that may hide a bug. passed are the ignored commands of a run, and
+// steps the others. For Redis it compares only commands on one key, since the queues of many programs are
+// scripts.
 func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Template) (all []hidden) {
 	if !g.on() {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// A waiting is the place in a schedule where a buyer was held back, since it only tried again.
+// A waiting is the place in a schedule where a buyer was held back, since its next command would only have
+// repeated a futile retry.
 type waiting struct {
 	buyer  int
 	depth  int      // number of steps before

@@ -12,13 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// If all buyers share one instance, a buyer that pauses in the program (calls another service, sleeps)
-// may have returned its connection to a pool. Its next connection depends on whether another buyer
-// moves in that pause. The explorer stops no clock: it makes the other buyer's move as soon as it sees
-// the pause. The run is void if the pause was over before the program was idle again.
+// If all buyers share one instance, a buyer that pauses in the program (it calls another service, or sleeps)
+// may have returned its connection to a pool. Which connection it gets next depends on whether another buyer
+// moves in that pause. The explorer cannot stop the program's clock. So it makes the other buyer's move as
+// soon as it sees the pause. If the pause ends before that move is complete, the order of the two is unknown,
+// and the run is discarded.
 
-// A pause makes one buyer's move while another buyer pauses, and records the commands that each
-// connection has carried in the run.
+// A pause makes one buyer's move while another buyer pauses, and records the commands that each connection has
+// carried in the run.
 type pause struct {
 	shared  bool
 	table   *gates.Table
@@ -28,20 +29,20 @@ type pause struct {
 	choices *choices
 	record  *recorder
 
-	wanted string                // token of the move to make in a pause; "" if there is none or it is made
-	of     int                   // the buyer that pauses while another moves; 0: none
-	seen   int                   // the first buyer that paused in the step
-	roles  map[*wire.Conn]string // the commands that each connection has carried in this run
+	wanted      string                // token of the move to make in a pause; "": there is none, or it is made
+	pausing     int                   // the buyer that pauses while another moves; 0: none
+	firstPaused int                   // the first buyer that paused in the step; 0: none
+	roles       map[*wire.Conn]string // the commands that each connection has carried in this run
 }
 
 // begin begins a step. wanted is the token of the move to make in a pause; "": none.
-func (p *pause) begin(wanted string) { p.wanted, p.of, p.seen = wanted, 0, 0 }
+func (p *pause) begin(wanted string) { p.wanted, p.pausing, p.firstPaused = wanted, 0, 0 }
 
-// look makes the wanted move if a buyer pauses. It is called when the program is idle; sleeps reports
+// moveInPause makes the wanted move if a buyer pauses. It is called when the program is idle; sleeps reports
 // whether a timer of the program runs. The error is a schedule.Void if the pause was missed.
-func (p *pause) look(ctx context.Context, sleeps bool) (made bool, _ error) {
-	if p.of != 0 {
-		if err := p.goesOn(sleeps); err != nil {
+func (p *pause) moveInPause(ctx context.Context, sleeps bool) (made bool, _ error) {
+	if p.pausing != 0 {
+		if err := p.checkLasted(sleeps); err != nil {
 			return false, err
 		}
 	}
@@ -54,7 +55,7 @@ func (p *pause) look(ctx context.Context, sleeps bool) (made bool, _ error) {
 // interpose makes the wanted move while the current buyer pauses.
 func (p *pause) interpose(ctx context.Context) error {
 	token, current := p.wanted, p.buyers.Current
-	p.wanted, p.of = "", current
+	p.wanted, p.pausing = "", current
 	moves, err := p.choices.ready()
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (p *pause) interpose(ctx context.Context) error {
 	m := moves[at]
 	p.whose.released()
 	if m.Make != nil {
-		m.Text += fmt.Sprintf(", while buyer %d pauses", p.of)
+		m.Text += fmt.Sprintf(", while buyer %d pauses", p.pausing)
 		p.record.happened(m)
 		return m.Make(ctx)
 	}
@@ -77,29 +78,30 @@ func (p *pause) interpose(ctx context.Context) error {
 	return nil
 }
 
-// pauses reports whether the current buyer pauses inside the program, and records the first that does.
+// pauses reports whether the current buyer pauses inside the program, and records the first buyer that does.
 // The caller knows that the program sleeps.
 func (p *pause) pauses() bool {
 	is := p.shared && p.isInside(p.buyers.Current)
-	if is && p.seen == 0 {
-		p.seen = p.buyers.Current
+	if is && p.firstPaused == 0 {
+		p.firstPaused = p.buyers.Current
 	}
 	return is
 }
 
-// last returns the buyer that paused in the last step and went on by itself; 0 if there is none. A
-// buyer that is still inside waits, perhaps for a mutex, and the timer belonged to something else.
+// last returns the buyer that paused in the last step and continued by itself; 0 if there is none. If its
+// request is still inside the program, it waits for something else, perhaps a mutex, and the timer was not its
+// pause.
 func (p *pause) last() int {
-	if p.isInside(p.seen) {
+	if p.isInside(p.firstPaused) {
 		return 0
 	}
-	return p.seen
+	return p.firstPaused
 }
 
-// goesOn returns an error if the pause was over before the program was idle after the move.
-func (p *pause) goesOn(sleeps bool) error {
-	inside := p.isInside(p.of)
-	p.of = 0
+// checkLasted returns an error if the pause ended before the other buyer's move was complete.
+func (p *pause) checkLasted(sleeps bool) error {
+	inside := p.isInside(p.pausing)
+	p.pausing = 0
 	if !inside || !sleeps {
 		return schedule.Void{Why: "a pause in the program was over before another buyer had moved", Missed: true, Seen: true}
 	}
@@ -111,7 +113,7 @@ func (p *pause) isInside(buyer int) bool {
 	return slices.Contains(p.buyers.Inside(p.table.Now()), buyer)
 }
 
-// end returns an error if the step had a move to make in a pause that did not come.
+// end returns an error if the schedule has a move in a pause, and no pause came in this step.
 func (p *pause) end() error {
 	if p.wanted == "" {
 		return nil

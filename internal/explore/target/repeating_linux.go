@@ -13,11 +13,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
-// A buyer with several commands at the gates may also have timers: a branch of its request pauses, and
-// then sends on a connection of its own. How soon that is, in steps, depends on the speed of the machine.
-// So the first run through a point decides which commands stand there, and later runs repeat that: they
-// wait for a command that is missing, and leave out one that has come early. Each run is real; only the
-// moment at which the search learns of the command is the same.
+// A buyer with several commands at the gates may also have timers: a branch of its request pauses, and then
+// sends on a connection of its own. The speed of the machine decides after how many steps that command comes.
+// So the first run through a point decides which commands stand there, and later runs repeat this: they wait
+// for a missing command, and hold back one that came early. The commands are real in each run; only the step
+// at which the search sees them is made equal.
 
 // Times for timers of a buyer that has commands at the gates.
 const (
@@ -27,8 +27,8 @@ const (
 	missed      = 200 * time.Millisecond // for a missing command, if no timer runs
 )
 
-// A memory holds what stood at the gates, by point, for all runs. It stops at mostPoints, which take about
-// 100 MB.
+// A memory holds what stood at the gates, by point, for all runs. It stops recording after mostPoints points,
+// which take about 100 MB.
 type memory struct {
 	points   map[point][]standing
 	parallel bool                          // a buyer has had several commands at the gates
@@ -41,7 +41,7 @@ func newMemory() memory {
 
 const mostPoints = 1 << 20
 
-// A point stands for the tokens of a schedule so far.
+// A point is a hash of the tokens of a schedule so far.
 type point uint64
 
 // after returns the point to which a token leads.
@@ -66,8 +66,8 @@ func standingOf(o *gates.Op) standing {
 // A window is the time in which a timer of an instance fires.
 type window struct{ from, to time.Time }
 
-// repeating makes a standstill have the commands that it had in earlier runs. It belongs to one run, and knows
-// its point.
+// repeating gives each standstill the same commands that it had in earlier runs. It belongs to one run, and
+// knows the point of that run.
 type repeating struct {
 	gates     *gates.Gates
 	instances *instance.Instances
@@ -114,8 +114,8 @@ func several(held []*gates.Op) bool {
 	return false
 }
 
-// mark finds the commands that have come since the last point without a delivery to their buyer; with
-// timed, all that have come. It returns the held commands.
+// mark finds the commands of timers: those that have come since the last point although nothing was delivered
+// to their buyer. With timed, all that have come count. It returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {
@@ -152,7 +152,7 @@ func (r *repeating) timers(ctx context.Context) error {
 	return nil
 }
 
-// settles waits until something happens, at most until then, and takes the run to the next standstill.
+// settles waits until something happens, or until the time then, and takes the run to the next standstill.
 func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	pulse := r.gates.Pulse
 	for seq := pulse.Moves(); pulse.Moves() == seq && time.Now().Before(then); time.Sleep(time.Millisecond) {

@@ -11,8 +11,8 @@ type CheckReport struct {
 	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
 	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` that let the pollers pass, with those of the file
 
-	Orders     int      `json:"orders,omitempty"`     // orders of some buyers that ran, one after the other
-	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from them
+	Orders     int      `json:"orders,omitempty"`     // number of orders of some or all buyers that ran, one buyer after the other
+	Uncompared []string `json:"uncompared,omitempty"` // differences from these runs that are allowed
 }
 
 // An AloneReport is the run of one buyer alone.

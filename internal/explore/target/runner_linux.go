@@ -89,7 +89,8 @@ func newRunner(s Spec) (*Runner, error) {
 // the programs sent in the half second in which they were found idle. Call it before Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
-// Racing says in one line which buyer breaks a rule alone, since it races itself; "": none does. Check must have run.
+// Racing says in one line which buyer alone breaks a rule, since its own commands race; "": none does. Check
+// must have run.
 func (x *Runner) Racing() string {
 	if len(x.racing) == 0 {
 		return ""
@@ -142,8 +143,8 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 }
 
 // together lets all buyers of a shared instance through at once, for a rehearsal. All buyers arrive before the
-// first is served, so each needs a connection of its own. If the speed of the machine decided that, the
-// program's pool would differ from one start to the next, and with it what a schedule does.
+// first is served, so the program opens a connection for each. Otherwise the speed of the machine would decide
+// how many connections its pool has, and so what a schedule does.
 func (x *Runner) together(ctx context.Context) error {
 	r := x.newRun(false, false)
 	x.programs.Gates.Close()

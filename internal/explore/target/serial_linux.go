@@ -14,7 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A serialOracle judges runs without rules: each must end like some order of the buyers, see package oracle.
+// A serialOracle judges runs without rules: each must end like the buyers one after the other, in some order.
+// See package oracle.
 type serialOracle struct {
 	*oracle.Oracle
 	app     *app.App
@@ -153,7 +154,7 @@ func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers) ([]witn
 		Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
 		Columns: []string{"where", "this run", "one after the other"},
 	}
-	if places := d.Places(); !slices.Contains(places, "status") { // a buyer was told what no order tells it
+	if places := d.Places(); !slices.Contains(places, "status") { // some answer occurs in no order
 		f.Remedy = "if that may differ, add to the file: except: [" + strings.Join(places, ", ") + "]"
 	}
 	for _, w := range d.Rows {

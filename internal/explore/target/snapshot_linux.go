@@ -6,12 +6,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// snapshots tracks the transactions that have just taken their snapshot: they do not see what another buyer
-// commits from now on. So the search tries the moment before their next statement early. A transaction
-// counts if its BEGIN names a level above READ COMMITTED.
+// snapshots tracks the transactions that have just taken their snapshot, and do not see what another buyer
+// commits from now on. So the search tries early to let another buyer move before their next statement. A
+// transaction counts if its BEGIN names a level above READ COMMITTED.
 type snapshots map[*wire.Conn]stage
 
-// A stage is how far such a transaction is.
+// A stage is the progress of such a transaction.
 type stage byte
 
 const (

@@ -10,14 +10,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
-// A splitting makes two steps of a statement that its database would commit by itself, for Spec.Overlap:
-// the server executes the statement, and later commits it. In between, another buyer's statement sees the
-// rows as they were, and waits for a row that the first one has locked. So it runs while the first one is
-// inside the server.
+// A splitting makes two steps of a statement that its database would commit by itself, for Spec.Overlap: the
+// server executes the statement, and later commits it. In between, another buyer's statement sees the rows as
+// they were, and waits for a row that the first one has locked. So both statements are inside the server at
+// once.
 //
-// While a statement is held before its commit, the next command must be one that could notice it, see
-// meets. Any other command has the same effect before the statement, and that is a schedule of its own. A
-// statement is not held if no such command is at a gate, or if it has changed nothing.
+// While a statement is held before its commit, the next command must be one that could notice it, see meets.
+// Any other command has the same effect before the statement, and that is a schedule of its own. A statement
+// is not held if no such command is at a gate, or if it has changed nothing.
 type splitting struct {
 	on         bool // see Spec.Overlap
 	table      *gates.Table

@@ -25,7 +25,7 @@ import (
 // a step. A wrong inference would put a step into the wrong column, and could count a retry for the
 // wrong buyer, see polls.
 
-// A way identifies a buyer's request, its commands and their answers, in this order.
+// A way is a hash of a buyer's request, its commands and their answers, in this order.
 type way [sha256.Size]byte
 
 func wayOf(r app.Request) way {
@@ -44,10 +44,10 @@ type habits struct {
 	late     bool // a buyer may send after it was answered
 }
 
-// isTold stands for the answer on a buyer's way.
+// isTold marks the answer to the buyer in its way.
 const isTold = "\x00told"
 
-// A lesson is a command that came next on a way, and how often it had come there by then.
+// A lesson is one observation: a command that came next on a way, and how often it had come there by then.
 type lesson struct {
 	way   way
 	next  string

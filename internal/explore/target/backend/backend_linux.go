@@ -127,7 +127,7 @@ type sqlServer struct {
 	names map[string]bool // the named locks that the programs asked for
 }
 
-// A connection names a connection by the database's number for it.
+// A connection is the number that the database has given to a connection.
 type connection int64
 
 func (c connection) ID() int64    { return int64(c) }

@@ -68,15 +68,15 @@ func (c Catalogs) uses(o *gates.Op) *effect.Uses {
 	return known.Uses(text)
 }
 
-// Divides reports whether the other command, at the same database, may change rows that this one reads in the
-// middle of itself.
+// Divides reports whether the other command, at the same database, may change rows between two reads of this
+// one, or between its read and its write.
 func (c Catalogs) Divides(o, other *gates.Op) bool {
 	locked := o.Conn().Protocol == "mysql" || !o.Snapshots
 	return c.uses(o).Meets(c.uses(other), locked)
 }
 
-// Share reports whether two commands at the same database may use rows of one table, if only through a view, a
-// foreign key, or code.
+// Share reports whether two commands at the same database may use rows of one table, even if only through a
+// view, a foreign key, or code.
 func (c Catalogs) Share(o, other *gates.Op) bool { return c.uses(o).Shares(c.uses(other)) }
 
 // Runs names the code that a command runs: ", which runs function take_job"; "" if its text shows all.

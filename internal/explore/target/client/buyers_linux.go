@@ -1,5 +1,5 @@
-// Package client is the program's clients: the buyers of one run, each with one HTTP request. It knows who is
-// inside the program and who is answered.
+// Package client implements the buyers of one run: the HTTP clients of the program, with one request each. It
+// knows which buyers are inside the program and which are answered.
 package client
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Buyers are the buyers of one run. They know who was released or answered last, and who was given something
-// to go on with. Except for the answers, which come by themselves, one goroutine changes them.
+// Buyers are the buyers of one run. They know which buyer was released or answered last, and which received a
+// message and can continue. One goroutine changes them, except for the answers, which arrive by themselves.
 type Buyers struct {
 	All     []*Buyer // by number, from 1
 	Current int      // the buyer that was released or answered last; 0: none in particular

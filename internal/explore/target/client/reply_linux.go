@@ -41,13 +41,13 @@ const (
 	longestFailed = 300
 )
 
-// mostMasked is the length of an answer in bytes that is looked at for people.
+// mostMasked is the number of bytes of an answer that Masked reads.
 const mostMasked = 4000
 
 // Text returns a reply in one line: "200 bought".
 func (r Reply) Text() string { return r.Masked(func(text string) string { return text }) }
 
-// Masked is text after mask has replaced the values that differ between runs.
+// Masked returns Text with the values that differ between runs replaced by mask.
 func (r Reply) Masked(mask func(text string) string) string {
 	longest := longestReply
 	if r.Failed() {

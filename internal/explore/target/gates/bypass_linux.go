@@ -14,14 +14,14 @@ import (
 )
 
 // A Bypass records the commands that no gate holds: those that the file ignores, and those that are never a
-// step, such as a login. It decides which the file ignores, see app.Ignore. A transaction of such
-// commands passes as a whole: its BEGIN, since it changes nothing, and its end, since no command that
-// counts came before. The end of any other transaction counts, even if an entry matches it.
+// step, such as a login. It decides which the file ignores, see app.Ignore. A transaction of only ignored
+// commands passes as a whole, with its BEGIN and its end. The end of any other transaction is a step, even if
+// an entry of the file matches it.
 type Bypass struct {
 	mu      *sync.Mutex
 	rules   app.Ignore
-	own     map[*wire.Conn]bool         // the transaction, if one is open, has only ignored commands
-	counted map[*wire.Conn]bool         // it may have others
+	own     map[*wire.Conn]bool         // the open transaction has only ignored commands
+	counted map[*wire.Conn]bool         // the open transaction may have other commands
 	flying  map[*wire.Command]time.Time // ignored and not answered yet, with the time of their arrival
 	passed  map[Template]bool           // ignored since Close
 	expires bool                        // one of them has changed Redis since the last look

@@ -150,8 +150,8 @@ func (all *Connections) HandedOver() bool {
 // setting matches a statement that sets variables.
 var setting = regexp.MustCompile(`(?i)^\s*SET\s`)
 
-// isSetUp reports whether a command only sets up its connection, if it is among the first there. No other
-// connection notices a local one.
+// isSetUp reports whether a command sets up its connection, if it is among the first commands there. It
+// changes only settings that no other connection notices.
 func isSetUp(c *wire.Command) bool {
 	_, sql := effect.DialectOf(c.Conn().Protocol)
 	return sql && c.Gated && c.Effect == schedule.Local && setting.MatchString(c.Text)

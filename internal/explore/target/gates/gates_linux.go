@@ -1,6 +1,6 @@
-// Package gates holds the commands of programs under test on their way to their servers; explore/gate does so
-// for our own strategies. It knows which command
-// waits at a gate, which is at its server, and whether anything has moved.
+// Package gates holds the commands of programs under test on their way to their servers. (Package
+// explore/gate does this for the strategies of the catalogue.) It knows which command waits at a gate, which
+// is at its server, and whether anything has moved.
 //
 //	program -- Connections -- Table: fresh, held, flying, uncommitted, answered -- server
 //	                           |
@@ -20,9 +20,9 @@ import (
 )
 
 // Gates implements wire.Gate for all connections of the programs. Each part owns what it knows. One lock
-// guards all of them, since what happens on a connection changes several at once, and a standstill is
-// recognized only by looking at all. The parts lock it in their exported methods; the others are called
-// with the lock held.
+// guards all parts, since one event on a connection may change several, and only a look at all of them shows a
+// standstill. The exported methods of the parts take the lock; the other methods are called with the lock
+// held.
 type Gates struct {
 	Pulse       *Pulse
 	Table       *Table

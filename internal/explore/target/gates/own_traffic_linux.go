@@ -68,8 +68,8 @@ func (l *OwnTraffic) record(list *pollers) (stop func()) {
 // and the gates are open.
 func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
-// Look records what is sent for that long, and up to twice as long if something that was seen did not come
-// again.
+// Look records what the programs send, for the time watch. If some command has come only once by then, Look
+// goes on until it comes again, at most for as long again.
 func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
 		return nil
@@ -95,8 +95,8 @@ func (l *OwnTraffic) Pollers() []Poller {
 	return l.seen.list()
 }
 
-// Entries returns what `ignore` of the file needs, with its present entries, so that those commands
-// pass. buyers are the commands of the buyers.
+// Entries returns the entries of `ignore` that the file needs so that these commands pass, with its present
+// entries. buyers are the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
@@ -122,8 +122,8 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	return entries
 }
 
-// Hint adds to a void run what the programs send by themselves again and again, and what to write in the
-// file.
+// Hint adds to a void run the commands that the programs send by themselves again and again, and says what to
+// write in the file.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
 	if len(all) > 0 && !v.Missed {
@@ -132,8 +132,8 @@ func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	return v
 }
 
-// Sends watches programs that do not become idle for that long, at least a second, and names what they send,
-// with what to write in the file; "" if they send nothing.
+// Sends watches programs that do not become idle, for the time watch but at least a second. It names what they
+// send and says what to write in the file; "" if they send nothing.
 func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	before := l.pulse.Ignored()
 	_ = l.Look(ctx, max(watch, time.Second)) // the caller returns an error anyway
@@ -152,9 +152,9 @@ func (l *OwnTraffic) Advice(all []Poller) string {
 	return fmt.Sprintf("; the program sends %q by itself (%s); to let that pass, write in the file %s", naming.Short(naming.Plain(all[0].Text)), all[0].Period(), IgnoreLine(l.Entries(all, nil)))
 }
 
-// StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file.
-// Ignored commands do not count, but a message that a server pushes does. since is the earliest beginning
-// of that time, and patience how much longer it may take.
+// StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file. Ignored
+// commands do not count, but a message that a server pushes does. The quiet time begins at since or later.
+// patience is how much longer than `quiet` StaysQuiet may wait.
 func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) error {
 	quiet := l.app.Quiet
 	if quiet == 0 {

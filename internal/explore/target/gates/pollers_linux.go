@@ -13,7 +13,7 @@ import (
 // pollers collects the commands of programs while no buyer is there. A nil *pollers collects nothing.
 type pollers struct{ all []*observed }
 
-// An observed is a Poller whose period list computes.
+// An observed is a Poller, and the times from which list computes its period.
 type observed struct {
 	Poller
 	skeleton string
@@ -73,8 +73,8 @@ func entryFor(server, text string, taken func(table string) bool) (entries []str
 	return []string{patternFor(text)}
 }
 
-// reserved reports whether a table is no entry: other statements read the catalog, too, and a name that
-// needs quotes would be a pattern.
+// reserved reports whether a table cannot be an entry of `ignore`. Other statements read the catalog, too, and
+// a name that needs quotes would count as a pattern.
 func reserved(table string) bool {
 	return strings.HasPrefix(table, "pg_") || !plainName.MatchString(table)
 }

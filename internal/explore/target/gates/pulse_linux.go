@@ -21,7 +21,7 @@ type Pulse struct {
 	still    bool         // the programs were idle, and received nothing since
 	last     time.Time    // of the last event
 	handed   *wire.Socket // the socket written to last, if nothing has come since
-	handedTo int          // whose it is; 0: all
+	handedTo int          // the buyer whose program has the socket; 0: all buyers
 }
 
 // Seq returns a number that rises with everything that happens.
@@ -93,14 +93,14 @@ func (p *Pulse) add(n int64) {
 	}
 }
 
-// counts records an event of which no program learns.
+// counts records an event that no program notices.
 func (p *Pulse) counts() {
 	p.seq.Add(1)
 	p.last = time.Now()
 	p.bell.ring()
 }
 
-// happened records an event of which a program may learn.
+// happened records an event that a program may notice.
 func (p *Pulse) happened() {
 	p.still = false
 	p.counts()

@@ -118,7 +118,7 @@ func (t *Table) Take(o *Op) {
 	t.remove(o)
 }
 
-// Pass lets a held command pass with its answer, which is no event of the run.
+// Pass lets a held command pass, and its answer, too. It is then no step of the run.
 func (t *Table) Pass(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

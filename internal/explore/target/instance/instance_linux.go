@@ -183,7 +183,7 @@ func early(i *Instance) error {
 const pidsEach = 1000
 
 // firstPID returns the process id with which the program begins. Like processes of one host, instances have
-// different ids, unless App.SameHosts; after a restart they have the same.
+// different ids, unless App.SameHosts is set. After a restart, an instance has the same ids again.
 func (i *Instance) firstPID() int {
 	if i.app.SameHosts {
 		return pidsEach

@@ -33,9 +33,9 @@ var number = regexp.MustCompile(`\b\d+\b`)
 const longID = 4
 
 // Names names the values that differ between the runs of a schedule. It belongs to one run and serves one
-// goroutine. A value has the name of the statement in which it appeared first: <orders.2> came with the
-// second such statement. So a value that a run has in addition does not rename the values of other
-// statements.
+// goroutine. The name of a value says in which statement it appeared first: <orders.2> appeared in the second
+// statement on orders that had a new value. So an additional value in one run does not change the names of
+// values of other statements.
 type Names struct {
 	varying *Varying
 	known   map[string]string // names by value
@@ -156,8 +156,8 @@ func (n *namer) text(text string) string {
 	return n.varying.mask(PlaceOf(n.statement, n.mark), text, n.name)
 }
 
-// Seen replaces the values in a text by their names, without naming new ones: a run that is observed must
-// number its values like any other. A value without a name becomes <>.
+// Seen replaces the values in a text by their names, and names no new ones, so that an observed run numbers
+// its values like any other run. A value without a name becomes <>.
 func (n *Names) Seen(text string) string {
 	return n.replaced(text, func(v string) string {
 		if name, ok := n.known[v]; ok {

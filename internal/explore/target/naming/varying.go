@@ -14,7 +14,7 @@ type Varying struct {
 	Asked  []*regexp.Regexp // of the file
 }
 
-// A place is where a text comes from, so that a shape applies only to the like.
+// A place says where a text comes from. A shape applies only to texts from the same place.
 type place struct {
 	statement string // verb and table
 	answer    bool   // not the statement, but its answer
@@ -38,8 +38,8 @@ var literal = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|` + piece.Str
 // word matches a token that stays the same in all runs: an identifier or a keyword.
 var word = regexp.MustCompile(`^[A-Za-z_]+$`)
 
-// Learn compares a text of one run with that in the same place of another run. It returns false if they
-// differ, but not in values: the difference cannot be masked.
+// Learn compares a text of one run with that in the same place of another run. It returns false if they differ
+// in more than values, so that the difference cannot be masked.
 func (v *Varying) Learn(at place, one, other string) bool {
 	if one == other {
 		return true

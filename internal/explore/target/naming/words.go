@@ -2,8 +2,8 @@ package naming
 
 import "strings"
 
-// The functions of this file do the work of the patterns of names over bytes, or find that a text has
-// nothing that a pattern could match. For long statements the patterns alone are slow.
+// Regular expressions are slow on long statements. The functions of this file do the same work byte by byte,
+// or find that a text has nothing that a pattern could match.
 
 // mayBeRandom reports whether the pattern Random may match: it needs eight hexadecimal digits or the 26
 // digits of a ULID in a row, or six digits after a point.

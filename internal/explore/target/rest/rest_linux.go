@@ -38,14 +38,14 @@ func (r *Rest) isQuiet() bool {
 		return true
 	}
 	before := pulse.Seq()
-	// Bytes go to a program, wake it, and come from it. The looks follow in that order, so that none of
-	// these bytes is missed. An answer that is not yet written counts as busy.
+	// Bytes go to a program, wake it, and come from it. The checks have the same order, so that they miss none
+	// of these bytes. An answer that is not yet written counts as busy.
 	return !pulse.Busy() && r.delivered() && r.Asleep() &&
 		r.gates.Connections.Settled(r.sent) && r.buyers.HaveRead(r.sent) && !r.instances.Unaccepted() && pulse.MarkStill(before)
 }
 
-// delivered reports whether the programs' kernels have received the last write, unless something has
-// come since, the last ignored answer, and the servers' part of a login.
+// delivered reports whether the programs' kernels have received what was sent to them: the last write, unless
+// something has come since; the last ignored answer; and the servers' part of each login.
 func (r *Rest) delivered() bool {
 	if s, to := r.gates.Pulse.Handed(); s != nil && !r.received(to, s) {
 		return false

@@ -16,9 +16,9 @@ type Waits struct {
 	Backends backend.Backends
 }
 
-// ending reports whether a server has not yet rolled back the transaction of a connection that its
-// program has closed, since a buyer may wait for that. It also returns true when the last of them has
-// just ended, so that Settle looks again. It calls ended with each that has.
+// ending reports whether a server has not yet rolled back the transaction of a connection that its program has
+// closed, since a buyer may wait for that. It calls ended for each connection that has just ended. It then
+// also returns true, so that Settle looks again.
 func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error) {
 	closed := w.Gates.Connections.Ending()
 	for _, c := range closed {
@@ -32,8 +32,8 @@ func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error)
 	return len(closed) > 0, nil
 }
 
-// all reports whether every released command waits in its server for another connection. A command
-// whose wait the schedule has ended does not: its server may take a while to notice that.
+// all reports whether every released command waits in its server for another connection. A command whose wait
+// the schedule has ended does not count as waiting: its server may take a while to notice that.
 func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	flying := w.Gates.Table.Now().Flying
 	for _, c := range w.Gates.Connections.InOrder() { // a command that waits for one of these waits for a buyer

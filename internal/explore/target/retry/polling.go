@@ -8,33 +8,33 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same
-// answer until another buyer has changed the server, and each number of futile retries would be a
-// schedule of its own. So after Spec.Tries of them in a row, the next one is held back until a change,
-// or until no other buyer can move. The search does not see the program's steps after more futile
-// retries while another buyer could continue; schedule.Point.Held reports that.
+// A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same answer until
+// another buyer has changed the server, and each number of futile retries would be a schedule of its own. So
+// after Spec.Tries futile retries in a row, the buyer's next command is held back until something changes, or
+// until no other buyer can move. So the search does not see what the program does after more futile retries;
+// schedule.Point.Held reports that.
 
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
 type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
-	GaveUp  string         // how a buyer that waited went on, with a change, although no other buyer had changed anything; "": none did
+	GaveUp  string         // what a buyer did next after futile retries, although no other buyer had changed anything; "": none did anything else
 	often   int            // number of equal retries after which a buyer counts as polling
-	waits   int            // number of them after which GaveUp says how it goes on
+	waits   int            // number of equal retries after which GaveUp says what the buyer did next
 	routine Routine        // commands that buyers repeat alone, and need more retries
 	changes map[string]int // by server, by all buyers
 	recent  map[int]*pollster
 }
 
 // NewPolling returns what a run needs to recognize polling. often is the number of futile retries in a row
-// after which a buyer counts as polling, waits is the number after which Polling.GaveUp says how it goes on, and
-// routine outlives the run.
+// after which a buyer counts as polling. waits is the number after which Polling.GaveUp says what the buyer
+// did next. routine outlives the run.
 func NewPolling(often, waits int, routine Routine) *Polling {
 	return &Polling{often: often, waits: waits, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
 }
 
-// A Routine has the commands that a buyer repeats even alone, so it does not wait for another buyer there:
-// many object-relational mappers read a row again and again. By the command's skeleton, it has the number
-// of equal retries.
+// A Routine has the commands that a buyer repeats even when it is alone, and the number of equal retries by
+// the command's skeleton. With these commands it does not wait for another buyer: many object-relational
+// mappers read a row again and again.
 type Routine map[string]int
 
 // mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
@@ -103,7 +103,7 @@ func (p *Polling) Tried(buyer int, t Try) {
 	}
 }
 
-// outlasts sets GaveUp if the buyer has run out of its tries and goes on.
+// outlasts sets GaveUp if the buyer has stopped retrying and sends another command.
 func (p *Polling) outlasts(buyer int, t Try) {
 	b, since := p.of(buyer), 0
 	for server := range p.changes {

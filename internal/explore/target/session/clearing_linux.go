@@ -51,7 +51,7 @@ func (r *Clearing) Early(ctx context.Context) error {
 	return naming.Void("the program sends by itself when no buyer is there", "%s%s", strings.Join(texts, ", "), own.Advice(own.Pollers()))
 }
 
-// End ends a run that returned err. stuck reports that the programs may not go on by themselves.
+// End ends a run that returned err. stuck reports that the programs may not continue by themselves.
 func (r *Clearing) End(ctx context.Context, err error, stuck bool) error {
 	serves, cuts := r.recovery.after(err)
 	stuck = stuck && !serves && !(cuts && r.cut(ctx))
@@ -159,9 +159,9 @@ func (r *Clearing) Served(ctx context.Context) error {
 // connections cut.
 const unstickTime = 4 * time.Second
 
-// cut ends a discarded run without an end of its programs. It lets the buyers go on and then ends all
-// connections, whose transactions and locks end with them. It returns false if the programs must be
-// restarted: one was killed, a buyer is not answered, or the previous run was discarded, too.
+// cut ends a discarded run, but not its programs. It lets the buyers continue and then ends all connections,
+// whose transactions and locks end with them. It returns false if the programs must be restarted: one was
+// killed, a buyer is not answered, or the previous run was discarded, too.
 func (r *Clearing) cut(ctx context.Context) bool {
 	down := func(i *instance.Instance) bool { return !i.Up() || i.Attached() }
 	if r.recovery.renewal == done || r.recovery.rehearsal.cold || slices.ContainsFunc(r.p.Instances.All, down) {

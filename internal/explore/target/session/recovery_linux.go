@@ -31,10 +31,10 @@ type Recovery struct {
 // NewRecovery returns the recovery of programs that are up.
 func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
 
-// after records the end of a run. serves reports that the programs may go on as they are: a program that
-// sent other commands than before still serves. If the next run diverges, too, the cause may be in the
-// program's memory, which only a restart empties. cuts reports that new connections may be enough: the
-// cause is another one, or a restart did not help before.
+// after records the end of a run and decides what the programs need. If serves, they can continue as they are:
+// a program that sent other commands than before is intact. If the next run diverges, too, the cause may be in
+// the program's memory, which only a restart empties. If cuts, new connections may be enough, because the run
+// did not diverge, or because a restart did not help before.
 func (c *Recovery) after(err error) (serves, cuts bool) {
 	void, discarded := schedule.AsVoid(err)
 	if err == nil {

@@ -171,7 +171,7 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 
 // TestAsleepAnswers: once a program is asleep, it has sent all its answers.
 func TestAsleepAnswers(t *testing.T) {
-	s := newTestSpace(t)
+	s := newTestNetwork(t)
 	p, _ := begin(t, s, python(t, echo))
 	c := dial(t, s, "127.0.0.1:8080")
 	raw, err := c.SyscallConn()

@@ -29,7 +29,7 @@ func (p *Program) Serves(address string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	all, err := (*Space)(nil).listeners()
+	all, err := (*Network)(nil).listeners()
 	if err != nil {
 		return false, err
 	}

@@ -1,7 +1,7 @@
 // Package process observes a program from outside: it runs the program's processes in a network of
 // their own, and reports whether all of their threads sleep.
 //
-//	explorer -- keeper of a Space: network namespace, PID namespace
+//	explorer -- keeper of a Network: network namespace, PID namespace
 //	              `-- keeper of a Program: PID namespace -- sh, node, python, ...
 //
 // A keeper is this binary, started again: main and TestMain must call [Keep] first. It is the first

@@ -21,7 +21,7 @@ type listener struct {
 
 // BacklogAt returns how many connections to the port of address, such as "127.0.0.1:8080", wait to be
 // accepted.
-func (s *Space) BacklogAt(address string) (int, error) {
+func (s *Network) BacklogAt(address string) (int, error) {
 	_, service, err := net.SplitHostPort(address)
 	if err != nil {
 		return 0, err
@@ -36,7 +36,7 @@ func (s *Space) BacklogAt(address string) (int, error) {
 	return sum, err
 }
 
-func (s *Space) listeners() (all []listener, err error) {
+func (s *Network) listeners() (all []listener, err error) {
 	if all, err = s.diagnosed(); !errors.Is(err, errNoDiag) {
 		return all, err
 	}
@@ -74,7 +74,7 @@ func procListeners(process string) (all []listener, err error) {
 }
 
 // diagnosed asks about both address families.
-func (s *Space) diagnosed() (all []listener, err error) {
+func (s *Network) diagnosed() (all []listener, err error) {
 	err = s.ofKernel(func(fd int) error {
 		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 			found, err := diagnose(fd, family)
@@ -89,7 +89,7 @@ func (s *Space) diagnosed() (all []listener, err error) {
 }
 
 // ofKernel calls ask with the open socket of s. If s is nil, it opens a socket in the host's network.
-func (s *Space) ofKernel(ask func(fd int) error) error {
+func (s *Network) ofKernel(ask func(fd int) error) error {
 	if s == nil {
 		f, err := diagSocket()
 		if err != nil {
@@ -115,7 +115,7 @@ func (s *Space) ofKernel(ask func(fd int) error) error {
 // end's kernel has not received. A sender may sleep while its bytes are in a queue of its processor.
 // Bytes that this end has not read may count, too, and the end of the connection counts as one. The
 // result is 0 if c or its other end is closed.
-func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
+func (s *Network) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {
 		return 0, nil
@@ -136,9 +136,9 @@ func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	return n, err
 }
 
-// Received returns the total number of bytes that the other end of c, in the space's network, has
+// Received returns the total number of bytes that the other end of c, in the network, has
 // received from c; 0 where the kernel does not report it. The acknowledgement may come 40 ms later.
-func (s *Space) Received(c *net.TCPConn) (n int64, err error) {
+func (s *Network) Received(c *net.TCPConn) (n int64, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {
 		return 0, nil

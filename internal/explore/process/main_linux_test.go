@@ -59,10 +59,10 @@ func TestNotRoot(t *testing.T) {
 	}
 }
 
-// newTestSpace returns a space that is closed after the test.
-func newTestSpace(t *testing.T) *Space {
+// newTestNetwork returns a network that is closed after the test.
+func newTestNetwork(t *testing.T) *Network {
 	t.Helper()
-	s, err := NewSpace()
+	s, err := NewNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func newTestSpace(t *testing.T) *Space {
 }
 
 // begin starts a program. Its log goes to the test's log.
-func begin(t *testing.T, s *Space, line string) (*Program, *buffer) {
+func begin(t *testing.T, s *Network, line string) (*Program, *buffer) {
 	t.Helper()
 	log := &buffer{}
 	p, err := Start(s, Command{Line: line, Log: log})
@@ -112,7 +112,7 @@ func until(t *testing.T, what string, is func() bool) {
 }
 
 // dial connects to a server that may only be about to listen.
-func dial(t *testing.T, s *Space, address string) *net.TCPConn {
+func dial(t *testing.T, s *Network, address string) *net.TCPConn {
 	t.Helper()
 	var c *net.TCPConn
 	until(t, "connect to "+address, func() bool {

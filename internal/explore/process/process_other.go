@@ -7,13 +7,13 @@ import "errors"
 // Keep does nothing here.
 func Keep() {}
 
-// A Space is a network namespace, which this system lacks.
-type Space struct{}
+// A Network is a network namespace, which this system lacks.
+type Network struct{}
 
-// NewSpace always fails.
-func NewSpace() (*Space, error) {
+// NewNetwork always fails.
+func NewNetwork() (*Network, error) {
 	return nil, errors.New("exploring a program needs Linux: network namespaces and /proc")
 }
 
 // Close does nothing here.
-func (*Space) Close() error { return nil }
+func (*Network) Close() error { return nil }

@@ -31,7 +31,7 @@ type Program struct {
 
 // Start starts a program in s. It fails only if the shell cannot be started. If the command does not
 // exist, the shell writes that to the log and ends with exit status 127.
-func Start(s *Space, c Command) (*Program, error) {
+func Start(s *Network, c Command) (*Program, error) {
 	log, write, err := newOutput(c.Log)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) 
 }
 
 // keep starts the keeper of a program in s.
-func keep(s *Space, log *os.File) (k *keeper, isolated bool, err error) {
+func keep(s *Network, log *os.File) (k *keeper, isolated bool, err error) {
 	if s == nil {
 		for _, flags := range []uintptr{unix.CLONE_NEWPID, unix.CLONE_NEWPID | unix.CLONE_NEWUSER, 0} {
 			if k, err = startKeeper(log, flags); !refused(err) {

@@ -23,7 +23,7 @@ func daemon(mark int) string {
 // TestPID: a program begins with the process id that was asked for, and names it itself.
 func TestPID(t *testing.T) {
 	log := &buffer{}
-	p, err := Start(newTestSpace(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
+	p, err := Start(newTestNetwork(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +109,9 @@ func explorer(how string) {
 	var mark int
 	_, err := fmt.Sscan(os.Getenv("MARK"), &mark)
 	for err == nil {
-		var s *Space
+		var s *Network
 		if how == "space" {
-			if s, err = NewSpace(); err != nil {
+			if s, err = NewNetwork(); err != nil {
 				break
 			}
 		}
@@ -146,7 +146,7 @@ func startBare(c Command) (*Program, error) {
 // TestStop: after Stop no process is left and the log is complete. It may be called again.
 func TestStop(t *testing.T) {
 	starts := map[string]func(Command) (*Program, error){
-		"space": func(c Command) (*Program, error) { return Start(newTestSpace(t), c) },
+		"space": func(c Command) (*Program, error) { return Start(newTestNetwork(t), c) },
 		"host":  func(c Command) (*Program, error) { return Start(nil, c) },
 		"bare":  startBare,
 	}
@@ -183,7 +183,7 @@ func TestStop(t *testing.T) {
 
 // TestEnded: the exit of a first process is reported, and its children live on until Stop.
 func TestEnded(t *testing.T) {
-	s := newTestSpace(t)
+	s := newTestNetwork(t)
 	for line, want := range map[string]string{
 		"exit 3":                 "exit status 3",
 		"true":                   "exit status 0",
@@ -215,7 +215,7 @@ func TestEnded(t *testing.T) {
 
 // TestCommand: working folder, variables and user of a command.
 func TestCommand(t *testing.T) {
-	s, dir := newTestSpace(t), t.TempDir()
+	s, dir := newTestNetwork(t), t.TempDir()
 	log := &buffer{}
 	p, err := Start(s, Command{Line: "pwd; echo $X; id -u; id -un; cat; grep CapEff /proc/self/status", Dir: dir, Env: []string{"X=y", "PATH=/usr/bin:/bin"}, Log: log})
 	if err != nil {

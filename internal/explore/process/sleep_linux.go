@@ -157,10 +157,10 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// sleep reports a wait that an idle program would not have. A place with no more waits than when idle has
-// no sleep, since members of a pool take turns. The same holds if the waits are the very same ones. A
-// loop's time-out lasts until its next timer, so a shorter one than when idle counts as a sleep until the
-// loop has gone round.
+// sleep reports a wait that an idle program would not have. If a place has no more waits than in the idle
+// program, none of them is a sleep, since members of a pool take turns. The same holds if the waits are the
+// very same ones. A loop's time-out lasts until its next timer, so a shorter one than when idle counts as a
+// sleep until the loop has gone round.
 func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {

@@ -71,7 +71,7 @@ func baseline(t *testing.T, p *Program) {
 // from one that always waits like that.
 func TestSleeps(t *testing.T) {
 	t.Parallel()
-	s := newTestSpace(t)
+	s := newTestNetwork(t)
 	p, _ := begin(t, s, python(t, sleeps))
 	c := dial(t, s, "127.0.0.1:8080")
 	ask := func(c io.ReadWriter, way string) {
@@ -175,7 +175,7 @@ func TestSleep(t *testing.T) {
 // TestSleepsTimer: waiting for a descriptor that becomes ready at a certain time is a sleep.
 func TestSleepsTimer(t *testing.T) {
 	t.Parallel()
-	s := newTestSpace(t)
+	s := newTestNetwork(t)
 	p, _ := begin(t, s, python(t, `
 import ctypes, os, select, socket, struct
 libc = ctypes.CDLL(None)

@@ -79,7 +79,7 @@ func (p *Program) Begin(ctx context.Context, config *explore.Config, progress fu
 // Unavailable returns why no program can be explored on this machine, in one line with the remedy; nil
 // if one can.
 func Unavailable() error {
-	space, err := process.NewSpace()
+	space, err := process.NewNetwork()
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ type Catalog struct {
 	shapes  serverstate.Shapes
 	changes string           // see serverstate.ChangedQuery
 	state   string           // see serverstate.CatalogState
-	ordered map[string]bool  // tables in which the order of written rows may show, see Draws
-	ruled   map[string]bool  // names in rules: in such a table the order of new rows may show, in such a column that of changes
-	all     bool             // it may show in each table
+	ordered map[string]bool  // tables in which others may see the order of written rows, see Draws
+	ruled   map[string]bool  // names in rules: a table with such a name may show others the order of its new rows, and a column the order of its changes
+	all     bool             // every table may show that order
 	last    map[string]int64 // see sequences
 	prints  map[string]*schedule.Footprint
 }
@@ -84,9 +84,9 @@ func (c *Catalog) rules(never []string) {
 }
 
 // Learn compares the rows that the buyers use, each alone. meets counts the commands of each buyer that may
-// meet another buyer's. Learn also notes the tables in which the order of written rows may show. Their keys,
-// their times and the result of a SELECT without ORDER BY show it. short reports that in some buyer's run a
-// value had no name.
+// use the same rows as another buyer's. Learn also notes the tables in which others may see the order of
+// written rows: in their keys, in their times, or in the result of a SELECT without ORDER BY. short reports
+// that in some buyer's run a value had no name.
 func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
 	c.all = c.all || short
 	meets = make([]int, len(alone))

@@ -62,7 +62,7 @@ func (c *Catalog) claims(table string, key []string, row map[string][]string) (a
 				null = null || slices.Equal(values, []string{schedule.Null})
 			}
 		}
-		if !null || shape.Unclear { // NULL is in no one's way
+		if !null || shape.Unclear { // NULL conflicts with no other value
 			all = append(all, schedule.Touch{Use: schedule.Claims, Table: table, Index: strings.Join(one, ","), Fixed: place})
 		}
 	}

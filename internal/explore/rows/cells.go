@@ -2,8 +2,8 @@ package rows
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// A cell is a column of a row of a table. Without a column, it is all of them; without a key, in any row;
-// without a table, of any table.
+// A cell is a column of a row of a table. An empty column stands for all columns, an empty key for all rows,
+// and an empty table for all tables.
 type cell struct{ table, column, key string }
 
 // A cellChange is a change of a cell.

@@ -10,8 +10,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// foresee compares an executed command with the others' so far. If one has read a row that another buyer
-// has inserted, or a value that it has generated, then the order of such values may show.
+// foresee compares an executed command with the others' so far. If a command has read a row that another buyer
+// has inserted, or a value that the row's insertion has generated, then the program may depend on the order of
+// such values.
 func (t *Tracker) foresee(at int) {
 	for _, other := range t.used[:at] {
 		if other.buyer != t.used[at].buyer {

@@ -87,7 +87,7 @@ func (t *Tracker) Why() string { return t.why }
 // hasName matches a name of a value that a server has generated.
 var hasName = regexp.MustCompile(`<[\w-]+:\w+>`)
 
-// sequence are the functions whose order shows.
+// sequence are the functions whose results show the order of their calls.
 var sequence = regexp.MustCompile(`(?i)\b(?:nextval|currval|setval|lastval)\b`)
 
 // changing matches a statement with a value that differs each time.

@@ -17,7 +17,7 @@ type Touch struct {
 	Table string
 	// Fixed are the possible values of columns in these rows. A row with another value is not among them.
 	Fixed map[string][]string
-	// Keys reports that the rows come, go or change their keys. It belongs to Locks and Shows.
+	// Keys reports that rows are inserted or deleted, or change their keys. Only Locks and Shows use it.
 	Keys bool
 	// Index is the index in which a Claims needs a place.
 	Index string

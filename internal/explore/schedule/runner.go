@@ -35,8 +35,9 @@ type Poller interface {
 
 // A Patient is a Runner of programs whose buyers may stop to wait.
 type Patient interface {
-	// Outlast runs one schedule in which a buyer whose retries a search has left out runs out of them. It returns
-	// in one line how the buyer went on and what to do, or "" if it changed nothing afterwards or waits without end.
+	// Outlast runs one schedule in which a buyer uses up the retries that the search has left out. It returns
+	// in one line what the buyer did next and what to do; "" if the buyer changed nothing afterwards, or waits
+	// without end.
 	Outlast(ctx context.Context) (gaveUp string, err error)
 }
 

@@ -205,7 +205,7 @@ func (r *run) letIn(b *client.Buyer) error {
 	if err != nil {
 		return err
 	}
-	queued, err := r.programs.Instances.Of(b.ID).Space.BacklogAt(address)
+	queued, err := r.programs.Instances.Of(b.ID).Network.BacklogAt(address)
 	if err == nil && queued > 0 {
 		err = errors.New("a buyer is not let in while another is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
 	}

@@ -15,7 +15,7 @@ type Runner struct{ schedule.Runner }
 
 // New returns an error that says so.
 func New(context.Context, Spec) (*Runner, error) {
-	_, err := process.NewSpace()
+	_, err := process.NewNetwork()
 	return nil, err
 }
 

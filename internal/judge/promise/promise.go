@@ -62,7 +62,7 @@ func Columns() []Condition {
 func About(c Condition) string {
 	switch c {
 	case Explore:
-		return "every order of two buyers' commands, each buyer in a process of its own; shorter searches in one process, under one key, behind a check"
+		return "every order of two buyers' commands, each buyer in its own process; a few more searches: both in one process, with one Idempotency-Key, or behind the sold-out check"
 	case ExploreExpire:
 		return "the same; at any step, every lease expires and its holder does not notice"
 	case ExploreCrash:

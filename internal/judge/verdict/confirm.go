@@ -23,14 +23,14 @@ type Play[T any] interface {
 	Disturbed() string
 	// IsTimed reports whether only the timing of events shows the violation.
 	IsTimed() bool
-	// Doubt makes the play inconclusive. The reason comes before its own.
+	// Doubt makes the play inconclusive. It puts reason before the play's own reason.
 	Doubt(reason string)
-	// Played adds to the evidence how often it was played, more than once, and why.
+	// Played adds to the evidence that there were several plays, how many, and why.
 	Played(times int, because string)
 }
 
-// Confirm plays until a result is not chance. This is the only rule by which a crowd or a cell is played
-// again: something disturbed it, a burst missed a promised violation, or only timing contradicts the
+// Confirm repeats a play until its result is not chance. This is the only rule for repeating a crowd or a
+// cell: something disturbed the play, a burst missed a promised violation, or only timing contradicts the
 // promise. The evidence says how often it was played, and why. An error comes from play.
 func Confirm[T any, P Play[T]](play func() (T, error)) (T, error) {
 	var timed P // a play that contradicts the promise only by its timing

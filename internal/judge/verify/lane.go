@@ -115,8 +115,8 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// awake is once, except for a time limit that ended before the fault while this process mostly had no
-// processor. Such a play is disturbed and proves nothing.
+// awake calls once. If a time limit ended before the fault, while this process mostly had no processor, the
+// play counts as disturbed and proves nothing.
 func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (Cell, error) {
 	start, alive := time.Now(), pulse.Start()
 	defer alive.Stop()

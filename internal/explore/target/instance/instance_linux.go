@@ -23,7 +23,7 @@ import (
 // starts another.
 type Instance struct {
 	Line     string // the program's command line; "": it runs already
-	Space    *process.Space
+	Network  *process.Network
 	Program  *process.Program // nil: killed
 	Restless bool             // it sets brief timers without end; set and used by package rest
 
@@ -42,7 +42,7 @@ func (i *Instance) Attached() bool { return i.Line == "" }
 
 // Dial implements client.Server.
 func (i *Instance) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
-	return i.Space.Dial(ctx, address)
+	return i.Network.Dial(ctx, address)
 }
 
 // Printed returns what the program has printed since the last call, at most newsSize bytes of it.
@@ -133,7 +133,7 @@ func (i *Instance) Start() (err error) {
 			err = reachable(i.app.Attach.PID)
 		}
 	} else {
-		i.Program, err = process.Start(i.Space, process.Command{Line: i.Line, Dir: i.app.Dir, Env: i.env(), Log: i.log, PID: i.firstPID()})
+		i.Program, err = process.Start(i.Network, process.Command{Line: i.Line, Dir: i.app.Dir, Env: i.env(), Log: i.log, PID: i.firstPID()})
 	}
 	if err != nil && i.Line == "" {
 		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.Label(), err)
@@ -240,7 +240,7 @@ func (i *Instance) answers(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	c, err := i.Space.Dial(ctx, address)
+	c, err := i.Network.Dial(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (i *Instance) Stop() (err error) {
 	if i.home != "" {
 		err = errors.Join(err, os.RemoveAll(i.home))
 	}
-	return errors.Join(err, i.Space.Close())
+	return errors.Join(err, i.Network.Close())
 }
 
 // reachable returns why the traffic of a process cannot be seen from here.

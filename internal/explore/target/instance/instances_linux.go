@@ -57,11 +57,11 @@ func (x *Instances) Launch(ctx context.Context) error {
 		}
 		x.All = append(x.All, i)
 		if x.app.Attach == nil {
-			space, err := process.NewSpace()
+			space, err := process.NewNetwork()
 			if err != nil {
 				return err
 			}
-			i.Space = space
+			i.Network = space
 		}
 		if err := x.listen(i); err != nil {
 			return err
@@ -96,7 +96,7 @@ const migrationTimeout = 10 * time.Minute
 // migrate runs the command that creates the tables, in the network of an instance that has not started.
 func (x *Instances) migrate(ctx context.Context, i *Instance) error {
 	log := &tail{}
-	p, err := process.Start(i.Space, process.Command{Line: x.app.Migrate, Dir: x.app.Dir, Env: i.env(), Log: log})
+	p, err := process.Start(i.Network, process.Command{Line: x.app.Migrate, Dir: x.app.Dir, Env: i.env(), Log: log})
 	if err != nil {
 		return fmt.Errorf("migrate: %s: %w", x.app.Migrate, err)
 	}
@@ -122,7 +122,7 @@ func (x *Instances) listen(i *Instance) error {
 			continue
 		}
 		at := x.app.Gate(p.Name)
-		l, err := i.Space.Listen(at)
+		l, err := i.Network.Listen(at)
 		if err != nil {
 			return x.noGate(p.Name, at, err)
 		}

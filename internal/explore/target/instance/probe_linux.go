@@ -84,7 +84,7 @@ func (d Probe) asking(ctx context.Context, i *Instance, r app.Request) (func(con
 	if err != nil {
 		return nil, err
 	}
-	dial, err := i.Space.Dialer(ctx, address)
+	dial, err := i.Network.Dialer(ctx, address)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (r *Rest) sent(buyer int, s *wire.Socket) bool {
 	if !r.mayRun(buyer) {
 		return false
 	}
-	n, err := r.instances.Of(max(buyer, 1)).Space.Unacknowledged(s.TCP())
+	n, err := r.instances.Of(max(buyer, 1)).Network.Unacknowledged(s.TCP())
 	return n > 0 || err != nil
 }
 
@@ -89,7 +89,7 @@ func (r *Rest) received(buyer int, s *wire.Socket) bool {
 	if s.Unacknowledged() == 0 {
 		return true
 	}
-	n, err := r.instances.Of(max(buyer, 1)).Space.Received(s.TCP())
+	n, err := r.instances.Of(max(buyer, 1)).Network.Received(s.TCP())
 	return err == nil && n >= s.Written()
 }
 

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Space is a network of its own (network_namespaces(7)) with loopback up. A program in it finds a
-// gate at the address of its server. A nil Space is the host's network. Several goroutines may use it.
-type Space struct {
+// A Network is a network namespace (network_namespaces(7)) with loopback up. A program in it finds a gate at
+// the address of its server. A nil Network is the host's network. Several goroutines may use it.
+type Network struct {
 	mu     sync.Mutex // one request at a time
 	keeper *keeper
 	diag   *os.File            // reports listeners; nil if the kernel does not support it
@@ -26,13 +26,13 @@ type Space struct {
 	close  sync.Once
 }
 
-// NewSpace makes a Space. It needs root or user namespaces. If neither is allowed, the error says in
+// NewNetwork makes a Network. It needs root or user namespaces. If neither is allowed, the error says in
 // one line what to do.
-func NewSpace() (*Space, error) {
+func NewNetwork() (*Network, error) {
 	flags := uintptr(unix.CLONE_NEWNET | unix.CLONE_NEWPID)
-	s, err := newSpace(flags)
+	s, err := newNetwork(flags)
 	if refused(err) {
-		s, err = newSpace(flags | unix.CLONE_NEWUSER)
+		s, err = newNetwork(flags | unix.CLONE_NEWUSER)
 	}
 	switch {
 	case err == nil:
@@ -43,7 +43,7 @@ func NewSpace() (*Space, error) {
 	return nil, fmt.Errorf("a program needs a network of its own (%w): %s", err, remedy())
 }
 
-func newSpace(flags uintptr) (*Space, error) {
+func newNetwork(flags uintptr) (*Network, error) {
 	k, err := startKeeper(nil, flags)
 	if err != nil {
 		return nil, err
@@ -52,21 +52,22 @@ func newSpace(flags uintptr) (*Space, error) {
 		k.end(true)
 		return nil, err
 	}
-	s := &Space{keeper: k, spare: map[bool][]*os.File{}}
+	s := &Network{keeper: k, spare: map[bool][]*os.File{}}
 	if answer, err := k.ask(message{Do: "diag"}); err == nil && len(answer.files) == 1 {
 		s.diag = answer.files[0]
 	}
 	return s, nil
 }
 
-func (s *Space) ask(m message) (message, error) {
+func (s *Network) ask(m message) (message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.keeper.ask(m)
 }
 
-// Close ends the network and every program in it. Its connections and listeners stay with their owners.
-func (s *Space) Close() error {
+// Close ends the network and every program in it. It leaves connections and listeners in the network open;
+// their owners close them.
+func (s *Network) Close() error {
 	if s != nil {
 		s.close.Do(func() {
 			s.keeper.end(true)
@@ -87,7 +88,7 @@ func (s *Space) Close() error {
 
 // Listen accepts connections made in the network to address, such as "127.0.0.1:3306"; port 0 means a
 // free one. For a name with several addresses it uses the first, IPv4 before IPv6.
-func (s *Space) Listen(address string) (*net.TCPListener, error) {
+func (s *Network) Listen(address string) (*net.TCPListener, error) {
 	if s == nil {
 		var plain net.ListenConfig
 		plain.SetMultipathTCP(false) // with multipath the kernel reports less
@@ -113,7 +114,7 @@ func (s *Space) Listen(address string) (*net.TCPListener, error) {
 	return l, nil
 }
 
-func (s *Space) listen(at netip.AddrPort) (*net.TCPListener, error) {
+func (s *Network) listen(at netip.AddrPort) (*net.TCPListener, error) {
 	f, err := s.socket(at.Addr().Is6())
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (s *Space) listen(at netip.AddrPort) (*net.TCPListener, error) {
 }
 
 // Dial connects within the network. For a name with several addresses it tries one after the other.
-func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
+func (s *Network) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	if s == nil {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -153,18 +154,18 @@ func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) 
 		return nil, err
 	}
 	for _, to := range all {
-		c, wrong := s.dial(ctx, to)
-		if wrong == nil {
+		c, dialErr := s.dial(ctx, to)
+		if dialErr == nil {
 			return c, nil
 		}
-		err = cmp.Or(err, wrong)
+		err = cmp.Or(err, dialErr)
 	}
 	return nil, fmt.Errorf("connect to %s: %w", address, err)
 }
 
 // Dialer opens a socket for a connection to address and returns a function that connects it. A caller
 // can prepare many connections and then connect them all at once. Call that function at most once.
-func (s *Space) Dialer(ctx context.Context, address string) (func(context.Context) (*net.TCPConn, error), error) {
+func (s *Network) Dialer(ctx context.Context, address string) (func(context.Context) (*net.TCPConn, error), error) {
 	dial := func(ctx context.Context) (*net.TCPConn, error) { return s.Dial(ctx, address) }
 	if s == nil {
 		return dial, nil
@@ -186,7 +187,7 @@ func (s *Space) Dialer(ctx context.Context, address string) (func(context.Contex
 	}, nil
 }
 
-func (s *Space) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+func (s *Network) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
 	f, err := s.socket(to.Addr().Is6())
 	if err != nil {
 		return nil, err
@@ -234,11 +235,11 @@ func connected(f *os.File) error {
 	return cmp.Or(err, result)
 }
 
-// socketsAtOnce is the number of sockets for which the keeper is asked, since a buyer needs a new one in
-// each run. A message of the keeper carries it.
+// socketsAtOnce is how many sockets one request to the keeper returns; one message can carry that many. A
+// buyer needs a new socket in each run.
 const socketsAtOnce = 16
 
-func (s *Space) socket(ipv6 bool) (*os.File, error) {
+func (s *Network) socket(ipv6 bool) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.spare[ipv6]) == 0 {

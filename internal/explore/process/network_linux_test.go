@@ -16,7 +16,7 @@ import (
 
 // TestSpaces: the same address is a different one in each space, and never the host's.
 func TestSpaces(t *testing.T) {
-	spaces := []*Space{newTestSpace(t), newTestSpace(t)}
+	spaces := []*Network{newTestNetwork(t), newTestNetwork(t)}
 	for i, s := range spaces {
 		l, err := s.Listen("127.0.0.1:80") // a privileged port
 		if err != nil {
@@ -68,7 +68,7 @@ print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
 
 // TestDialWaits: Dial waits until the connection is established or its context ends.
 func TestDialWaits(t *testing.T) {
-	s := newTestSpace(t)
+	s := newTestNetwork(t)
 	l, err := s.Listen("127.0.0.1:1000")
 	if err != nil {
 		t.Fatal(err)
@@ -104,9 +104,9 @@ func control2(l *net.TCPListener, do func(fd int) error) (err error) {
 	return err
 }
 
-// TestForeignAddresses: a space can have the address of a server on another machine.
+// TestForeignAddresses: a network can have the address of a server on another machine.
 func TestForeignAddresses(t *testing.T) {
-	s := newTestSpace(t)
+	s := newTestNetwork(t)
 	for _, address := range []string{"192.0.2.77:3306", "192.0.2.77:5432", "198.51.100.77:3306", "[2001:db8::7]:3306", "[::1]:8080"} {
 		l, err := s.Listen(address)
 		if err != nil {
@@ -133,7 +133,7 @@ func TestForeignAddresses(t *testing.T) {
 }
 
 // listening returns the addresses at which a program or a gate listens: "127.0.0.1:8080".
-func listening(s *Space) (at []string, err error) {
+func listening(s *Network) (at []string, err error) {
 	all, err := s.listeners()
 	for _, l := range all {
 		at = append(at, l.at.String())
@@ -146,7 +146,7 @@ func listening(s *Space) (at []string, err error) {
 func TestBacklog(t *testing.T) {
 	for name, proc := range map[string]bool{"sock_diag": false, "proc": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newTestSpace(t)
+			s := newTestNetwork(t)
 			if proc {
 				_ = s.diag.Close()
 				s.diag = nil
@@ -179,7 +179,7 @@ while True: signal.pause()`))
 // TestUnacknowledged counts bytes that were sent and have not arrived. A program that does not read
 // gets only as much as its kernel buffers.
 func TestUnacknowledged(t *testing.T) {
-	for name, s := range map[string]*Space{"space": newTestSpace(t), "host": nil} {
+	for name, s := range map[string]*Network{"space": newTestNetwork(t), "host": nil} {
 		t.Run(name, func(t *testing.T) {
 			l, err := s.Listen("127.0.0.1:0")
 			if err != nil {
@@ -252,7 +252,7 @@ func TestUnacknowledged(t *testing.T) {
 
 // TestHost: nil is the host's network, and every method works on it.
 func TestHost(t *testing.T) {
-	var s *Space
+	var s *Network
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestHost(t *testing.T) {
 
 // TestClose: Close ends the processes in the network, and its keepers.
 func TestClose(t *testing.T) {
-	s, err := NewSpace()
+	s, err := NewNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,8 +188,8 @@ func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question f
 	return errs
 }
 
-// dead adds a warning for each silent host, and returns an error if all are silent.
-func (l hostList) dead(e *Engine, errs []error) error {
+// checkReachable adds a warning for each silent host, and returns an error if all are silent.
+func (l hostList) checkReachable(e *Engine, errs []error) error {
 	var dead []string
 	for i, err := range errs {
 		if err != nil {

@@ -28,10 +28,10 @@ func openCluster(ctx context.Context, e *Engine) error {
 		return err
 	}
 	newClient := func() *redis.ClusterClient {
-		all := o.Cluster()
-		all.MaxRedirects, all.MinRetryBackoff, all.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
-		all.DisableRoutingPolicies = true // route by key only
-		client := redis.NewClusterClient(all)
+		options := o.Cluster()
+		options.MaxRedirects, options.MinRetryBackoff, options.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
+		options.DisableRoutingPolicies = true // route by key only
+		client := redis.NewClusterClient(options)
 		e.onClose(client.Close)
 		return client
 	}
@@ -74,7 +74,7 @@ func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOpti
 	if refused != nil {
 		return refused
 	}
-	return l.dead(e, errs)
+	return l.checkReachable(e, errs)
 }
 
 // maxRedirects limits how often a command follows a moving slot. A server that answers MOVED, ASK or
@@ -101,7 +101,7 @@ func (h onceOnCluster) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				time.Sleep(tryAgainAfter)
 				continue
 			}
-			h.look(ctx, err)
+			h.reloadSlots(ctx, err)
 			return err
 		}
 	}
@@ -122,15 +122,15 @@ func (h onceOnCluster) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 			single[i] = once{cmd}
 		}
 		err := next(ctx, single)
-		h.look(ctx, err)
+		h.reloadSlots(ctx, err)
 		return err
 	}
 }
 
-// look makes the client reload the slots in the background, unless the server has answered.
-func (h onceOnCluster) look(ctx context.Context, err error) {
-	var said redis.Error
-	if err == nil || errors.As(err, &said) && !redis.IsClusterDownError(err) {
+// reloadSlots makes the client reload the slots in the background, unless the server has answered.
+func (h onceOnCluster) reloadSlots(ctx context.Context, err error) {
+	var reply redis.Error
+	if err == nil || errors.As(err, &reply) && !redis.IsClusterDownError(err) {
 		return
 	}
 	h.client.ReloadState(ctx)

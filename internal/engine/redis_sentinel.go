@@ -111,7 +111,7 @@ func askSentinels(ctx context.Context, e *Engine, l hostList, o *redis.Universal
 	if refused != nil {
 		return refused
 	}
-	if err := l.dead(e, errs); err != nil {
+	if err := l.checkReachable(e, errs); err != nil {
 		return err
 	}
 	if !knows {

@@ -30,7 +30,7 @@ func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers
 		for range c.BaseURLs {
 			all = append(all, buyers.Buyer{Name: crowdName() + "-late"})
 		}
-		late = c.at(c.BaseURLs).AtOnce(ctx, all)
+		late = c.sender(c.BaseURLs).AtOnce(ctx, all)
 	}
 	hasOneSize := len(slices.Compact(slices.Clone(c.Sizes))) <= 1
 	if hasOneSize && (late != nil || !mayHaveReserved(crowd)) || ctx.Err() != nil {
@@ -44,7 +44,7 @@ func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers
 	if hasOneSize {
 		rest.Units = min(rest.Units, slices.Max(append([]int64{1}, c.Sizes...)))
 	}
-	return append(late, c.at(c.BaseURLs[:1]).One(ctx, rest)), nil
+	return append(late, c.sender(c.BaseURLs[:1]).One(ctx, rest)), nil
 }
 
 // mayHaveReserved reports whether orders without a sale may explain refusals as sold out. It returns

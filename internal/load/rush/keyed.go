@@ -55,8 +55,8 @@ func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func
 	// The first few orders go alone, while every order could be sold once per process. Otherwise
 	// "sold out" would hide a second sale.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
-	first := append(visit(ctx, c.at(c.BaseURLs), orders[:few]), visit(ctx, c.at(c.BaseURLs), orders[few:])...)
-	again := visit(ctx, c.at(c.BaseURLs), orders)
+	first := append(visit(ctx, c.sender(c.BaseURLs), orders[:few]), visit(ctx, c.sender(c.BaseURLs), orders[few:])...)
+	again := visit(ctx, c.sender(c.BaseURLs), orders)
 	if restart == nil || ctx.Err() != nil {
 		return [][][]buyers.Answer{first, again}, nil
 	}
@@ -65,7 +65,7 @@ func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func
 		return nil, fmt.Errorf("restart a process: %w", err)
 	}
 	c.BaseURLs = append([]string{url}, c.BaseURLs[1:]...)
-	return [][][]buyers.Answer{first, again, visit(ctx, c.at(c.BaseURLs[:1]), orders)}, nil
+	return [][][]buyers.Answer{first, again, visit(ctx, c.sender(c.BaseURLs[:1]), orders)}, nil
 }
 
 // visit sends each order to all processes of the sender at once, and returns the answers by order.

@@ -52,7 +52,7 @@ func (c Config) leaveUnits(ctx context.Context) error {
 		return err
 	}
 	name := crowdName()
-	c.at(c.BaseURLs).AtOnce(ctx, []buyers.Buyer{{Name: name + "-1", Units: 1}, {Name: name + "-2", Units: 2}})
+	c.sender(c.BaseURLs).AtOnce(ctx, []buyers.Buyer{{Name: name + "-1", Units: 1}, {Name: name + "-2", Units: 2}})
 	return nil
 }
 

@@ -46,16 +46,16 @@ type Config struct {
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
-	// Counts says what the receipts' member left counts. Unspecified: rush does not check the order
-	// of the buys.
+	// Counts says how `left` in a receipt relates to the stock, see linear.Counts. Unspecified: rush does not
+	// check the order of the buys.
 	Counts linear.Counts
 
-	// FaultTookEffect reports whether a fault was injected. It is called after all answers. A fault takes
-	// answers away, so a missing answer proves nothing about the strategy; see BuyRest. It may also
-	// keep every buyer waiting until a lease expires. Nil: no fault is injected.
+	// FaultTookEffect reports whether a fault was injected. It is called after all answers. A fault may lose
+	// answers, so a missing answer then proves nothing about the strategy; see BuyRest. A fault may also keep
+	// every buyer waiting until a lease expires. Nil: no fault is injected.
 	FaultTookEffect func() bool
-	// CannotRepeat reports after a burst whether it cannot be repeated, since the conditions have changed.
-	// Nil: every burst can be repeated.
+	// CannotRepeat is called after a burst. It reports whether the conditions have changed, so that no burst
+	// can be sent under the same ones. Nil: every burst can be repeated.
 	CannotRepeat func() bool
 	// AwaitRepair waits until the servers that a fault broke serve again. It is called after all
 	// answers. Nil: no server is broken.
@@ -102,7 +102,8 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
 }
 
-// restock returns its duration. It uses the same servers as a purchase and writes more.
+// restock restocks the product and returns how long that took. A restock uses the same servers as a purchase
+// and writes more.
 func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	start := time.Now()
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
@@ -124,7 +125,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	after, counted, err := []buyers.Answer(nil), []buyers.Answer(nil), error(nil)
 	if struck {
 		lease = max(c.Lease, c.Wait)
-		after, counted, err = BuyRest(ctx, c.at(c.BaseURLs), c.Auditor, crowdName()+"-rest")
+		after, counted, err = BuyRest(ctx, c.sender(c.BaseURLs), c.Auditor, crowdName()+"-rest")
 	} else {
 		after, err = c.after(ctx, answers)
 		counted = slices.Concat(answers, after)
@@ -163,7 +164,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 // crowd sends the burst and returns its answers.
 func (c Config) crowd(ctx context.Context) (answers []buyers.Answer, _ error) {
 	answered := 0
-	sender := c.at(c.BaseURLs)
+	sender := c.sender(c.BaseURLs)
 	sender.Answered = func(buyers.Answer) { answered++; c.Progress(answered) }
 	run := crowdName()
 	if c.Duration > 0 {
@@ -190,8 +191,8 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer, _ error) {
 	return sender.AtOnce(ctx, all), nil
 }
 
-// at sends buyers of this rush to some of its processes.
-func (c Config) at(urls []string) buyers.Sender {
+// sender returns a sender of this rush's buyers to some of its processes.
+func (c Config) sender(urls []string) buyers.Sender {
 	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Patience: c.Patience}
 }
 

@@ -10,11 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/load/measure"
 )
 
-// A Section is the critical section of a strategy whose lock expires by itself, with the release of the
-// lock, over all numbers of clients in the last 10 minutes. If there are several processes, each figure is that of the slowest one.
+// A Section describes the critical section of a strategy whose lock expires by itself, with the release of the
+// lock. It covers all numbers of clients in the last 10 minutes. If there are several processes, each figure
+// is that of the slowest one.
 //
 // Source of the lease: the third article, "set the lock's timeout correctly", advises three to five times the
-// measured section, and takes the mean. A section that outlasts its lease can oversell, so this takes p99.9.
+// mean duration of the section. A section that outlasts its lease can oversell, so this package uses p99.9
+// instead of the mean.
 type Section struct {
 	Strategy    string  `json:"strategy"`
 	P50MS       float64 `json:"p50_ms"`

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Needs of the catalogue's strategies that a lock server meets.
+// Needs of strategies that a lock server can meet.
 const (
 	needsRedis     = "redis"
 	needsRedlock   = "redlock"

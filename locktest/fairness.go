@@ -108,9 +108,9 @@ func (s shares) total() int {
 
 func (s shares) ratio() float64 { return float64(s.longest) / float64(max(s.median, 1)) }
 
-// closedLoop lets n contenders ask again and again until there were that many grants and that much
-// time has passed, or for 10 s. The time is for a lock in memory, which gives 400 grants in 2 ms:
-// if the scheduler stops a contender for a millisecond, the lock would seem to starve it.
+// closedLoop lets n contenders ask again and again until there were at least that many grants in all, and the
+// time least has passed; it ends after 10 s in any case. The time is for a lock in memory, which gives 400
+// grants in 2 ms: if the scheduler stops a contender for a millisecond, the lock would seem to starve it.
 func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants int64, least time.Duration) (shares, error) {
 	short, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

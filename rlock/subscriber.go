@@ -72,7 +72,7 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	return t, t.confirmed
 }
 
-// leave gives the topic up. The topic is dropped that long after its last user has left.
+// leave gives the topic up. The topic is dropped at the time after, counted from its last user's leave.
 func (s *subscriber) leave(t *topic, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

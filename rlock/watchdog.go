@@ -39,7 +39,7 @@ func (h *hold) held() int {
 	return len(h.leases)
 }
 
-// admit makes a lease from a grant whose command was sent at that time.
+// admit makes a lease from a grant whose command was sent at the time sent.
 func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	l := &Lease{lock: c.lock, hold: h, token: token, autoRenewed: c.autoRenewed}
 	l.ctx, l.cancel = context.WithCancelCause(c.ctx)

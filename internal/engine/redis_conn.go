@@ -10,12 +10,11 @@ import (
 // A dialFunc opens a connection of a Redis client.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// answered returns dial with connections on which an answer may take that long, even if the deadline
+// answered returns a variant of dial. On its connections an answer may take answerTime, even if the deadline
 // of its command is earlier.
 //
-// A buyer's wait may end while its command is under way to a healthy server. If the client did not
-// read the answer, a key could be set without a holder, and the product would stay locked for the
-// rest of the TTL.
+// A buyer's wait may end while its command is under way to a healthy server. If the client did not read the
+// answer, a key could be set without a holder, and the product would stay locked for the rest of the TTL.
 func (dial dialFunc) answered(answerTime time.Duration) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		inner, err := dial(ctx, network, address)

@@ -115,7 +115,7 @@ func (v *programViolations) isLate(ctx context.Context) bool {
 	return ctx.Err() != nil || time.Now().After(v.until)
 }
 
-// allow gives the following replays that much time, but not more than the budget has.
+// allow gives the following replays the time patience, but not more than is left of the budget.
 func (v *programViolations) allow(patience time.Duration) {
 	v.until = time.Now().Add(patience)
 	if end, limited := v.s.limit.end(); limited && end.Before(v.until) {

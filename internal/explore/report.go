@@ -85,7 +85,7 @@ type Report struct {
 	// the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
 	Keeps         bool   `json:"keeps,omitempty"`           // replays began with restarted programs, since a replay without a restart did not fit
-	GaveUp        string `json:"gave_up,omitempty"`         // what a buyer did after its last try, in one line; then the search is not complete
+	GaveUp        string `json:"gave_up,omitempty"`         // says in one line how a buyer continued after its last try; then the search is not complete
 	Racing        string `json:"racing,omitempty"`          // which buyer alone breaks a rule, since its own commands race, in one line
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
 	Stray         string `json:"stray,omitempty"`           // release of a lock on another connection than the one on which its buyer took it

@@ -54,7 +54,7 @@ type Process interface {
 	StartAgain(ctx context.Context) error
 	Freeze() error
 	Thaw() error
-	// Answers reports whether the process answers within that time.
+	// Answers reports whether the process answers before the time within is over.
 	Answers(ctx context.Context, within time.Duration) bool
 }
 

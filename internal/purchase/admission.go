@@ -73,7 +73,7 @@ const (
 	longestRetryAfter = 30 * time.Second
 )
 
-// NewAdmission returns an Admission for buyers that wait at most that long.
+// NewAdmission returns an Admission for buyers that wait at most for the time wait.
 func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait} }
 
 // Overloaded is an ErrBusy that says that a buyer was refused before its strategy was asked.

@@ -59,11 +59,11 @@ type Counter struct {
 	doors keyed.Map[string, *semaphore.Weighted] // of the products that are bought or restocked now
 }
 
-// allBuys exceeds the number of buys in flight. It is the weight of a product's door: each buy
-// passes with 1 of it, and a restock closes the door by taking all of it.
+// allBuys exceeds the number of buys in flight. The door of a product is a semaphore of this weight: each buy
+// passes with a weight of 1, and a restock closes the door by taking all of it.
 const allBuys = 1 << 40
 
-// through runs fn while it holds that much of the product's door.
+// through runs fn while it holds weight of the product's door.
 func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
 	k.mu.Lock()
 	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(allBuys) })

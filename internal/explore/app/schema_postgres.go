@@ -38,8 +38,8 @@ func loadPostgres(ctx context.Context, db *sql.DB, server *localserver.Postgres,
 	return database, nil
 }
 
-// refusals matches psql's lines about errors: the file, the line, and after the code of a server's error
-// the message.
+// refusals matches psql's lines about errors. Its groups are the file, the line, the severity, the code (only
+// of a server's error), and the message.
 var refusals = regexp.MustCompile(`(?m)^psql:(.*?):(\d+): (error|ERROR|FATAL|PANIC): +(?:([0-9A-Z]{5}): )?(.*)$`)
 
 // tolerated matches the code and message of an error that does no harm. A private server already has the
@@ -71,7 +71,7 @@ var (
 	dropsDatabase   = regexp.MustCompile(`(?im)^DROP DATABASE [^;]*;`)
 	createsDatabase = regexp.MustCompile(`(?im)^CREATE DATABASE [^;]*;`)
 	localeOption    = regexp.MustCompile(`(?i)\s(?:LOCALE_PROVIDER|(?:ICU_|BUILTIN_)?LOCALE|LC_COLLATE|LC_CTYPE|ICU_RULES|COLLATION_VERSION)\s*=?\s*(?:'[^']*'|\w+)`)
-	// createsRole and mentionsRole match a role, which is the group.
+	// createsRole and mentionsRole match statements; the group is the name of the role.
 	createsRole  = regexp.MustCompile(`(?im)^CREATE (?:ROLE|USER) ` + name)
 	mentionsRole = regexp.MustCompile(`(?m)^(?:ALTER .* OWNER TO|GRANT .* TO|REVOKE .* FROM|ALTER DEFAULT PRIVILEGES FOR ROLE|CREATE SCHEMA .*AUTHORIZATION) ` + name)
 )
@@ -86,7 +86,7 @@ func withoutLocales(text string) string {
 	})
 }
 
-// notRoles lists the words in the place of a role that name none.
+// notRoles lists keywords that may stand in place of a role's name.
 var notRoles = []string{"public", "current_user", "current_role", "session_user"}
 
 // createRoles creates the roles that own objects or get rights, so that the program may log in as one of

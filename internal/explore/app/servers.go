@@ -236,7 +236,7 @@ func (s *Servers) Listener() *Listener { return s.listener }
 // Redis returns the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
-// Rows returns the first rows of a query to a database as text, at most most.
+// Rows returns the first rows of a query to a database as text. most is the maximum number of rows.
 func (s *Servers) Rows(ctx context.Context, protocol, query string, most int) (columns []string, all [][]string, _ error) {
 	return rows(ctx, s.databases[protocol], query, most)
 }
@@ -341,7 +341,7 @@ func (s *Servers) purged(ctx context.Context) error {
 
 var deletion = regexp.MustCompile(`(?i)^\s*(?:DELETE|REPLACE)\b`)
 
-// rows returns the first rows of a query as text, at most most.
+// rows returns the first rows of a query as text. most is the maximum number of rows.
 func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {
 	err := ask(ctx, func(ctx context.Context) error {
 		rows, err := db.QueryContext(ctx, query)

@@ -1,6 +1,6 @@
-// Package gate holds the commands of our own strategies on their way to the servers until the scheduler
-// releases them; target/gates does so for a program under test. It has a wrapped driver.Connector for SQL, a go-redis hook for Redis, and a tap on the
-// connections that deliver messages.
+// Package gate holds the commands of the catalogue's strategies on their way to the servers until the
+// scheduler releases them. (Package target/gates does this for a program under test.) It has a wrapped
+// driver.Connector for SQL, a go-redis hook for Redis, and a tap on the connections that deliver messages.
 //
 //	strategy -> database/sql -> Connector \
 //	                                       Gates.Pass <-> Scheduler

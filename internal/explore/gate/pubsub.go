@@ -112,7 +112,7 @@ func (p *PubSub) Listens(owner int) bool {
 	return false
 }
 
-// Notified records that a message was sent to that many listeners.
+// Notified records that a message was sent to a number of listeners.
 func (p *PubSub) Notified(listeners int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -225,7 +225,8 @@ func (k *knowledge) ended(b *buyer) bool {
 // number also matches: that number is random, so it may have as many digits as a time.
 var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11})\b(?:-[0-9]+)?`)
 
-// timeLeft is a number that may be the time until a lease ends, in ms. Again the number of a UUID is none.
+// timeLeft is a number that may be the time until a lease ends, in ms. As in number, a UUID with a number also
+// matches, and its number is no time.
 var timeLeft = regexp.MustCompile(uuidOf + `:[0-9]+|\b[1-3][0-9]{6}\b`)
 
 // exactOf is exact for the text of a command. A lock server may tell how much of a lease is left. That depends

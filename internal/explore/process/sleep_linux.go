@@ -70,14 +70,14 @@ func (i *idle) note(waits []wait) (found bool) {
 	return found
 }
 
-// Sleeping reports whether the program will wake by itself within that time. Either a thread waits with
-// such a time-out, which was not there when the program was idle, or a timer (timerfd_create(2)) will
-// fire. After an Asleep that returned true, the result describes that moment. Sleeping also returns true
-// if a thread's wait cannot be read. It does not see timers that send signals (timer_create(2)), nor
-// those of io_uring.
+// Sleeping reports whether the program will wake by itself before the time within is over. Either a thread
+// waits with such a time-out, which was not there when the program was idle, or a timer (timerfd_create(2))
+// will fire. After an Asleep that returned true, the result describes that moment. Sleeping also returns true
+// if a thread's wait cannot be read. It does not see timers that send signals (timer_create(2)), nor those of
+// io_uring.
 //
-// A thread that waits for an answer with a time limit sleeps, too. So call Sleeping when the program owes
-// no answer to a gate, nor a gate one to the program.
+// A thread that waits for an answer with a time limit sleeps, too. So call Sleeping when the program owes no
+// answer to a gate, and no gate owes one to the program.
 func (p *Program) Sleeping(within time.Duration) bool {
 	sleeps, sure := p.sleeping(within, false)
 	return sleeps || !sure

@@ -64,8 +64,9 @@ type transaction struct {
 	buyer   int
 }
 
-// NewTracker returns the tracker of a run with that many buyers. Without a catalog no command has a
-// footprint. raw is for a run whose values are compared with no other run's: their names are not used.
+// NewTracker returns the tracker of a run with this number of buyers. Without a catalog, no command has a
+// footprint. raw is for a run whose values are compared with those of no other run, so the names of values are
+// not used.
 func NewTracker(c *Catalog, names Names, buyers int, raw bool) *Tracker {
 	return &Tracker{Catalog: c, names: names, buyers: buyers, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
 }
@@ -130,7 +131,7 @@ func (t *Tracker) usage(o Command) (u Usage) {
 		now = slices.DeleteFunc(now, func(one schedule.Touch) bool { return one.Use == schedule.Shows })
 	}
 	if tx := t.open[o.Conn()]; tx != nil {
-		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // a cycle of three waits is no matter of two footprints
+		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // two footprints do not show a cycle of three waits
 	}
 	u.Now = t.one(now)
 	return u

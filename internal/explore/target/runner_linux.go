@@ -85,8 +85,9 @@ func newRunner(s Spec) (*Runner, error) {
 	return x, nil
 }
 
-// Watch makes Check wait that long without a buyer, for Check.Pollers. Without it, Check has only what
-// the programs sent in the half second in which they were found idle. Call it before Check.
+// Watch makes Check wait for the time d without a buyer, and record for Check.Pollers what the programs send.
+// Without it, Check has only what they sent in the half second in which they were found idle. Call it before
+// Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
 // Racing says in one line which buyer alone breaks a rule, since its own commands race; "": none does. Check

@@ -111,7 +111,7 @@ func (d Deps) Sleep(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// RenewAfter calls renew after that time, and again the same time after each Reset.
+// RenewAfter calls renew after the time after, and again after each Reset, when the same time has passed.
 func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
 	if d.Renewal != nil {
 		return d.Renewal(ctx, after, renew)

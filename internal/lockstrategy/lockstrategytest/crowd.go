@@ -71,8 +71,8 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 }
 
-// sellRest sells single units until a buyer gets none, to at most most buyers. It adds the answers
-// to count, and returns the number of refusals: 0 or 1.
+// sellRest sells single units until a buyer gets none, or until most buyers have asked. It adds the answers to
+// count, and returns the number of refusals: 0 or 1.
 func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
 	tb.Helper()
 	for i := range most {

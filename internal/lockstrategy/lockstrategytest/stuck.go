@@ -46,8 +46,8 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	return s
 }
 
-// waitForVictims returns when that many statements wait for the row. It returns at once if the
-// database does not show them: the test's claim must hold wherever the buyer is then.
+// waitForVictims returns when n statements wait for the row. It returns at once if the database does not show
+// them: the test's claim must hold wherever the buyer is then.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
 	if s.dialect.RowWaits == "" {

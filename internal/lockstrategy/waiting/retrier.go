@@ -42,7 +42,7 @@ type Retrier struct {
 	lines *Lines // its width is the number of concurrent rounds
 }
 
-// NewRetrier returns a Retrier that runs at most that many rounds of one product at once.
+// NewRetrier returns a Retrier that runs at most the given number of rounds of one product at once.
 func NewRetrier(d deps.Deps, rounds int64) Retrier { return Retrier{d, NewLines(rounds)} }
 
 // RetryRefused is Retry if the database may refuse a COMMIT in favor of another node's, see

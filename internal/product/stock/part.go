@@ -39,7 +39,7 @@ func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
-// PartsWith returns the numbers of the parts that have at least that many units, in order and below
+// PartsWith returns the numbers of the parts that have at least units units, in ascending order, and below
 // limit. It takes no lock: another buyer may take the units before the caller does.
 func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 	var numbers []int64

@@ -18,7 +18,7 @@ type Kind struct {
 	// Number is the column that distinguishes the rows of one product, from 0.
 	Number string
 
-	// divide writes units as that many rows, in place of the existing rows.
+	// divide writes the units as the given number of rows, in place of the existing rows.
 	divide func(tx *gorm.DB, name string, units, rows int64) error
 }
 
@@ -62,8 +62,8 @@ func ClearAll(tx *gorm.DB) error {
 	return nil
 }
 
-// Restore puts units into that many rows of the first kind, and none into the other kinds; with 0
-// rows it writes no units. No other transaction may write to the product at the same time.
+// Restore divides the units among the given number of rows of the first kind, and leaves no units in the other
+// kinds. With 0 rows it writes no units. No other transaction may write to the product at the same time.
 func Restore(tx *gorm.DB, name string, units, rows int64) error {
 	for i, k := range kinds() {
 		there := rows

@@ -43,8 +43,8 @@ func mayBeMoment(text string) bool {
 	return at >= 0 && strings.IndexByte(text[at+1:], ':') >= 0 && strings.IndexByte(text, '-') >= 0
 }
 
-// replaceKnown replaces the known values: first each longest run of letters, digits, "_" and "-", then
-// each number. A name that names has given stays, and known has none.
+// replaceKnown replaces the known values: first each longest run of letters, digits, "_" and "-", then each
+// number. It leaves the names as they are that package naming has given; known has no such name.
 func replaceKnown(text string, known map[string]string) string {
 	if len(known) == 0 {
 		return text
@@ -58,7 +58,7 @@ func isWord(c byte) bool {
 }
 
 // replaceRuns replaces the longest runs of bytes of a class that are wanted and known. If skip is set, it
-// passes over the names that names has given.
+// passes over the names that package naming has given.
 func replaceRuns(text string, known map[string]string, class func(byte) bool, wanted func(string) bool, skip bool) string {
 	var b strings.Builder
 	done := 0

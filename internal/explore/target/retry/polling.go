@@ -17,7 +17,7 @@ import (
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
 type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
-	GaveUp  string         // what a buyer did next after futile retries, although no other buyer had changed anything; "": none did anything else
+	GaveUp  string         // the next command of a buyer after futile retries, although no other buyer had changed anything; "": none did anything else
 	often   int            // number of equal retries after which a buyer counts as polling
 	waits   int            // number of equal retries after which GaveUp says what the buyer did next
 	routine Routine        // commands that buyers repeat alone, and need more retries

@@ -99,7 +99,7 @@ Exit codes: 0 no schedule has a violation, 1 a violation or a released lock of a
 	o.registerSearch(flags)
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.Int64SliceVar(&o.units, "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
-	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part with the initial stock; 0: the product's row")
+	flags.Int64Var(&o.parts, "parts", 0, "number of rows of product_part that share the initial stock; 0: all of it is in the product's row")
 	flags.StringVar(&o.product, "product", "explored", "`name` of the product; each run deletes its records")
 	flags.BoolVar(&o.overlap, "overlap", false, "also two buyers' commands at once inside one server")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")

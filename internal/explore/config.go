@@ -96,7 +96,7 @@ func UngatedRedis(kind string) string {
 	if kind == "" || kind == topology.Single {
 		return ""
 	}
-	return "the explorer stops each command before one Redis server and restores the keys of one; on a Redis of several (" + kind + ") a call may be several commands at several servers"
+	return "no exploration: the explorer works with a single Redis server, and this Redis has several (" + kind + ")"
 }
 
 // check is Check, and also checks whether the engine has what the strategy needs.

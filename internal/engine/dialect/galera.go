@@ -12,7 +12,7 @@ func Lacks(database string) map[string]string {
 		return nil
 	}
 	return map[string]string{
-		NamedLocks: "GET_LOCK is one node's own: two nodes of a Galera cluster grant the same name at once; use another strategy",
+		NamedLocks: "GET_LOCK locks a name on one node only, so two nodes of a Galera cluster grant the same name at once; use another strategy",
 	}
 }
 
@@ -22,5 +22,5 @@ func WhyUnexplored(database string) string {
 	if Kind(database) != Galera {
 		return ""
 	}
-	return "on a Galera cluster each node applies by itself what the others have committed, and nothing holds it up between two steps; use --local-db mariadb"
+	return "a Galera node applies the commits of other nodes at a moment that nothing can choose; use --local-db mariadb"
 }

@@ -48,8 +48,8 @@ func (a *App) buyers(f *file) error {
 	}
 }
 
-// listed reads a list of requests. common is the map in buyer: each request has its header and its body,
-// unless it has its own; nil: there is none.
+// listed reads a list of requests. common is the map of the key `buyer`, nil if there is none. Its header and
+// its body are those of each request that has none of its own.
 func (a *App) listed(list []any, common any) error {
 	all, isMap := common.(map[string]any)
 	if _, one := all["request"]; common != nil && (!isMap || one) {

@@ -25,7 +25,7 @@ var (
 	identifier  = regexp.MustCompile(`^[A-Za-z][\w-]*$`)
 )
 
-// pythonRunners run a command in the program's environment, by the lock file.
+// pythonRunners has, for each tool's lock file, how the tool runs a command in the program's environment.
 var pythonRunners = []struct{ lock, runner, install string }{
 	{"uv.lock", "uv run ", "uv sync"},
 	{"poetry.lock", "poetry run ", "poetry install"},
@@ -99,8 +99,9 @@ func readPythonProgram(r *repository, d *Draft, runner string) (flaskApp string)
 	return flaskApp
 }
 
-// packageOf splits the path of a file into the folder from which its program is imported, "" for the top,
-// and the rest. It is the folder above the packages, unless the file imports from the top.
+// packageOf splits the path of a file into folder, where Python must start to import the file, and inner,
+// the path below it. folder is the one that contains the file's outermost package. It is "" (the top of the
+// repository) if the file is at the top or imports packages by their path from there.
 func packageOf(r *repository, file string) (folder, inner string) {
 	top, _, nested := strings.Cut(file, "/")
 	if !nested || regexp.MustCompile(`(?m)^\s*(?:from|import)\s+`+regexp.QuoteMeta(top)+`\b`).MatchString(r.text(file)) {

@@ -24,8 +24,8 @@ func Disjoint(a, b string, d Dialect) bool {
 	return false
 }
 
-// fixed returns the columns that one UPDATE or DELETE of one table compares with a literal, so that each of
-// its rows has that value. It leaves out those that the statement assigns to.
+// fixed returns the columns that an UPDATE or DELETE of one table compares with a literal, and the literal:
+// each row that the statement writes has this value. Columns that the statement assigns to are left out.
 func fixed(sql string, d Dialect) map[string]string {
 	t, ok := alone(sql, d)
 	if !ok || first(t) != "UPDATE" && first(t) != "DELETE" {

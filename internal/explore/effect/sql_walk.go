@@ -121,8 +121,8 @@ func (w *walk) commit() {
 	w.wrote = false
 }
 
-// branches are the words after which not every statement of a body runs. openers are those after which a
-// statement may begin, and starters those with which it begins.
+// After one of the words of branches, perhaps not every statement of a body runs. After one of the words of
+// openers, a statement may begin. It begins with one of the words of starters.
 var (
 	branches = []string{"IF", "CASE", "WHILE", "FOR", "LOOP", "REPEAT", "EXCEPTION"}
 	openers  = []string{"BEGIN", "THEN", "ELSE", "LOOP", "DO", "REPEAT", "ATOMIC", "QUERY", "IN", "SQLEXCEPTION", "FOUND", "SQLWARNING"}

@@ -93,7 +93,7 @@ func (s *resting) begin() {
 	s.unblocks, s.messages = false, messages
 }
 
-// patience returns the number of sleeps before a look.
+// patience returns the number of sleeps before the server is asked which commands wait.
 func (s *resting) patience() int {
 	if slices.ContainsFunc(s.r.buyers, func(b *buyer) bool { return len(b.flying) > 0 && !b.blocked }) {
 		return napsOfACommand
@@ -101,8 +101,8 @@ func (s *resting) patience() int {
 	return 1
 }
 
-// mayWait guesses that a command waits, so that a look comes at once: each command on its way may take
-// a lock, and another buyer holds some.
+// mayWait reports whether it is worth asking the server at once which commands wait: each unanswered
+// command may need a lock, and another buyer holds locks.
 func (s *resting) mayWait() bool {
 	flying := 0
 	for _, b := range s.r.buyers {
@@ -117,9 +117,8 @@ func (s *resting) mayWait() bool {
 	return flying > 0 && s.r.x.database.Blocks()
 }
 
-// standing reports whether no buyer moves. If a buyer may have several commands on the way,
-// standstill.Goroutines decides. Commands that the buyer has sent until then may already be at the
-// gates.
+// standing reports whether no buyer moves. If a buyer can have several unanswered commands, standing also
+// asks standstill.Goroutines, and then checks once more whether a command has come to a gate.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():

@@ -47,7 +47,7 @@ func (t *tree) asleep(moment func() bool) bool {
 }
 
 // first looks at the threads that have run since they were last seen asleep, and at the threads that
-// those have started. found reports that there are new ones.
+// those have started. found reports whether they have started any.
 func (t *tree) first() (found, ok bool) {
 	var ran []*thread
 	for i, th := range t.order {

@@ -63,8 +63,8 @@ var oneUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // A naming knows which values of a run are the same in each run.
 type naming struct{ *Tracker }
 
-// named replaces the values of an Access by their names. It leaves out those of which two texts may be
-// one value, and those that may differ in the next run and have no name.
+// named replaces the values of an Access by their names. It leaves out a value that can be written in more
+// than one way, and a value that has no name and may differ in the next run.
 func (t naming) named(a effect.Access, masked string) effect.Access {
 	rows := func(r effect.Rows) effect.Rows {
 		fixed := map[string][]string{}

@@ -129,9 +129,9 @@ func (r *choices) ready() (all []move, _ error) {
 }
 
 // over returns the waits in the servers that may end when no other buyer can move. Any of them may end first,
-// since that depends on when they began and on the programs. The waits that have already ended several times
-// without a change are in again. over leaves out a wait that its program has not limited, such as one for a
-// row: only the server's own time-out ends it, and until then no buyer is served.
+// since that depends on when they began and on the programs. A wait that has already ended several times
+// without a change is returned in again, the others in over. A wait that its program has not limited, such as
+// one for a row, is in neither: only the server's own time-out ends it, and until then no buyer is served.
 func (r *choices) over() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {

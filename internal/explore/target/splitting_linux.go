@@ -54,8 +54,9 @@ func (s *splitting) unmet() *gates.Op {
 	return nil
 }
 
-// restrict leaves only the commit of a command that is held and not met, and the commands that meet it.
-// restricted is false if there is no such command.
+// restrict returns only the moves that matter for a split command that is held before its commit and that
+// no other command has met: its commit, and the commands that would meet it. restricted is false if
+// there is no such command.
 func (s *splitting) restrict(all []move) (_ []move, restricted bool) {
 	held := s.unmet()
 	if held == nil {

@@ -29,10 +29,9 @@ type split struct {
 	commit   chan struct{}      // closed by Commit
 }
 
-// Split makes two steps of a command that Autocommits: its server executes it, and later commits it. To
-// every connection of the server that is a command that takes long: it has read and written, it has its
-// locks, and its changes are invisible. executed is called with the answer after the first step. If it
-// returns true, the second step waits for Commit. Call Split before Let.
+// Split makes two steps of a command that Autocommits: its server executes it, and later commits it. Between
+// the steps, the command holds its locks and no other connection sees its changes, as if it took long. executed
+// is called after the first step. If it returns true, the second step waits for Commit. Call Split before Let.
 func (o *Command) Split(executed func() (hold bool)) {
 	o.split = split{step: Begins, executed: executed, commit: make(chan struct{})}
 }

@@ -96,6 +96,6 @@ func BreaksFrom(first Condition) Promise {
 	return p
 }
 
-// BreaksAll reports whether a condition breaks every strategy, so that it says nothing about any one of
-// them: no lock and no isolation level saves what the database has lost.
+// BreaksAll reports whether a condition breaks every strategy: no lock and no isolation level saves what the
+// database has lost.
 func BreaksAll(c Condition) bool { return c == DBFailoverAsync }

@@ -182,9 +182,9 @@ func list(conditions []promise.Condition) string {
 	return strings.Join(names, ", ")
 }
 
-// notRun returns a section with the conditions that apply to a strategy and have no cell, and with
-// LeftOut. It omits two kinds of entries that other pages have: the servers that a condition needs, and
-// the strategies without an exploration.
+// notRun returns the section "Not run" of the page: each condition that applies to a strategy but has no
+// cell, and the entries of LeftOut. Other pages list the servers that a condition needs and the
+// strategies that cannot be explored, so notRun omits these.
 func (r matrixPage) notRun(strategies []string, conditions []promise.Condition) string {
 	var missing grouped
 	for _, s := range strategies {
@@ -223,7 +223,7 @@ func (g *grouped) add(text, strategy string) {
 	}
 }
 
-// lines returns a line for each text, made by line from the text and the names of its strategies.
+// lines calls line for each text, with the names of its strategies, and returns the results.
 func (g grouped) lines(line func(text, strategies string) string) (lines []string) {
 	for _, t := range g.texts {
 		lines = append(lines, line(t, "`"+strings.Join(g.strategies[t], "`, `")+"`"))

@@ -42,7 +42,7 @@ type Config struct {
 	Timeout  time.Duration // limit of one request; far above the service's own limit
 	Wait     time.Duration // maximum wait inside the service; 0: unknown
 	Lease    time.Duration // lease of the service's locks; 0: unknown
-	Healthy  bool          // every server of the service is known to run, unless Struck
+	Healthy  bool          // every server of the service is known to run, as long as no fault takes effect
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.

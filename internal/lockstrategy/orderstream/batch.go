@@ -157,9 +157,9 @@ func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Rece
 	return sales, keys
 }
 
-// answerDecided answers the buyers of this process whose entry the database has decided on, in this
-// batch or in a batch of another process. d was read in a transaction that has written and is
-// committed, so earlier writes of other processes are on disk too.
+// answerDecided answers the buyers of this process whose order the database has sold or refused, in this
+// batch or in a batch of another process. The transaction that read d has also written and is committed.
+// So what it read from other processes is on disk too.
 func (m *Mover) answerDecided(ctx context.Context, product string, d state) error {
 	decided := m.decided(product, d.last)
 	var elsewhere []string

@@ -8,8 +8,8 @@ import (
 )
 
 // A template is the files of a database that has never run, in the cache folder of this user, who alone
-// can read it. To copy them takes an eighth of the time that the database needs to create them. A
-// password in them is that of each server from this template. "" is no template: the user has no cache
+// can read it. A copy takes an eighth of the time that the database needs to create the files. If they
+// contain a password, all servers from this template have it. "" is no template: the user has no cache
 // folder.
 type template string
 
@@ -51,8 +51,8 @@ func (t template) copyTo(in folder) (secret string, ok bool) {
 }
 
 // keep makes the files of a folder the template, and removes those of older versions. If that is not
-// possible, the next server creates its files again. The files have no holes: MariaDB ends if the disk is
-// full and its redo log, 96 MB of zeros at first, has no space of its own.
+// possible, the next server creates its files again. The copy also takes disk space for blocks of zeros,
+// such as the first 96 MB of MariaDB's redo log: otherwise MariaDB ends if the disk is full later.
 func (t template) keep(in folder, secret string) {
 	if t == "" {
 		return

@@ -95,8 +95,8 @@ func (l *OwnTraffic) Pollers() []Poller {
 	return l.seen.list()
 }
 
-// Entries returns the entries of `ignore` that the file needs so that these commands pass, with its present
-// entries. buyers are the commands of the buyers.
+// Entries returns the list that `ignore` in the file must have so that the commands of all pass without a
+// gate. It includes the present entries. buyers are the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {

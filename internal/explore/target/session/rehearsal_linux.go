@@ -15,8 +15,8 @@ import (
 )
 
 // A Rehearsal lets the buyers through with the gates open, so that each program does the extra work of
-// a first request before the search. It owns what that shows about the programs, and keeps it when they
-// restart: whether buyers block each other or leave locks behind, and which timed waits an idle program has.
+// a first request before the search. It records what it has seen of the programs: whether buyers block each
+// other or leave locks behind, and which timed waits an idle program has. A restart does not change that.
 type Rehearsal struct {
 	// Together lets all buyers of a shared instance through at once, see ErrJam. The caller sets it before the
 	// first start.

@@ -78,7 +78,7 @@ const (
 type prepared struct {
 	sql    string
 	says   said            // see state.said
-	by     *effect.Catalog // says is by this catalog
+	by     *effect.Catalog // the catalog that was known when says was determined
 	types  []uint32        // types of its parameters, by OID; 0: unknown
 	fields []field         // fields of its rows, after the server has described it
 }
@@ -149,14 +149,14 @@ func (s *state) gate(c *wire.Command, all []said) {
 		c.Compound = c.Compound || one.Compound || one.Skews || steps > 1
 		if one.level != "" {
 			// A default that is set in an open transaction does not apply to that transaction, and a
-			// rollback undoes it. So there SERIALIZABLE does not count.
+			// rollback undoes it. So serial stays false then.
 			s.serial = one.level == "SERIALIZABLE" && !(one.lasting && begun)
 			if one.lasting {
 				s.serialized = s.serial
 			}
 		}
-		// Of two statements that read what they write, a SERIALIZABLE server refuses one. Other
-		// schedules show that refusal if the statement is in an explicit transaction.
+		// If another write comes between the reads and the writes of a statement, a SERIALIZABLE server refuses
+		// one of the two. If the statement is in an explicit transaction, other schedules show that refusal.
 		begun = begun || one.Verb == "BEGIN" || one.Verb == "START"
 		reads = reads || one.Reads
 		c.Divided = c.Divided || one.Torn || one.Inside == effect.Divided && !(s.serial && begun) || one.Inside == effect.Lockable && !s.serial

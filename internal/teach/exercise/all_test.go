@@ -99,15 +99,19 @@ func build(t *testing.T) built {
 		for what := range exercisetest.Sources(e, "") {
 			name := e.Folder + "/" + what
 			path, dir := b.answer(name)
-			sources = append(sources, source{Name: name, Path: path, Reference: Module + "/exercises/" + e.Folder + "/solution"})
+			add := source{Name: name, Path: path, Reference: Module + "/exercises/" + e.Folder + "/solution"}
 			if isPackage(name) {
+				sources = append(sources, add)
 				continue
 			}
 			code := exercisetest.Code(t, e, "", what)
 			if tidy, err := format.Source([]byte(code)); err != nil || string(tidy) != code {
 				t.Errorf("%s is not as gofmt has it: %v", name, err)
 			}
-			write(t, filepath.Join(dir, "shop.go"), code)
+			if tier.Soaking() || slices.Contains(crowded, name) { // make test judges no other wrong answer
+				sources = append(sources, add)
+				write(t, filepath.Join(dir, "shop.go"), code)
+			}
 		}
 	}
 	path, dir := b.answer("bad")
@@ -122,6 +126,9 @@ func build(t *testing.T) built {
 	temp := t.TempDir()
 	if b.program, err = buildJudge(t.Context(), b.module, temp, sources); err != nil {
 		t.Fatal(err)
+	}
+	if !tier.Soaking() {
+		return b
 	}
 	if out, err := goCommand(t.Context(), b.module, temp, "vet", "./"+answers+"/...").CombinedOutput(); err != nil {
 		t.Errorf("go vet: %v: %s", err, out)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 )
 
@@ -49,9 +50,7 @@ func lacks(e exercises.Exercise) error {
 // internal/teach/exercise judges the sources.
 func TestComplete(t *testing.T) {
 	all, err := exercises.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folders, err := filepath.Glob("[0-9][0-9]-*")
 	if err != nil || len(folders) != len(all) || len(all) < 10 {
 		t.Errorf("%d exercises in %d folders: %v", len(all), len(folders), err)
@@ -78,9 +77,7 @@ func TestComplete(t *testing.T) {
 // TestLacks: lacks finds each missing part.
 func TestLacks(t *testing.T) {
 	whole, err := exercises.Find("one-statement")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, spoil := range map[string]func(e *exercises.Exercise){
 		"a hint": func(e *exercises.Exercise) { e.Hints = e.Hints[:2] },
 		"a patch": func(e *exercises.Exercise) {

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/load/quantile":      {},
 	"internal/lockstrategy/keyed": {},
 	"internal/nearest":            {},
+	"internal/require":            {},
 	"internal/tier":               {},
 	"internal/version":            {},
 	"internal/web/page":           {},
@@ -53,10 +54,10 @@ var allowed = map[string][]string{
 	"internal/judge/promise":                 {"internal/judge/verdict"},
 	"internal/lockstrategy":                  {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine/dialect", "internal/engine/topology", "internal/engine/zookeeper", "internal/judge/promise", "internal/judge/verdict", "rlock"},
 	"internal/lockstrategy/onengine":         {"internal/engine.", "internal/lockstrategy/deps"},
-	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict"},
+	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict", "internal/require"},
 	"internal/testbed":                       {"internal/testbed/localserver", "internal/engine."},
 	"internal/testbed/localserver":           {"internal/testbed", "internal/tier", "internal/engine/dialect", "internal/engine/topology", "internal/nearest"},
-	"internal/shoptest":                      {"internal/testbed/localserver", "internal/tier"},
+	"internal/shoptest":                      {"internal/testbed/localserver", "internal/require", "internal/tier"},
 	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest", "internal/tier"},
 
 	// The instruments: what judges, generates load, injects faults, and explores.

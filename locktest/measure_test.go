@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/locktest"
 )
@@ -68,9 +69,7 @@ func (l redislockLease) Unlock(ctx context.Context) error { return l.lock.Releas
 func measured(t *testing.T, s locktest.Subject, load locktest.Load) locktest.Figures {
 	t.Helper()
 	f, err := locktest.Measure(t.Context(), s, load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -18,13 +19,9 @@ func TestReadme(t *testing.T) {
 	tier.Test(t, "it builds a module")
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source, err := os.ReadFile("testdata/ours/lock_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	block := func(language string) string {
 		found := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(page)
 		if found == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -20,9 +21,7 @@ func ownServer(t *testing.T) (*bench, *localserver.Redis) {
 
 func pause(t *testing.T, server *localserver.Redis) (resume func()) {
 	t.Helper()
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Signal(syscall.SIGSTOP))
 	resume = func() { _ = server.Signal(syscall.SIGCONT) }
 	t.Cleanup(resume)
 	return resume
@@ -114,9 +113,7 @@ func TestDenied(t *testing.T) {
 	ctx := WithHolder(within(t), NewHolder())
 	holder, _ := holderOf(ctx)
 	r, err := c.request(time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second := &claim{lock: lock, slot: holder.enter(c, lock.keys.lock), ctx: ctx, request: r}
 	defer second.slot.leave()
 	if lease, _, err := second.try(ctx); lease != nil || err != nil {
@@ -147,9 +144,7 @@ func TestAbandonedAttempt(t *testing.T) {
 		resume()
 		// Without that, the lock would take the watchdog's 30 s to expire.
 		lease, err := lock.TryLock(within(t), Wait(20*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mustUnlock(t, lease)
 	}
 }
@@ -174,18 +169,14 @@ func TestRedisKilled(t *testing.T) {
 		for range cap(failed) {
 			await(t, seen, Waiting)
 		}
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Kill())
 		for range cap(failed) {
 			err := receive(t, "the wait ended", failed)
 			if err == nil || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v, want an error of the connection", err)
 			}
 		}
-		if err := server.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Start())
 		if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
 			t.Logf("Unlock after the restart: %v", err) // a stale connection is an error too
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 func TestTryLock(t *testing.T) {
@@ -16,9 +18,7 @@ func TestTryLock(t *testing.T) {
 		ctx := within(t)
 		lock := b.client(t).NewLock(name(t))
 		lease, err := lock.TryLock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := lock.TryLock(ctx); !errors.Is(err, ErrNotObtained) {
 			t.Errorf("got %v, want ErrNotObtained", err)
 		}
@@ -278,9 +278,7 @@ func TestRaiseToken(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		lock := b.client(t).NewFencedLock(name(t))
 		for _, step := range []struct{ seen, token int64 }{{41, 42}, {7, 43}} {
-			if err := lock.RaiseToken(within(t), step.seen); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, lock.RaiseToken(within(t), step.seen))
 			lease := mustLock(t, lock, within(t))
 			if got := lease.Token(); got != step.token {
 				t.Errorf("token %d after %d was seen, want %d", got, step.seen, step.token)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -35,9 +36,7 @@ func TestMulti(t *testing.T) {
 	servers, locks := nodes(t, 3, "stock")
 	multi := Multi(locks...)
 	lease, err := multi.Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, server := range servers {
 		if !server.Exists("stock") {
 			t.Errorf("node %d is not locked", i)
@@ -99,9 +98,7 @@ func TestMultiLost(t *testing.T) {
 	ctx := within(t)
 	servers, locks := nodes(t, 2, "stock")
 	lease, err := Multi(locks...).Lock(ctx, LeaseTime(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	servers[1].Del("stock")
 	if err := lease.Leases()[1].Unlock(ctx); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("got %v, want ErrNotHeld", err)
@@ -136,13 +133,9 @@ func TestMultiBadArguments(t *testing.T) {
 func onCluster(t *testing.T) (dial func(...ClientOption) *Client) {
 	t.Helper()
 	server, err := localserver.RedisNamed(topology.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service, err := server.Start(localservertest.Group(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	hosts := strings.Split(strings.TrimPrefix(service.URL(), "redis+cluster://"), ",")
 	return func(options ...ClientOption) *Client {
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: hosts})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -41,25 +42,17 @@ func startJava(t *testing.T, redisAddress string) *javaProcess {
 		t.Fatalf("mvn: %v\n%s\ntools/install-servers.sh soak installs Maven and Java", err, out)
 	}
 	jars, err := os.ReadFile(classpath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	program := exec.CommandContext(ctx, "java", "-cp", strings.TrimSpace(string(jars)), "redisson/Locks.java",
 		"redis://"+redisAddress, fmt.Sprint(javaWatchdog.Milliseconds()))
 	program.Stderr = t.Output()
 	input, err := program.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	output, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	started := make(chan string, 1)
 	j := &javaProcess{input: input, answers: []chan string{started}}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, program.Start())
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -120,9 +113,7 @@ const (
 func scripts(t *testing.T, b *bench) (n int) {
 	t.Helper()
 	info, err := b.rdb.Info(within(t), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(info, -1) {
 		more, _ := strconv.Atoi(calls[1])
 		n += more
@@ -348,13 +339,9 @@ func (j *javaProcess) fieldOf(t *testing.T, b *bench, thread string) string {
 // TestRedissonVersion: docs/reference/track-record.md names the version that TestRedisson runs.
 func TestRedissonVersion(t *testing.T) {
 	pom, err := os.ReadFile("redisson/pom.xml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	page, err := os.ReadFile("../docs/reference/track-record.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	version := regexp.MustCompile(`<artifactId>redisson</artifactId>\s*<version>([\d.]+\.[\d.]+)<`).FindSubmatch(pom)
 	if version == nil || !strings.Contains(string(page), "Redisson "+string(version[1])) {
 		t.Errorf("docs/reference/track-record.md does not name the version %q of rlock/redisson/pom.xml", version)

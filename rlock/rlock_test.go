@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -151,9 +152,7 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 func mustLock(t testing.TB, l *Lock, ctx context.Context, options ...Option) *Lease {
 	t.Helper()
 	lease, err := l.Lock(ctx, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return lease
 }
 
@@ -188,9 +187,7 @@ func lineUp(ctx context.Context, t testing.TB, l *Lock, seen <-chan Event) <-cha
 
 func mustUnlock(t testing.TB, lease *Lease) {
 	t.Helper()
-	if err := lease.Unlock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lease.Unlock(context.Background()))
 }
 
 // events returns an Observer option and its events.

@@ -13,14 +13,13 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestCIFlags: the flags in the command that repeats a check are those of --args, also in a shell.
 func TestCIFlags(t *testing.T) {
 	more := moreFlags()
-	if err := more.parse("--events expire,restart --yes-this-database-may-be-wiped [::1]:3306 --full --product a;b"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, more.parse("--events expire,restart --yes-this-database-may-be-wiped [::1]:3306 --full --product a;b"))
 	if got, want := more.given(more.ofApp), " --events 'expire,restart' --full --yes-this-database-may-be-wiped '[::1]:3306'"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -102,9 +101,7 @@ func TestCIBaselineIgnored(t *testing.T) {
 	server := httptest.NewServer(&service{ignoresKey: true})
 	defer server.Close()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "main.json"), []byte(`{"schema": 99}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.json"), []byte(`{"schema": 99}`), 0o600))
 	for file, says := range map[string]string{"main.json": "has schema 99, and this program reads schema 1", "none.json": "no such file or directory"} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), []string{"ci", "--target", server.URL, "--strategy", "mine", "--args", "--fault duplicates", "--out", filepath.Join(folder, "out"), "--baseline", filepath.Join(folder, file)}, &stdout, &stderr)

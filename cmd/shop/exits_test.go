@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -40,9 +41,7 @@ func TestExits(t *testing.T) {
 func testExit(t *testing.T, words []string, says string) {
 	t.Helper()
 	want, err := strconv.Atoi(words[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, word := range words {
 		words[i] = strings.ReplaceAll(word, "·", " ")
 	}

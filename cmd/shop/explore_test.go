@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // exploreCLI runs the command as a user does.
@@ -31,9 +32,7 @@ func TestExploreInterrupted(t *testing.T) {
 func TestExploreJSON(t *testing.T) {
 	_, stdout, _ := exploreCLI(t.Context(), "none", "--json")
 	var report map[string]any
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	for _, member := range strings.Fields("strategy engine buyers stock events bound explored total complete violations seconds per_second witness") {
 		if _, ok := report[member]; !ok {
 			t.Errorf("no member %s", member)

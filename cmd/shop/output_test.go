@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -163,9 +164,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("shop version prints %q, want one line that ends with the toolchain", text)
 	}
 	var b struct{ Version, Go, OS, Arch string }
-	if err := json.Unmarshal([]byte(printed(t, shoptest.Command(t, "version", "--json"))), &b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(printed(t, shoptest.Command(t, "version", "--json"))), &b))
 	if !strings.HasPrefix(text, "shop "+b.Version+" (") || b.Go != runtime.Version() || b.OS != runtime.GOOS || b.Arch != runtime.GOARCH {
 		t.Errorf("the JSON is %+v, and the text %q", b, text)
 	}

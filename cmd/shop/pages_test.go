@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/golden"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 )
 
@@ -170,12 +171,8 @@ func commandIndex(t *testing.T) string {
 			return stderr.String()
 		},
 	}).ParseFiles("testdata/pages/commands.tmpl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var text strings.Builder
-	if err := page.Execute(&text, root); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, page.Execute(&text, root))
 	return strings.TrimSuffix(text.String(), "\n")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/teach/play/child"
 )
@@ -65,17 +66,13 @@ func TestPlayChildPrints(t *testing.T) {
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer out.Close()
 	os.Stdout = in
 	c := playChildCommand()
 	c.SetArgs([]string{})                       // with nil, cobra takes the arguments of the test program
 	c.SetIn(strings.NewReader(`{"op":"undo"}`)) // an invalid request before open still gets an answer
-	if err := c.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Execute())
 	fmt.Fprintln(os.Stdout, "printed by a strategy")
 	in.Close()
 	answers := json.NewDecoder(out)

@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -51,9 +52,7 @@ func TestRush(t *testing.T) {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
 				}
 				var report rush.Report
-				if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 				var names []string
 				for _, r := range report.Results {
 					names = append(names, r.Strategy)
@@ -232,9 +231,7 @@ func TestNothingLeftBehind(t *testing.T) {
 			if strings.Contains(c.name, "installer") {
 				rush.Env = append(rush.Env, "HOME="+t.TempDir(), "XDG_CACHE_HOME=") // has no template
 			}
-			if err := rush.Start(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, rush.Start())
 			// A slow machine may miss a moment; then a later one counts.
 			moment := regexp.MustCompile(c.moment + "|" + serves)
 			for deadline := time.Now().Add(patience); !slices.ContainsFunc(shoptest.With(t, "TMPDIR="+tmp), moment.MatchString); {
@@ -242,9 +239,7 @@ func TestNothingLeftBehind(t *testing.T) {
 					t.Fatalf("not within %s: %s", patience, moment)
 				}
 			}
-			if err := rush.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, rush.Process.Signal(c.signal))
 			_ = rush.Wait()
 			if got := rush.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/web/problem"
@@ -34,9 +35,7 @@ func TestGracefulShutdown(t *testing.T) {
 	base := shoptest.Serve(t, serve)
 
 	bought, letGo := webtest.HeldUpBuy(t, e.DB, base)
-	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
 	webtest.Eventually(t, "new connections are refused", func() bool {
 		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(base, "http://"), time.Second)
 		if err == nil {
@@ -84,21 +83,15 @@ func TestServeFlags(t *testing.T) {
 	var ask func(host string) (conn net.Conn, status string)
 	ask = func(host string) (conn net.Conn, status string) {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(deadline); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.SetDeadline(deadline))
 		_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", host)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF)) && time.Now().Before(deadline) {
 			return ask(host)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, response.Body)
 		return conn, strings.TrimSpace(response.Status[:3])
 	}
@@ -214,9 +207,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	}
 	webtest.Eventually(t, "all are served", func() bool { return sold.Load() > 3*clients })
 	before := sold.Load()
-	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
 	crowd.Wait()
 	if err := serve.Wait(); err != nil {
 		t.Errorf("exit: %v, want 0: %.10000s", err, log.String())
@@ -246,9 +237,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 		Key  string
 		Rows int
 	}
-	if err := e.DB.Raw("SELECT idempotency_key AS `key`, COUNT(*) AS `rows` FROM purchase_history WHERE product_name LIKE 'stop-%' GROUP BY idempotency_key").Scan(&recorded).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Raw("SELECT idempotency_key AS `key`, COUNT(*) AS `rows` FROM purchase_history WHERE product_name LIKE 'stop-%' GROUP BY idempotency_key").Scan(&recorded).Error)
 	rows := map[string]int{}
 	for _, r := range recorded {
 		rows[r.Key] = r.Rows
@@ -301,9 +290,7 @@ func TestServedGame(t *testing.T) {
 	if code != exitBroken || !strings.Contains(stdout, string(g.Position.End.Verdict)+": "+g.Position.End.Why) {
 		t.Errorf("run again: exit %d, %s%s", code, stdout, stderr)
 	}
-	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
 	if err := serve.Wait(); err != nil {
 		t.Errorf("the shop ended with %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/teach/live"
 	"github.com/oversell/oversell/internal/teach/live/runs"
@@ -111,16 +112,12 @@ func firstState(t *testing.T, base string) (s struct {
 ) {
 	t.Helper()
 	stream, err := http.Get(base + "/live/events?events=no")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stream.Body.Close()
 	lines := bufio.NewReader(stream.Body)
 	for {
 		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			return webtest.Decode[struct {
 				Whole bool        `json:"whole"`

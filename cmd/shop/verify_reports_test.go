@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -40,9 +41,7 @@ func TestReportSurvives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, fresh := filepath.Join(t.TempDir(), "matrix.md"), filepath.Join(t.TempDir(), "matrix.json")
-			if err := os.WriteFile(old, []byte("of last week"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(old, []byte("of last week"), 0o600))
 			var stdout, stderr bytes.Buffer
 			if code := run(c.ctx, append([]string{"verify", "--markdown", old, "--json", fresh}, c.args...), &stdout, &stderr); code != c.code {
 				t.Errorf("exit %d, want %d: %s", code, c.code, stderr.String())
@@ -67,15 +66,9 @@ func TestReportSurvives(t *testing.T) {
 func TestReportReplaces(t *testing.T) {
 	folder := t.TempDir()
 	file, link, pipe := filepath.Join(folder, "old.json"), filepath.Join(folder, "link.json"), filepath.Join(folder, "pipe")
-	if err := os.WriteFile(file, bytes.Repeat([]byte("old "), 1<<20), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte("old "), 1<<20), 0o640))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	read := make(chan []byte)
 	go func() {
 		text, _ := os.ReadFile(pipe)
@@ -110,9 +103,7 @@ func TestReportOnFullDisk(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "report.json")
-	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o600))
 	shop := shoptest.Command(t, "strategies", "--report", file)
 	limited := exec.Command("sh", append([]string{"-c", `ulimit -f 1 && exec "$@"`, "sh", shop.Path}, shop.Args[1:]...)...)
 	limited.Env = shop.Env
@@ -155,15 +146,11 @@ func TestReportOfAKilledRun(t *testing.T) {
 			shop.Env = append(shop.Environ(), "TMPDIR="+tmp)
 			var stdout shoptest.Buffer
 			shop.Stdout = &stdout
-			if err := shop.Start(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, shop.Start())
 			webtest.Eventually(t, "every report is there", func() bool {
 				return !slices.ContainsFunc(report.Formats(), func(f report.Format) bool { return len(read(f.Ending)) == 0 })
 			})
-			if err := shop.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, shop.Process.Signal(c.signal))
 			_ = shop.Wait()
 			if code := shop.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit %d, want %d", code, c.code)

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -23,9 +24,7 @@ func verifyAt(t *testing.T, url string, args ...string) (code int, report verify
 	var out, errs bytes.Buffer
 	code = run(t.Context(), append([]string{"verify", "--target", url, "--json", "-"}, args...), &out, &errs)
 	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	}
 	return code, report, errs.String()
 }

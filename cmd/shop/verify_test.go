@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -49,9 +50,7 @@ func TestVerifyQuick(t *testing.T) {
 	}
 	read := func(form string) string {
 		text, err := os.ReadFile(files[form])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(text)
 	}
 	var report verify.Report
@@ -94,9 +93,7 @@ func TestVerifyMissingServer(t *testing.T) {
 	shell := t.TempDir()
 	for _, program := range []string{"sh", "rm", "sleep"} {
 		path := "/bin/" + program
-		if err := os.Symlink(path, filepath.Join(shell, program)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(path, filepath.Join(shell, program)))
 	}
 	verify.Env = []string{"PATH=" + shell, "TMPDIR=" + tmp, "HOME=" + tmp}
 	said, _ := verify.CombinedOutput()
@@ -147,9 +144,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 			verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
 			var stderr bytes.Buffer
 			verify.Stderr = &stderr
-			if err := verify.Start(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, verify.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- verify.Wait() }()
 			struck := func() bool {
@@ -166,9 +161,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 			if !slices.ContainsFunc(shoptest.With(t, "TMPDIR="+tmp), func(s string) bool { return strings.Contains(s, "--failpoints") }) {
 				t.Error("no shop is seen: the search finds nothing")
 			}
-			if err := verify.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, verify.Process.Signal(c.signal))
 			<-ended
 			if got := verify.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)
@@ -199,9 +192,7 @@ func TestIdleFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]int{"--lease 5s --redlock-nodes 3": 2, "": 0} {
 		c := verifyCommand()
-		if err := c.ParseFlags(strings.Fields(args)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.ParseFlags(strings.Fields(args)))
 		rows := []verify.Strategy{{Subject: fault.Subject{Name: "redis", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}}}}
 		if says := idleFlags(c, rows, []promise.Condition{promise.Rush}); len(says) != want {
 			t.Errorf("%s: %q, want %d lines", args, says, want)
@@ -242,9 +233,7 @@ func TestVerifyExplain(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"broken.json": "{", "other.json": `{"results": []}`} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	for _, c := range []struct {
 		args []string
@@ -267,12 +256,8 @@ func TestVerifyExplain(t *testing.T) {
 			t.Errorf("%v: exit %d, %q%q; want 2 and one line with %q", c.args, code, out, stderr, c.want)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(folder, matrixResults), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(folder, "run.json"), filepath.Join(folder, matrixResults, "mariadb.json")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, matrixResults), 0o755))
+	require.NoError(t, os.Rename(filepath.Join(folder, "run.json"), filepath.Join(folder, matrixResults, "mariadb.json")))
 	if code, out, stderr := explain("--explain", "redis/rush"); code != 0 || !strings.HasPrefix(out, "strategy   redis") {
 		t.Errorf("from the newest result: exit %d: %s%s", code, out, stderr)
 	}

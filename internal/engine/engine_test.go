@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -84,15 +85,11 @@ func TestSnapshotIsolation(t *testing.T) {
 	e := enginetest.Local(t)
 	var setting struct{ Value string }
 	read := "SHOW SESSION VARIABLES LIKE 'innodb_snapshot_isolation'"
-	if err := e.DB.Raw(read).Scan(&setting).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Raw(read).Scan(&setting).Error)
 	if setting.Value == "" {
 		t.Skip("this server is MySQL, or a MariaDB from before 10.6.18: it has no such setting")
 	}
-	if err := e.DB.Exec("SET GLOBAL innodb_snapshot_isolation = ON").Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Exec("SET GLOBAL innodb_snapshot_isolation = ON").Error)
 	defer e.DB.Exec("SET GLOBAL innodb_snapshot_isolation = DEFAULT")
 	late := enginetest.Local(t)
 	if err := late.DB.Raw(read).Scan(&setting).Error; err != nil || setting.Value != "OFF" {
@@ -106,13 +103,9 @@ func TestCheckHung(t *testing.T) {
 	e, err := engine.Open(t.Context(), engine.Config{
 		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: node.URL(), Wait: enginetest.Wait, Conns: 4,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
-	if err := node.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.Signal(syscall.SIGSTOP))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if down := e.Check(ctx); len(down) != 1 || down["redis"] == nil {
@@ -142,9 +135,7 @@ func TestParseDetours(t *testing.T) {
 func TestDetour(t *testing.T) {
 	redis := miniredis.RunT(t)
 	database, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer database.Close()
 	called := make(chan struct{}, 1)
 	go func() {
@@ -158,9 +149,7 @@ func TestDetour(t *testing.T) {
 		DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: "redis://127.0.0.1:1", Redlock: []string{"redis://127.0.0.1:1"},
 		Wait: time.Second, Conns: 4, Detours: detours,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
@@ -179,14 +168,10 @@ func TestDetour(t *testing.T) {
 // an error has run, and one with an error leaves no transaction behind.
 func TestSQLiteCancelled(t *testing.T) {
 	pool, err := enginetest.Embedded(t).DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	begin := func(ctx context.Context) (begun bool) {
 		conn, err := pool.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
 		if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return false

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/sqlerror"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -19,13 +20,9 @@ import (
 func connection(t *testing.T, e *engine.Engine) *sql.Conn {
 	t.Helper()
 	pool, err := e.DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -68,13 +65,9 @@ func TestGaleraNodes(t *testing.T) {
 	tier.Soak(t, "needs Galera")
 	t.Parallel()
 	cluster := localservertest.Galera(t)
-	if err := cluster.Nodes()[0].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cluster.Nodes()[0].Kill())
 	e, err := engine.Open(t.Context(), engine.Config{DB: cluster.URL(), Wait: enginetest.Wait, Conns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	if len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], cluster.Nodes()[0].Addr) {
 		t.Errorf("warnings: %q, want one of the dead node", e.Warnings)
@@ -89,18 +82,14 @@ func TestGaleraNodes(t *testing.T) {
 		t.Error(err)
 	}
 	for _, node := range cluster.Nodes()[1:] {
-		if err := node.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, node.Kill())
 	}
 	err = e.DB.WithContext(ctx).Exec("SELECT 1").Error
 	if sqlerror.KindOf(err) != sqlerror.Down {
 		t.Errorf("all are dead: %v", err)
 	}
 	t.Logf("%s: %v", time.Since(start), err)
-	if err := cluster.Bootstrap(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cluster.Bootstrap())
 	if err := e.DB.WithContext(t.Context()).Exec("SELECT 1").Error; err != nil {
 		t.Errorf("the cluster is back: %v", err)
 	}
@@ -115,9 +104,7 @@ func TestGaleraStaleRead(t *testing.T) {
 	b := enginetest.At(t, a, 1)
 	first, next, backup, waiting := connection(t, a), connection(t, b), connection(t, b), connection(t, b)
 	run(t, first, "UPDATE product SET amount = 10 WHERE name = 'apple'")
-	if err := a.Cluster.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Cluster.Settle(t.Context()))
 	run(t, backup, "FLUSH TABLES WITH READ LOCK")
 
 	run(t, first, "UPDATE product SET amount = 9 WHERE name = 'apple'") // under the lock, which then is free
@@ -138,9 +125,7 @@ func TestGaleraStaleRead(t *testing.T) {
 	run(t, next, "BEGIN")
 	run(t, next, "UPDATE product SET amount = 9 WHERE name = 'apple'") // 10 - 1, as it has read
 	run(t, next, "COMMIT")                                             // and is not refused
-	if err := a.Cluster.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Cluster.Settle(t.Context()))
 	if got := ask(t, first, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
 		t.Errorf("%d are left of 10 after two sales; want 9, a lost update", got)
 	}

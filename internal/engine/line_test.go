@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // idle is a database that does nothing.
@@ -35,9 +37,7 @@ func TestInLine(t *testing.T) {
 		pool.SetMaxOpenConns(1)
 		line := &inLine{pool, semaphore.NewWeighted(1)}
 		first, err := line.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		const buyers = 50
 		served := make(chan int, buyers)
 		for n := range buyers {
@@ -90,13 +90,9 @@ func ignoreDone(err error) error {
 // TestTLSName: the certificate is checked against the host of the URL.
 func TestTLSName(t *testing.T) {
 	u, err := url.Parse("mysql://shop:secret@db.example:3307/shop?tls=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, err := mysqlConfig(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.TLS == nil || c.TLS.ServerName != "db.example" || c.Addr != "db.example:3307" {
 		t.Errorf("TLS %+v to %s", c.TLS, c.Addr)
 	}

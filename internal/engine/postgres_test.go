@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -28,24 +29,18 @@ func TestPostgresRefused(t *testing.T) {
 		"CREATE SCHEMA owned", "CREATE USER poor PASSWORD 'secret'", "GRANT USAGE ON SCHEMA owned TO poor",
 		"CREATE USER reader PASSWORD 'secret'", "ALTER USER reader SET default_transaction_read_only = on",
 	} {
-		if err := e.Admin.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Admin.Exec(statement).Error)
 	}
 	defer e.Admin.Exec("DROP SCHEMA owned CASCADE; DROP USER poor, reader")
 	of := func(change func(*url.URL)) string {
 		u, err := url.Parse(e.URLs.DB)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u.RawQuery = "sslmode=disable&search_path=owned"
 		change(u)
 		return u.String()
 	}
 	mysql, err := url.Parse(enginetest.Local(t).URLs.DB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct{ name, url, says string }{
 		{"wrong password", of(func(u *url.URL) { u.User = url.UserPassword("shop", "secret") }), "password authentication failed"},
 		{"no such database", of(func(u *url.URL) { u.Path = "/nowhere" }), `database "nowhere" does not exist`},
@@ -146,14 +141,10 @@ func serveOld(conn net.Conn) {
 func TestPostgresCommit(t *testing.T) {
 	server := localservertest.Postgres(t)
 	e, err := engine.Open(t.Context(), engine.Config{DB: server.URL(), Wait: enginetest.Wait, Conns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"} {
-		if err := e.Admin.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Admin.Exec(statement).Error)
 	}
 	for i, end := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
 		err := cutCommit(t, e.Admin, end, func(ctx context.Context) error {
@@ -205,9 +196,7 @@ func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Contex
 		}
 	}
 	giveUp()
-	if err := admin.Exec("SELECT "+end+"(?)", pid).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, admin.Exec("SELECT "+end+"(?)", pid).Error)
 	return <-told
 }
 
@@ -216,16 +205,12 @@ func TestPostgresWaitEnds(t *testing.T) {
 	u := enginetest.Postgres(t).URLs
 	u.Wait = 100 * time.Millisecond
 	e, err := engine.Open(t.Context(), u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	holder := e.Admin.Begin()
 	defer holder.Rollback()
 	const take = "UPDATE product SET amount = amount - 1 WHERE name = 'apple'"
-	if err := holder.Exec(take).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Exec(take).Error)
 	start := time.Now()
 	err = e.DB.Exec(take).Error
 	if sqlerror.KindOf(err) != sqlerror.Contended || time.Since(start) < time.Second {
@@ -245,17 +230,13 @@ func TestPostgresWaitEnds(t *testing.T) {
 // is not ready.
 func TestPostgresReadOnly(t *testing.T) {
 	e, err := engine.Open(t.Context(), engine.Config{DB: localservertest.Postgres(t).URL(), Wait: enginetest.Wait, Conns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	if down := e.Check(t.Context()); len(down) > 0 {
 		t.Fatalf("down: %v", down)
 	}
 	for _, statement := range []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"} {
-		if err := e.Admin.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Admin.Exec(statement).Error)
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if down := e.Check(t.Context()); len(down) > 0 {
@@ -276,9 +257,7 @@ func TestPooler(t *testing.T) {
 	tier.Soak(t, "needs PgBouncer")
 	ctx, server := t.Context(), localservertest.Postgres(t)
 	pooler, err := server.Pooler()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	url := strings.Replace(server.URL(), server.Address(), pooler.Address(), 1)
 	_, err = engine.Open(ctx, engine.Config{DB: url + "&default_transaction_isolation=serializable", Wait: enginetest.Wait, Conns: 8})
 	if err == nil || !strings.Contains(err.Error(), "leave it out of the URL") {
@@ -286,9 +265,7 @@ func TestPooler(t *testing.T) {
 	}
 
 	e, err := engine.Open(ctx, engine.Config{DB: url, Wait: enginetest.Wait, Conns: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	if len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "a pooler stands in between") {
 		t.Errorf("warnings %q", e.Warnings)

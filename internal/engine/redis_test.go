@@ -18,6 +18,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -39,13 +40,9 @@ func openRedis(t *testing.T, url string) (*engine.Engine, error) {
 func service(t *testing.T, kind string) localserver.RedisService {
 	t.Helper()
 	server, err := localserver.RedisNamed(kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := server.Start(localservertest.Group(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -93,9 +90,7 @@ func TestWrongRedis(t *testing.T) {
 	}
 	forgets := redis.NewClient(&redis.Options{Addr: watcher})
 	defer forgets.Close()
-	if err := forgets.Do(t.Context(), "SENTINEL", "REMOVE", localserver.PrimaryName).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, forgets.Do(t.Context(), "SENTINEL", "REMOVE", localserver.PrimaryName).Err())
 	if _, err := openRedis(t, "redis+sentinel://"+watcher+"/shop"); err == nil || !strings.Contains(err.Error(), "they know nothing") {
 		t.Errorf("a sentinel that watches nobody: %v", err)
 	}
@@ -148,18 +143,12 @@ func TestRedisComesBack(t *testing.T) {
 			t.Parallel()
 			s := service(t, kind)
 			e, err := openRedis(t, s.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			set := func() error { return e.Redis.Set(t.Context(), "key", "value", 0).Err() }
-			if err := set(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, set())
 			all := append(slices.Clone(s.Nodes()), s.Watchers()...)
 			for _, node := range all {
-				if err := node.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, node.Kill())
 			}
 			for range 3 {
 				start := time.Now()
@@ -196,9 +185,7 @@ func TestHungSentinel(t *testing.T) {
 	s := service(t, topology.Sentinel)
 	first := s.Watchers()[0]
 	e, err := openRedis(t, "redis+sentinel://"+first.Addr+"/"+localserver.PrimaryName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set := func() {
 		t.Helper()
 		conn := e.Redis.(*redis.Client).Conn() // it keeps its connection, so that the next one needs another
@@ -208,13 +195,9 @@ func TestHungSentinel(t *testing.T) {
 		}
 	}
 	set()
-	if err := first.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Signal(syscall.SIGSTOP))
 	set()
-	if err := first.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Signal(syscall.SIGCONT))
 }
 
 // TestStalePrimary: just after a failover a sentinel may still name the old primary, so a new connection
@@ -238,9 +221,7 @@ func TestStalePrimary(t *testing.T) {
 		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: s.URL(), Wait: 8 * time.Second, Conns: 4,
 		Detours: engine.Detours{primary: way},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	named.Store(replica)
 	c := redis.NewClient(&redis.Options{Addr: primary})
@@ -340,9 +321,7 @@ func TestLateAnswer(t *testing.T) {
 		}
 	})
 	e, err := openRedis(t, "redis://"+addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := e.Redis.Ping(t.Context()).Err(); err != nil { // a connection is open
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 const (
@@ -97,14 +98,10 @@ func sell(b *testing.B, e *engine.Engine, name string, processes ...purchase.Str
 	ctx := context.Background()
 	for _, p := range processes {
 		if r, ok := p.(purchase.Resetter); ok {
-			if err := r.Reset(ctx, "apple"); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, r.Reset(ctx, "apple"))
 		}
 	}
-	if err := e.Admin.Exec("UPDATE product SET amount = 900000000, stocked = 900000000").Error; err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, e.Admin.Exec("UPDATE product SET amount = 900000000, stocked = 900000000").Error)
 	var mu sync.Mutex
 	var waits []time.Duration
 	var buyers sync.WaitGroup
@@ -140,9 +137,7 @@ func sell(b *testing.B, e *engine.Engine, name string, processes ...purchase.Str
 func benchEngine(b *testing.B, needs ...string) *engine.Engine {
 	b.Helper()
 	e, err := engine.Open(b.Context(), engine.Config{Name: engine.Local, Needs: needs, Wait: longWait, Conns: 64})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			b.Error(err)
@@ -161,9 +156,7 @@ func benchDeps(e *engine.Engine) Deps {
 func redisRequests(b testing.TB, e *engine.Engine) float64 {
 	b.Helper()
 	info, err := e.Redis.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	if !strings.Contains(info, "cmdstat_evalsha:") {
 		return 0
 	}
@@ -174,17 +167,13 @@ func redisRequests(b testing.TB, e *engine.Engine) float64 {
 func zookeeperRequests(b testing.TB, e *engine.Engine) float64 {
 	b.Helper()
 	conn, err := net.Dial("tcp", e.URLs.Zookeeper[0])
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		b.Fatal(err)
 	}
 	status, err := io.ReadAll(conn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return number(b, string(status), `Received: (\d+)`)
 }
 
@@ -195,9 +184,7 @@ func number(b testing.TB, text, pattern string) float64 {
 		b.Fatalf("no %s in %s", pattern, strings.TrimSpace(text))
 	}
 	n, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return n
 }
 

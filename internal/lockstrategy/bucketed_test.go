@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // restock puts units on sale, as the shop does.
@@ -27,17 +28,13 @@ func restock(ctx context.Context, e *engine.Engine, name string, units int64) er
 
 func mustRestock(t *testing.T, e *engine.Engine, name string, units int64) {
 	t.Helper()
-	if err := restock(t.Context(), e, name, units); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, restock(t.Context(), e, name, units))
 }
 
 // parts returns how many part rows a product's stock has.
 func parts(t *testing.T, e *engine.Engine, name string) (n int64) {
 	t.Helper()
-	if err := e.DB.Model(&stock.Part{}).Where("product_name = ?", name).Count(&n).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Model(&stock.Part{}).Where("product_name = ?", name).Count(&n).Error)
 	return n
 }
 
@@ -133,9 +130,7 @@ func TestPartsRestock(t *testing.T) {
 				divided := i%2 == 1
 				mustRestock(t, e, "apple", 50)
 				if divided {
-					if err := buy(t.Context(), "divides"); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, buy(t.Context(), "divides"))
 				}
 				// The restock starts when the buyer inserts its record: by then the buyer has
 				// locked all its rows.
@@ -147,18 +142,14 @@ func TestPartsRestock(t *testing.T) {
 						waitForRow(t, e)
 					}
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				err = buy(t.Context(), "in between")
 				_ = e.DB.Callback().Create().Remove(hook)
 				if err = errors.Join(err, <-restocked); err != nil {
 					t.Fatal(err)
 				}
 				mustHold(t, e, 0, 100)
-				if err := buy(t.Context(), "after"); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, buy(t.Context(), "after"))
 				mustHold(t, e, 1, 99)
 			}
 		})
@@ -194,9 +185,7 @@ func TestPartsDeadlocks(t *testing.T) {
 			e := c.engine(t)
 			deadlocks := func() int {
 				var seen struct{ Value int }
-				if err := e.Admin.Raw(c.counter).Scan(&seen).Error; err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.Admin.Raw(c.counter).Scan(&seen).Error)
 				return seen.Value
 			}
 			before := deadlocks()

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // grouped puts all orders into one group: the first statement of the leader waits until each buyer
@@ -24,9 +25,7 @@ import (
 // arrival.
 func grouped(t *testing.T, e *engine.Engine, stock int64, orders []purchase.Order, ctxs ...context.Context) []error {
 	t.Helper()
-	if err := product.Put(e.DB, "apple", stock); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, product.Put(e.DB, "apple", stock))
 	inLine := make(chan struct{}, len(orders))
 	all := make(chan struct{})
 	d := onengine.Deps(e)
@@ -37,9 +36,7 @@ func grouped(t *testing.T, e *engine.Engine, stock int64, orders []purchase.Orde
 			<-all
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = e.DB.Callback().Query().Remove("all in line") }()
 	shop := lockstrategy.NewCoalesced(d)
 	errs := make([]error, len(orders))
@@ -96,9 +93,7 @@ func TestCoalescedDivides(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		var inserts atomic.Int64
-		if err := e.DB.Callback().Create().After("gorm:create").Register("count", func(*gorm.DB) { inserts.Add(1) }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.DB.Callback().Create().After("gorm:create").Register("count", func(*gorm.DB) { inserts.Add(1) }))
 		errs := grouped(t, e, 6, apples(2, 1, 4, 2, 2, 1))
 		mustBe(t, errs, nil, nil, purchase.ErrSoldOut, nil, purchase.ErrSoldOut, nil)
 		mustHold(t, e, 4, 0)
@@ -116,9 +111,7 @@ func TestCoalescedLeaves(t *testing.T) {
 		hungUp := errors.New("hung up")
 		ctx, hangUp := context.WithCancelCause(t.Context())
 		err := e.DB.Callback().Create().After("gorm:create").Register("hang up", func(*gorm.DB) { hangUp(hungUp) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		errs := grouped(t, e, 10, apples(1, 2, 3), nil, ctx)
 		mustBe(t, errs, nil, hungUp, nil)
 		mustHold(t, e, 2, 6)
@@ -135,9 +128,7 @@ func TestCoalescedUnknown(t *testing.T) {
 			_ = tx.AddError(io.ErrUnexpectedEOF)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	errs := grouped(t, e, 3, apples(1, 3, 2))
 	mustBe(t, errs, purchase.ErrUnknownOutcome, purchase.ErrSoldOut, purchase.ErrUnknownOutcome)
 	mustHold(t, e, 2, 0) // the COMMIT had taken place
@@ -156,9 +147,7 @@ func TestCoalescedDown(t *testing.T) {
 			_ = tx.AddError(io.ErrUnexpectedEOF)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var down *purchase.Unavailable
 	for i, err := range grouped(t, e, 3, apples(1, 1, 1)) {
 		if !errors.As(err, &down) {

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/lockstrategy/zkline"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -104,12 +105,8 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 					lost = place
 				}
 			}
-			if err := line.lose(lost); err != nil {
-				t.Fatal(err)
-			}
-			if err := holder.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, line.lose(lost))
+			require.NoError(t, holder.Release(ctx))
 			lease := <-next
 			if lease == nil {
 				return
@@ -127,9 +124,7 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 func mustLock(t *testing.T, ctx context.Context, l Locker) Lease {
 	t.Helper()
 	lease, err := l.Lock(ctx, "apple")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return lease
 }
 
@@ -138,9 +133,7 @@ func waitForLine(t *testing.T, line serverLine, n int) []string {
 	t.Helper()
 	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		places, err := line.waiting()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(places) == n {
 			return places
 		}
@@ -158,9 +151,7 @@ func TestAnswerToCreateLost(t *testing.T) {
 	host, root, _ := strings.Cut(e.URLs.Zookeeper[0], "/")
 	p := newProxy(t, host)
 	session, err := zookeeper.Open([]string{p.addr + "/" + root}, enginetest.Lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = session.Close() })
 	unlucky, other := newZookeeperLock(Deps{Zookeeper: session}), newZookeeperLock(Deps{Zookeeper: e.Zookeeper})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -196,9 +187,7 @@ type proxy struct {
 func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	p := &proxy{addr: l.Addr().String()}
 	go func() {

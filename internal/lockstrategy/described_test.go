@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 )
 
 //go:generate go test -run "TestSQLSent|TestPostgresSent" -update .
@@ -33,9 +34,7 @@ func TestDescribed(t *testing.T) {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "\t")
-	if err := encoder.Encode(all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, encoder.Encode(all))
 	golden.Compare(t, "catalogue.json", text.String())
 }
 
@@ -53,9 +52,7 @@ func textsOf(t *testing.T, name string) map[string]string {
 		t.Fatal(err)
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	texts := map[string]string{}
 	for _, d := range file.Decls {
 		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.TYPE {

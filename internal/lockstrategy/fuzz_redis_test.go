@@ -20,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // keyRecorder records the shop's keys in commands.
@@ -111,17 +112,13 @@ func closeShop(shop purchase.Strategy) {
 func plantStock(tb testing.TB, e *engine.Engine) {
 	tb.Helper()
 	for _, node := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
-		if err := node.FlushAll(context.Background()).Err(); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, node.FlushAll(context.Background()).Err())
 	}
 	err := purchase.InLockingTx(context.Background(), e.DB, func(tx *gorm.DB) error {
 		return errors.Join(product.Put(tx, "apple", 20), purchase.Clear(tx, "apple"),
 			tx.Exec("UPDATE product SET last_entry = '0-0' WHERE name = 'apple'").Error)
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 }
 
 // plant sets a key to a value of one of Redis's types. If Redis refuses it, the key stays unset.
@@ -152,9 +149,7 @@ func plant(ctx context.Context, node redis.UniversalClient, key string, how uint
 // Redis may oversell.
 func FuzzRedisValues(f *testing.F) {
 	e, err := engine.Open(f.Context(), engine.Config{Name: engine.Embedded, Wait: time.Second, Conns: 16})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Cleanup(func() { _ = e.Close() })
 	all := plantedIn(f, e)
 	for strategy, p := range all {
@@ -179,14 +174,10 @@ func FuzzRedisValues(f *testing.F) {
 		if movers, ok := p.shop.(interface {
 			Forget(ctx context.Context, product string) error
 		}); ok { // writes under way have ended
-			if err := movers.Forget(t.Context(), "apple"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, movers.Forget(t.Context(), "apple"))
 		}
 		books, err := audit.Read(t.Context(), e.DB, "apple")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, copies := p.shop.(purchase.StockKeeper)
 		believes := copies && p.Promise[promise.RedisRestart] == verdict.Oversold
 		if books.Drift != 0 || !believes && (books.Oversold != 0 || books.Leftover < 0 || books.Leftover > books.Stocked) {

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -50,9 +51,7 @@ func TestGetSetOverwritesExpiry(t *testing.T) {
 	ahead := now.Add(time.Minute)
 	holder := getSet{first, 2 * time.Minute, func() time.Time { return now }}
 	late := getSet{second, ttl, func() time.Time { return ahead }}
-	if err := first.Set(t.Context(), key, now.Add(-time.Second).UnixMilli(), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Set(t.Context(), key, now.Add(-time.Second).UnixMilli(), 0).Err())
 	second.AddHook(&beforeGetSet{do: func() {
 		if l, err := holder.Take(t.Context(), key, ""); l == nil || err != nil {
 			t.Fatalf("the holder: %v, %v", l, err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // servers are the strategies with the name of a server or program. Such names are also flags,
@@ -158,9 +159,7 @@ func TestStrategiesAreNotNamed(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if own < len(lockstrategy.Names()) {
 		t.Errorf("%d mentions in the strategies' own files: the search finds too little", own)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -49,9 +50,7 @@ func TestBracesOnCluster(t *testing.T) {
 					}
 					return purchase.Clear(tx, name)
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if err := strategy.(purchase.Resetter).Reset(t.Context(), name); err != nil {
 					t.Errorf("%q: reset: %v", name, err)
 				}
@@ -137,13 +136,9 @@ func TestFencedAfterRedisForgot(t *testing.T) {
 			return err
 		}
 		for range 3 {
-			if err := buy(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, buy())
 		}
-		if err := e.Redis.FlushDB(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Redis.FlushDB(t.Context()).Err())
 		if err := buy(); !errors.Is(err, purchase.ErrLockLost) {
 			t.Errorf("with an old token: %v, want ErrLockLost", err)
 		}
@@ -177,9 +172,7 @@ func TestWatchdogHungRedis(t *testing.T) {
 		},
 	})
 	row := e.DB.Begin() // keeps the buyer inside the section
-	if err := row.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, row.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error)
 	defer row.Rollback()
 	bought := make(chan error, 1)
 	go func() {
@@ -187,9 +180,7 @@ func TestWatchdogHungRedis(t *testing.T) {
 		bought <- err
 	}()
 	<-acquired
-	if err := node.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.Signal(syscall.SIGSTOP))
 	if err := <-bought; !errors.Is(err, purchase.ErrLockLost) {
 		t.Errorf("%v, want ErrLockLost", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/orderstream"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -47,9 +48,7 @@ func restock(t *testing.T, e *engine.Engine, name string, units int64) {
 	if err == nil {
 		err = newRedisLua(e, longWait).Reset(t.Context(), name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // keepRow locks the apples' row, so that no order is written to the database.
@@ -130,20 +129,14 @@ func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 // check compares the records with the buyers' answers.
 func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Helper()
-	if err := newRedisLua(e, longWait).Drain(t.Context(), "apple"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, newRedisLua(e, longWait).Drain(t.Context(), "apple"))
 	books, err := audit.Read(t.Context(), e.DB, "apple")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if books.Drift != 0 || books.Oversold != 0 || books.Duplicates != 0 || books.Leftover != left {
 		t.Errorf("stock and records %+v, want no drift and %d left", books, left)
 	}
 	records, err := purchase.Page(e.DB.WithContext(t.Context()), "apple", 0, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ids := map[string]int64{}
 	for _, r := range records {
 		if ids[r.Purchaser] != 0 {
@@ -222,9 +215,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 func TestRedisLuaTooLow(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
-	if err := e.Redis.Set(t.Context(), luaKeys.Stock("apple"), 0, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Redis.Set(t.Context(), luaKeys.Stock("apple"), 0, 0).Err())
 	if _, err := newRedisLua(e, longWait).Buy(t.Context(), apple("ann", 5)); err != nil {
 		t.Error(err)
 	}
@@ -240,9 +231,7 @@ func TestRedisLuaClockBehind(t *testing.T) {
 	if _, err := shop.Buy(t.Context(), apple("ann", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.DB.Exec("UPDATE product SET last_entry = '9999999999999-7' WHERE name = 'apple'").Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Exec("UPDATE product SET last_entry = '9999999999999-7' WHERE name = 'apple'").Error)
 	if _, err := shop.Buy(t.Context(), apple("bob", 1)); !errors.Is(err, purchase.ErrUnknownOutcome) {
 		t.Errorf("%v, want that it is unknown", err)
 	}
@@ -279,9 +268,7 @@ func TestRedisLuaResetWaits(t *testing.T) {
 		t.Errorf("%v, want that it waits", err)
 	}
 	release()
-	if err := <-drained; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-drained)
 	if err := shop.Reset(t.Context(), "apple"); err != nil {
 		t.Error(err)
 	}
@@ -317,9 +304,7 @@ func TestRedisLuaKeyOfAnother(t *testing.T) {
 func openOn(t *testing.T, db, redis string) *engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{DB: db, Redis: redis, Wait: enginetest.Wait, Conns: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return e
 }
@@ -333,9 +318,7 @@ func TestRedisLuaNotOnDisk(t *testing.T) {
 	restock(t, e, "apple", 10)
 	// These settings keep the mover's COMMIT off the disk.
 	for _, set := range []string{"innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"} {
-		if err := e.DB.Exec("SET GLOBAL " + set).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.DB.Exec("SET GLOBAL "+set).Error)
 	}
 	here, elsewhere := newRedisLua(e, longWait), newRedisLua(e, longWait)
 	o := apple("late", 1)
@@ -347,15 +330,11 @@ func TestRedisLuaNotOnDisk(t *testing.T) {
 	if err == nil {
 		err = e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if a := <-here.Await(o, entry).Answer; a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	if err := errors.Join(server.Kill(), server.Start()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(server.Kill(), server.Start()))
 	var records int64
 	eventually(t, "the database is back", func() bool {
 		return e.DB.Model(&purchase.Record{}).Where("idempotency_key = ?", "late").Count(&records).Error == nil
@@ -436,9 +415,7 @@ func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
 	settings.Wait = longWait
 	shop := NewRedisLua(Deps{DB: e.DB, Redis: own, Settings: settings, Now: time.Now})
 	for _, script := range []*redis.Script{shop.admit, shop.load, settle} { // so that each script is called by its hash
-		if err := script.Load(t.Context(), e.Redis).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, script.Load(t.Context(), e.Redis).Err())
 	}
 	return shop
 }
@@ -459,17 +436,13 @@ func TestRedisLuaLostCommand(t *testing.T) {
 				answered := newAnswers()
 				o := apple("ann", 1)
 				o.IdempotencyKey = fmt.Sprintf("key %s %t", name, done)
-				if err := answered.buy(t.Context(), shop, o); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, answered.buy(t.Context(), shop, o))
 				eventually(t, "the loss", l.lost.Load) // a buyer gets its answer before its entry is removed
 				answered.check(t, e, 4)
 				mustHaveStock(t, e, 4)
 
 				// The database has one unit, but Redis has four.
-				if err := e.DB.Exec("UPDATE product SET amount = 1, stocked = 2 WHERE name = 'apple'").Error; err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.DB.Exec("UPDATE product SET amount = 1, stocked = 2 WHERE name = 'apple'").Error)
 				l.lost.Store(false)
 				bob := apple("bob", 3)
 				bob.IdempotencyKey = o.IdempotencyKey + " bob"
@@ -508,9 +481,7 @@ func TestRedisLuaRefusedOnce(t *testing.T) {
 	}
 	for range 2 {
 		err := settle.Run(t.Context(), e.Redis, luaKeys.All("apple"), "apple", entries[0].ID, entries[0].Values["key"], 3).Err()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mustHaveStock(t, e, 1)
 	}
 	if _, err := shop.Buy(t.Context(), apple("cec", 1)); err != nil {
@@ -535,9 +506,7 @@ func TestRedisLuaProductsKept(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := shop.Drain(t.Context(), "apple"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, shop.Drain(t.Context(), "apple"))
 	if known := e.Redis.SIsMember(t.Context(), luaKeys.Products("apple"), "apple").Val(); !known || !l.lost.Load() {
 		t.Errorf("the product is known: %t; the order came: %t", known, l.lost.Load())
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestSQLSent compares the statements that MariaDB received from one sale, from its general log,
@@ -39,9 +40,7 @@ func TestSQLSent(t *testing.T) {
 			logBuys(t, e, entry.New(deps), buysOf(entry))
 			var received []string
 			err := e.DB.Raw("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type = 'Query' ORDER BY event_time").Scan(&received).Error
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			golden.Compare(t, filepath.Join("testdata", "sql", entry.Name+".sql"), withoutTokens(withoutLogging(received)))
 		})
 	}
@@ -54,9 +53,7 @@ func TestPostgresSent(t *testing.T) {
 	config := e.URLs
 	config.DB += "&log_statement=all"
 	logged, err := engine.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer logged.Close()
 	for _, entry := range lockstrategy.All() {
 		t.Run(entry.Name, func(t *testing.T) {
@@ -65,13 +62,9 @@ func TestPostgresSent(t *testing.T) {
 				t.Skip(why)
 			}
 			deps.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC) }
-			if err := errors.Join(e.DB.Exec("UPDATE product SET amount = 100, version = 7, fence = 0").Error, stock.ClearAll(e.DB)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(e.DB.Exec("UPDATE product SET amount = 100, version = 7, fence = 0").Error, stock.ClearAll(e.DB)))
 			before := postgresLog(t, e)
-			if err := buy(t, entry.New(deps), buysOf(entry)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, buy(t, entry.New(deps), buysOf(entry)))
 			statements, processes := postgresStatements(strings.TrimPrefix(postgresLog(t, e), before))
 			if slices.Contains(entry.Needs, lockstrategy.NeedsNamedLocks) && len(processes) != 1 {
 				t.Errorf("lock and section on %d connections, want one", len(processes))
@@ -85,13 +78,9 @@ func TestPostgresSent(t *testing.T) {
 func postgresLog(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	var data string
-	if err := e.Admin.Raw("SHOW data_directory").Scan(&data).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Admin.Raw("SHOW data_directory").Scan(&data).Error)
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(data), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -156,22 +145,16 @@ func logBuys(t *testing.T, e *engine.Engine, shop purchase.Strategy, times int) 
 	t.Helper()
 	exec := func(statement string) {
 		t.Helper()
-		if err := e.DB.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.DB.Exec(statement).Error)
 	}
 	exec("SET GLOBAL log_output = 'TABLE'")
 	exec("UPDATE product SET amount = 100, version = 7, fence = 0")
-	if err := stock.ClearAll(e.DB); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stock.ClearAll(e.DB))
 	exec("TRUNCATE TABLE mysql.general_log")
 	exec("SET GLOBAL general_log = ON")
 	err := buy(t, shop, times)
 	exec("SET GLOBAL general_log = OFF")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestNamedLockConnection: lock, section and release use one connection. With the section on

@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // steps counts down Redis commands and SQL statements, each before it is sent, and calls over at
@@ -77,9 +78,7 @@ func TestWaitOverAtAnyStep(t *testing.T) {
 				t.Skip(why)
 			}
 			s := &steps{}
-			if err := s.onStatements(e.DB); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.onStatements(e.DB))
 			for _, client := range append(deps.Redlock, deps.Redis) {
 				client.AddHook(s)
 			}

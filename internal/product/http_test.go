@@ -13,6 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
@@ -49,21 +50,15 @@ func shelf(t *testing.T) *httptest.Server {
 func do(t *testing.T, method, url, body string, header ...string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	var text strings.Builder
-	if err := response.Write(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, response.Write(&text))
 	_, answer, _ := strings.Cut(text.String(), "\r\n\r\n")
 	return response.StatusCode, answer
 }

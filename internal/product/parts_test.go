@@ -9,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/product/stock"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // divide divides the stock of pears.
@@ -28,9 +29,7 @@ func divide(t *testing.T, db *gorm.DB, amounts ...int64) {
 		}
 		return stock.WriteParts(tx, "pear", before, amounts)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestParts: the stock is the sum of the product's row and its parts, and a restock leaves no unit

@@ -11,23 +11,20 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // put creates the product and returns its row.
 func put(t *testing.T, db *gorm.DB, name string, amount int64) product.Product {
 	t.Helper()
-	if err := product.Put(db, name, amount); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, product.Put(db, name, amount))
 	return read(t, db, name)
 }
 
 func read(t *testing.T, db *gorm.DB, name string) product.Product {
 	t.Helper()
 	p, err := product.ByName(db, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -73,9 +70,7 @@ func TestPut(t *testing.T) {
 func TestList(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
-		if err := db.Exec("DELETE FROM product").Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Exec("DELETE FROM product").Error)
 		if all, err := product.List(db); err != nil || all == nil || len(all) != 0 {
 			t.Errorf("%v, %v; want an empty list", all, err)
 		}
@@ -148,9 +143,7 @@ func TestSetAmountAfter(t *testing.T) {
 		db := open(t).DB
 		p := put(t, db, "pear", 10)
 		for range 2 {
-			if err := product.SetAmountAfter(db, p.ID, 9, "1-2"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, product.SetAmountAfter(db, p.ID, 9, "1-2"))
 		}
 		if now := read(t, db, "pear"); now.Amount != 9 || now.LastEntry != "1-2" || now.Version != p.Version+2 {
 			t.Errorf("%+v after two writes to %+v", now, p)

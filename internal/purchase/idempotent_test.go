@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -25,9 +26,7 @@ func (never) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
 func TestReplayOnDisk(t *testing.T) {
 	server := localservertest.MySQL(t)
 	e, err := engine.Open(t.Context(), engine.Config{DB: server.URL(), Wait: enginetest.Wait, Conns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	o := purchase.Order{Product: "apple", Purchaser: "late", Amount: 1, IdempotencyKey: "late"}
 	// The COMMIT of this sale is not flushed to disk.
@@ -44,16 +43,12 @@ func TestReplayOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := purchase.ByKey(e.DB, "late")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	receipt, err := purchase.NewIdempotent(never{}, e.DB).Buy(t.Context(), o)
 	if err != nil || receipt.ID != before.ID || !receipt.Replayed {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
-	if err := errors.Join(server.Kill(), server.Start()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(server.Kill(), server.Start()))
 	var after *purchase.Record
 	for deadline := time.Now().Add(enginetest.Wait); ; time.Sleep(time.Millisecond) {
 		if after, err = purchase.ByKey(e.DB, "late"); err == nil || time.Now().After(deadline) {

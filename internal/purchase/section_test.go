@@ -19,6 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 func order() purchase.Order {
@@ -53,14 +54,10 @@ func TestUnknownOutcome(t *testing.T) {
 func openThrough(t *testing.T, e *engine.Engine, addr string) *engine.Engine {
 	t.Helper()
 	u, err := url.Parse(e.URLs.DB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u.Host = addr
 	through, err := engine.Open(t.Context(), engine.Config{DB: u.String(), Wait: enginetest.Wait, Conns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = through.Close() })
 	return through
 }
@@ -70,13 +67,9 @@ func openThrough(t *testing.T, e *engine.Engine, addr string) *engine.Engine {
 func cutAtCommit(t *testing.T, e *engine.Engine, forward bool) (addr string) {
 	t.Helper()
 	u, err := url.Parse(e.URLs.DB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -225,9 +218,7 @@ func TestSoldUnderHalfRead(t *testing.T) {
 			_ = tx.AddError(ended)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if sold, err := purchase.SoldUnder(e.DB, []string{"a-key"}); len(sold) > 0 || !errors.Is(err, ended) {
 		t.Errorf("%v, %v; want %v", sold, err, ended)
 	}
@@ -259,9 +250,7 @@ func TestSellFenced(t *testing.T) {
 		if err != nil || late.Fence != 6 {
 			t.Fatalf("%+v, %v, want fence 6", late, err)
 		}
-		if err := product.Put(db, "apple", 10); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, product.Put(db, "apple", 10))
 		if written, err := product.SetAmountFenced(db, late.ID, late.Amount-1, 6); written || err != nil {
 			t.Errorf("a writer from before the restock: %v, %v", written, err)
 		}

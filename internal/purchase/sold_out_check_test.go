@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // shelf is a stock whose reads begin and end when the test says so.
@@ -231,9 +232,7 @@ func TestCheckUnits(t *testing.T) {
 func TestCheckKnownKey(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
-		if err := product.Put(e.DB, "apple", 1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, product.Put(e.DB, "apple", 1))
 		check := purchase.NewSoldOutCheck(func(ctx context.Context, name string) (int64, error) {
 			p, err := product.ByName(e.Admin.WithContext(ctx), name)
 			return p.Amount, err
@@ -242,9 +241,7 @@ func TestCheckKnownKey(t *testing.T) {
 		keyed := order()
 		keyed.IdempotencyKey = "a-key"
 		sold, err := shop.Buy(t.Context(), keyed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2 { // by the strategy, and by the check
 			if _, err := shop.Buy(t.Context(), order()); !errors.Is(err, purchase.ErrSoldOut) {
 				t.Errorf("%v, want sold out", err)

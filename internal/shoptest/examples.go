@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -18,9 +19,7 @@ import (
 func Root(t testing.TB) string {
 	t.Helper()
 	folder, err := root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return folder
 }
 
@@ -105,9 +104,7 @@ func NodeModules(t testing.TB) {
 	nodeOnce.Do(func() {
 		dir := filepath.Join(Root(t), "examples/node")
 		wanted, err := os.Stat(filepath.Join(dir, "package-lock.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if there, err := os.Stat(filepath.Join(dir, "node_modules/.package-lock.json")); err == nil && there.ModTime().After(wanted.ModTime()) {
 			return
 		}
@@ -128,18 +125,14 @@ func runIn(t testing.TB, folder string, command ...string) {
 // Write writes a file of a test.
 func Write(t testing.TB, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // Read returns the text of a file in this repository.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 

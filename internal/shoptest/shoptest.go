@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -77,9 +78,7 @@ func Path(t testing.TB) string { return pathOf(t, plain) }
 func pathOf(t testing.TB, binary func() (string, error)) string {
 	t.Helper()
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return path
 }
 
@@ -134,13 +133,9 @@ func Serve(t testing.TB, c *exec.Cmd) (url string) {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }
 
@@ -149,9 +144,7 @@ func Serve(t testing.TB, c *exec.Cmd) (url string) {
 func With(t testing.TB, variable string) (lines []string) {
 	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, path := range environments {
 		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(variable+"\x00")) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -17,27 +18,19 @@ func TestCommitProxy(t *testing.T) {
 	for name, db := range map[string]localserver.Database{"mariadb": localservertest.MySQL(t), "postgres": localservertest.Postgres(t)} {
 		t.Run(name, func(t *testing.T) {
 			proxy, err := NewCommitProxy(db.Address())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer proxy.Close()
 			e, err := engine.Open(t.Context(), engine.Config{DB: strings.Replace(db.URL(), db.Address(), proxy.Addrs[0], 1)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer e.Close()
 			pool, err := e.DB.DB()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := pool.Exec("CREATE TABLE committed (id INT PRIMARY KEY)"); err != nil {
 				t.Fatal(err)
 			}
 			insert := func(id int, end func(*sql.Tx) error) error {
 				tx, err := pool.BeginTx(context.Background(), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if _, err := tx.Exec("INSERT INTO committed VALUES (" + string(rune('0'+id)) + ")"); err != nil {
 					t.Fatal(err)
 				}

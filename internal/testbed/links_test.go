@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -16,21 +17,13 @@ import (
 func TestLinks(t *testing.T) {
 	g := localservertest.Group(t)
 	redis, err := localserver.StartRedis(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	z, err := localserver.StartZookeeper(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := localserver.StartEtcd(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	links, err := NewLinks([]engine.LockServer{{Need: "redis", Restartable: redis}, {Need: "zookeeper", Restartable: z}, {Need: "etcd", Restartable: e}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer links.Cut()
 	answers := func(when string, links Links, want int) {
 		t.Helper()
@@ -44,9 +37,7 @@ func TestLinks(t *testing.T) {
 	}
 	do := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	answers("at first", links, 3)
 	do(links.Silence())

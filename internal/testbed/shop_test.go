@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -50,9 +51,7 @@ func TestShop(t *testing.T) {
 	ctx := t.Context()
 	said := make(chan string, 10)
 	shop, err := StartShop(ctx, localservertest.Group(t), engine.Config{DB: "the database"}, echo, func(line []byte) { said <- strings.TrimSpace(string(line)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	hears := func(want string) {
 		t.Helper()
 		select {
@@ -66,9 +65,7 @@ func TestShop(t *testing.T) {
 	}
 	do := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	hears("the database")
 	do(shop.Tell("go ann"))
@@ -105,9 +102,7 @@ func TestShop(t *testing.T) {
 // TestShopFails: a process that ends before it reports its address is an error with its output.
 func TestShopFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	shop, err := StartShop(t.Context(), localservertest.Group(t), engine.Config{}, func(string) *exec.Cmd { return echo(taken.Addr().String()) }, nil)
 	if shop != nil || err == nil || !strings.Contains(err.Error(), "address already in use") {

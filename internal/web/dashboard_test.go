@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
@@ -68,9 +69,7 @@ func labels(expr string) (found []string) {
 func expressions(t *testing.T, file string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var board struct {
 		Panels []struct {
 			Title   string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -42,17 +43,13 @@ func TestSoldOutAhead(t *testing.T) {
 				}
 				webtest.WantProblem(t, buy("", nil), http.StatusConflict, "sold_out")
 				hold := e.DB.Begin()
-				if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error)
 				late := buy("", nil)
 				another := buy("", http.Header{"Idempotency-Key": {"another"}})
 				if again := buy("", key); again.Status != http.StatusOK || string(again.Body) != string(sold.Body) {
 					t.Errorf("the retry: %d %s, want %s", again.Status, again.Body, sold.Body)
 				}
-				if err := hold.Rollback().Error; err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, hold.Rollback().Error)
 				if !checked {
 					webtest.WantProblem(t, late, http.StatusServiceUnavailable, "busy")
 					return
@@ -87,9 +84,7 @@ func TestAdmission(t *testing.T) {
 		base := startServe(t, e.URLs, waitFor(time.Minute))
 		webtest.Restock(t, base, "apple", 10_000)
 		hold := e.DB.Begin()
-		if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error)
 		var came atomic.Int64
 		buy := func() response {
 			// Each has another name: the same buyer would get a delayed answer.
@@ -124,9 +119,7 @@ func TestAdmission(t *testing.T) {
 			}
 			refused.Add(1)
 		}
-		if err := hold.Rollback().Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, hold.Rollback().Error)
 		all.Wait()
 		if sold.Load() < 256 {
 			t.Errorf("%d sales, want one for each admitted buyer", sold.Load())
@@ -189,9 +182,7 @@ func TestDatabaseRefuses(t *testing.T) {
 			t.Parallel()
 			d := start(t)
 			e, err := engine.Open(t.Context(), engine.Config{DB: d.admin, Wait: 30 * time.Second, Conns: 16})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer e.Close()
 			execute := func(statements []string) {
 				t.Helper()
@@ -245,20 +236,14 @@ func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base strin
 
 func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, base string) {
 	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 12 { // they stay open, so that the limit is reached
 		conn, err := pool.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
 	}
 	hold := db.Begin()
-	if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error)
 	execute(d.fewer)
 	var all sync.WaitGroup
 	answers := make(chan response, 1_000)
@@ -277,9 +262,7 @@ func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, b
 		t.Errorf("%q does not say what is wrong", p.Detail)
 	}
 	execute(d.enough)
-	if err := hold.Rollback().Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, hold.Rollback().Error)
 	all.Wait()
 	for _, strategy := range writers() {
 		webtest.Eventually(t, strategy+" sells again", func() bool {

@@ -25,6 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
@@ -43,9 +44,7 @@ func newFuzzedShop(tb testing.TB) *fuzzedShop {
 	settings := lockstrategy.DefaultSettings()
 	settings.Wait = 20 * time.Second // requests come one after the other, so none waits
 	e, err := engine.Open(tb.Context(), engine.Config{Name: engine.Embedded, Wait: settings.Wait, Conns: 16})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	shop := New(e, Config{Settings: settings, MaxInflight: 10, SoldOutCheck: true, Admission: true, Sender: idle{}}, slog.New(slog.DiscardHandler))
 	stop := shop.Work(context.Background())
 	tb.Cleanup(func() {
@@ -66,9 +65,7 @@ func documented(tb testing.TB) map[string]map[int]bool {
 	var document struct {
 		Paths map[string]map[string]any `yaml:"paths"`
 	}
-	if err := yaml.Unmarshal(openAPI, &document); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, yaml.Unmarshal(openAPI, &document))
 	all := map[string]map[int]bool{}
 	for path, methods := range document.Paths {
 		for method, operation := range methods {
@@ -267,9 +264,7 @@ func (s *fuzzedShop) tidy(t *testing.T) {
 		"DELETE FROM product_part WHERE product_name <> 'apple'",
 		"DELETE FROM product WHERE name <> 'apple'",
 	} {
-		if err := s.engine.Admin.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.engine.Admin.Exec(statement).Error)
 	}
 	s.fill(t)
 }

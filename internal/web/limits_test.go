@@ -24,6 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -35,9 +36,7 @@ func TestHosts(t *testing.T) {
 	base := startServe(t, engine.Config{}, named("Shop.example", "192.0.2.7"))
 	addr := strings.TrimPrefix(base, "http://")
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct {
 		host string
 		ok   bool
@@ -66,14 +65,10 @@ func TestHosts(t *testing.T) {
 		for _, route := range []string{"PUT /product/apple", "GET /product/buy", "GET /", "GET /nowhere"} {
 			method, path, _ := strings.Cut(route, " ")
 			request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(`{"amount":100}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			request.Host = c.host
 			answer, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			body, err := io.ReadAll(answer.Body)
 			_ = answer.Body.Close()
 			if err != nil || (answer.StatusCode != http.StatusMisdirectedRequest) != c.ok {
@@ -275,9 +270,7 @@ func TestMaxConnsBusy(t *testing.T) {
 func dialed(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -384,9 +377,7 @@ func TestHeldUpGiveWay(t *testing.T) {
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	addr := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://")
 
 	come := func(name string) *refusedClient {

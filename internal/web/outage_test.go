@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -24,13 +25,9 @@ func TestOutage(t *testing.T) {
 	urls := urls(nodes)
 	group := localservertest.Group(t)
 	keeper, err := localserver.StartZookeeper(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	etcd, err := localserver.StartEtcd(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	base := startServe(t, engine.Config{
 		DB: db.URL(), Redis: urls[0], Redlock: urls[1:], Zookeeper: []string{keeper.Addr}, Etcd: []string{etcd.Addr},
 	})
@@ -49,9 +46,7 @@ func TestOutage(t *testing.T) {
 	// down kills the server, checks which strategies are affected, and restarts it.
 	down := func(name string, kill, start func() error, hurt, fine []string) {
 		t.Helper()
-		if err := kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, kill())
 		for _, strategy := range hurt {
 			p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 			if !strings.Contains(p.Detail, "the "+name+" is down") {
@@ -68,9 +63,7 @@ func TestOutage(t *testing.T) {
 		if got := status("/healthz"); got != http.StatusOK {
 			t.Errorf("healthz %d while %s is down: the process runs", got, name)
 		}
-		if err := start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, start())
 		webtest.Eventually(t, "ready again", func() bool { return status("/readyz") == http.StatusOK })
 		for _, strategy := range append(hurt, fine...) {
 			works(strategy)
@@ -92,9 +85,7 @@ func TestOutage(t *testing.T) {
 	down("redlock", both((*localserver.Redis).Kill), both((*localserver.Redis).Start), []string{"redlock"}, append(sql, "redis"))
 
 	// The strategies do not need a minority of the nodes.
-	if err := nodes[3].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, nodes[3].Kill())
 	works("redlock")
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Errorf("readyz %d with two of three Redlock nodes", got)
@@ -123,17 +114,13 @@ func TestRestockWithoutRedis(t *testing.T) {
 	}
 	kill := func(node *localserver.Redis) {
 		t.Helper()
-		if err := node.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, node.Kill())
 	}
 	kill(nodes[3])
 	webtest.Restock(t, base, "apple", 50)
 	kill(nodes[2])
 	refused("redlock")
-	if err := nodes[2].Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, nodes[2].Start())
 	kill(nodes[0])
 	refused("redis")
 }
@@ -160,9 +147,7 @@ func hang(t *testing.T, base string, nodes []*localserver.Redis, says string, st
 	signal := func(s syscall.Signal) {
 		t.Helper()
 		for _, node := range nodes {
-			if err := node.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, node.Signal(s))
 		}
 	}
 	for _, strategy := range strategies { // open connections: commands to a Redis that hangs wait there
@@ -208,9 +193,7 @@ func TestSlowRedis(t *testing.T) {
 	t.Parallel()
 	const late = 3 * time.Second
 	link, err := testbed.NewLink(localservertest.Redis(t).Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(link.Cut)
 	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: "redis://" + link.Addr}, waitFor(10*late))
 	buyEach := func() {
@@ -225,9 +208,7 @@ func TestSlowRedis(t *testing.T) {
 		all.Wait()
 	}
 	buyEach() // opens connections and loads scripts
-	if err := link.Delay(late, 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, link.Delay(late, 0))
 	buyEach()
 }
 
@@ -237,9 +218,7 @@ func TestHungDatabase(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
 	base := startServe(t, engine.Config{DB: db.URL()}, waitFor(time.Second))
-	if err := db.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Signal(syscall.SIGSTOP))
 	for _, call := range []func() response{
 		func() response { return webtest.Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) },
 		func() response {
@@ -257,9 +236,7 @@ func TestHungDatabase(t *testing.T) {
 		})
 		webtest.WantProblem(t, r, http.StatusServiceUnavailable, "failed")
 	}
-	if err := db.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Signal(syscall.SIGCONT))
 	webtest.Eventually(t, "sells again", func() bool {
 		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil).Status == http.StatusOK
 	})
@@ -308,9 +285,7 @@ func TestRestockWithoutLocks(t *testing.T) {
 
 func restockWithout[Server interface{ Kill() error }](t *testing.T, server string, start func(g *localserver.Group) (Server, string, error)) {
 	node, address, err := start(localservertest.Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	on := engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db"}
 	switch server {
 	case "redis":
@@ -322,9 +297,7 @@ func restockWithout[Server interface{ Kill() error }](t *testing.T, server strin
 	}
 	base := startServe(t, on)
 	before := webtest.Audit(t, base, "apple")
-	if err := node.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.Kill())
 	p := webtest.WantProblem(t, webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
 	if want := "the " + server + " is down"; !strings.Contains(p.Detail, want) {
 		t.Errorf("%q, want %q", p.Detail, want)

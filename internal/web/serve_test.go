@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/live/runs"
 	"github.com/oversell/oversell/internal/teach/play/host"
 	"github.com/oversell/oversell/internal/web/page"
@@ -97,9 +98,7 @@ func TestAnnounce(t *testing.T) {
 		{"192.0.2.7:8080", "", "listening on http://192.0.2.7:8080", []string{"phones open http://192.0.2.7:8080/room\n"}, []string{"leader"}},
 	} {
 		addr, err := net.ResolveTCPAddr("tcp", c.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var out strings.Builder
 		announce(&out, addr, c.token)
 		if first, _, _ := strings.Cut(out.String(), "\n"); first != c.first {
@@ -123,9 +122,7 @@ func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{}, func(s *setup) { s.MaxInflight = 1 })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	head := "POST /product/buy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
 	if _, err := conn.Write([]byte(head)); err != nil {

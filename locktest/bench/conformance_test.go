@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/locktest"
 )
 
@@ -28,9 +29,7 @@ func newServer(t testing.TB) *server {
 func newServers(t testing.TB, topology string) *server {
 	t.Helper()
 	s, err := startServer(topology)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)
@@ -80,16 +79,10 @@ func expected(k kind, check string) (verdict, seen locktest.Verdict) {
 func TestCommandsCountScripts(t *testing.T) {
 	srv := newServer(t)
 	before, err := srv.commands(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.rdb.Eval(t.Context(), "redis.call('set', KEYS[1], 1) return redis.call('get', KEYS[1])", []string{"a"}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, srv.rdb.Eval(t.Context(), "redis.call('set', KEYS[1], 1) return redis.call('get', KEYS[1])", []string{"a"}).Err())
 	after, err := srv.commands(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if after-before != 4 { // INFO, EVAL, SET, GET
 		t.Errorf("%d commands, want 4", after-before)
 	}

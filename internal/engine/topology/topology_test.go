@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -17,20 +18,14 @@ import (
 // TestOnConnAsk: while a slot moves, a script whose key has already moved runs on the new server.
 func TestOnConnAsk(t *testing.T) {
 	server, err := localserver.RedisNamed(topology.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service, err := server.Start(localservertest.Group(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(strings.TrimPrefix(service.URL(), "redis+cluster://"), ","), MaxRetries: -1})
 	defer cluster.Close()
 	ctx, key := t.Context(), "lock:apple"
 	from, err := cluster.MasterForKey(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var to *redis.Client
 	err = topology.EachPrimary(ctx, cluster, func(c redis.UniversalClient) error {
 		if node, ok := c.(*redis.Client); ok && node.Options().Addr != from.Options().Addr {
@@ -45,9 +40,7 @@ func TestOnConnAsk(t *testing.T) {
 	err = errors.Join(
 		to.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.ClusterMyID(ctx).Val()).Err(),
 		from.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.ClusterMyID(ctx).Val()).Err())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = topology.OnConn(ctx, cluster, key, func(conn *redis.Conn) error {
 		return conn.Eval(ctx, `return redis.call("set", KEYS[1], "token")`, []string{key}).Err()
 	})

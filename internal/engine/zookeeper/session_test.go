@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -22,9 +23,7 @@ const timeout = time.Minute
 func start(t *testing.T) *localserver.Zookeeper {
 	t.Helper()
 	server, err := localserver.StartZookeeper(localservertest.Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return server
 }
 
@@ -32,9 +31,7 @@ func start(t *testing.T) *localserver.Zookeeper {
 func open(t *testing.T, address string) *zookeeper.Session {
 	t.Helper()
 	s, err := zookeeper.Open([]string{address}, 10*time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil { // may be the second time
 			t.Error(err)
@@ -109,21 +106,15 @@ func TestDoubt(t *testing.T) {
 		t.Error("two questions in one connection have two answers")
 	}
 	node, err := s.Conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	select {
 	case <-first:
 		t.Fatal("in doubt while the connection stands")
 	default:
 	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	closed(t, "doubt after the server was killed", first)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Start())
 	answers(t, s)
 	second := s.Doubt()
 	select {
@@ -143,9 +134,7 @@ func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = front.Close() })
 	go func() {
 		silent, err := front.Accept()
@@ -200,9 +189,7 @@ func TestClose(t *testing.T) {
 		t.Fatal("closed before Close")
 	default:
 	}
-	if err := holder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Close())
 	closed(t, "Closed", holder.Closed())
 	select {
 	case e := <-events:

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // A layout is the files of a public repository that shop init reads, re-created small: names of files,
@@ -43,9 +44,7 @@ func sections(text string) (all []section) {
 func readLayout(t *testing.T, path string) (l layout) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range sections(string(text)) {
 		switch lines := strings.Split(strings.TrimSuffix(s.text, "\n"), "\n"); s.name {
 		case "want":
@@ -66,12 +65,8 @@ func unpack(t *testing.T, dir string, files []section) {
 	t.Helper()
 	for _, s := range files {
 		file := filepath.Join(dir, s.name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(s.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(s.text), 0o600))
 	}
 }
 
@@ -93,13 +88,9 @@ func TestLayouts(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, dir, l.files)
 			r, err := Save(dir, "", false, io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text, err := os.ReadFile(r.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			lines := strings.Split(string(text), "\n")
 			for _, lacks := range l.lacks {
 				if bytes.Contains(text, []byte(lacks)) {
@@ -134,9 +125,7 @@ func TestLayouts(t *testing.T) {
 					lines[i] += "   # " + comment
 				}
 			}
-			if err := os.WriteFile(r.Path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(r.Path, []byte(strings.Join(lines, "\n")), 0o600))
 			a, err := app.Load(r.Path)
 			if err != nil {
 				t.Fatalf("after filling in: %v", err)
@@ -178,15 +167,11 @@ func TestRoutes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d, err := Read(fstest.MapFS{c.file: {Data: []byte(c.text)}}, "shop")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := ""
 			if d.Buy != nil {
 				body, err := d.Buy.Body()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				got = strings.TrimSpace(d.Buy.Line("") + " " + body)
 			}
 			if got != c.want {
@@ -216,9 +201,7 @@ func TestTables(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d, err := Read(fstest.MapFS{c.file: {Data: []byte(c.text)}}, "shop")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			update, orders := "", ""
 			if d.Stock != nil {
 				update = rendering{d}.Update()
@@ -240,13 +223,9 @@ func TestOwnSecretsStay(t *testing.T) {
 		"package.json": {Data: []byte(`{"dependencies": {"mysql2": "3"}}`)},
 		".env":         {Data: []byte("API_KEY=s3cret\nDB_PASSWORD=hunter2\nPORT=4000\nDATABASE_URL=mysql://me:hunter2@prod/shop\n")},
 	}, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := d.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, secret := range []string{"s3cret", "hunter2", "prod"} {
 		if bytes.Contains(text, []byte(secret)) {
 			t.Errorf("the draft contains %q:\n%s", secret, text)
@@ -298,9 +277,7 @@ func TestNamesStayInComments(t *testing.T) {
 		{Name: "shop", Buy: &Route{Method: "POST", Path: "/buy\nmigrate: id #"}},
 	} {
 		text, err := d.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if bytes.Contains(text, []byte("\nmigrate:")) {
 			t.Errorf("the draft has a line of the repository:\n%s", text)
 		}
@@ -311,9 +288,7 @@ func TestNamesStayInComments(t *testing.T) {
 func TestLinksStayInside(t *testing.T) {
 	t.Parallel()
 	outside, dir := filepath.Join(t.TempDir(), "env"), t.TempDir()
-	if err := os.WriteFile(outside, []byte("GREETING=hello\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(outside, []byte("GREETING=hello\n"), 0o600))
 	if err := os.Symlink(outside, filepath.Join(dir, ".env.example")); err != nil {
 		t.Skip(err)
 	}
@@ -328,9 +303,7 @@ func TestSaveRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, FileName)
-	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
 	for _, c := range []struct{ name, dir, path, says string }{
 		{"a file exists", dir, "", "exists and was left unchanged; add --force to replace it"},
 		{"no such folder", filepath.Join(dir, "none"), "", "no such file or directory"},
@@ -387,9 +360,7 @@ func TestProgramBelow(t *testing.T) {
 		"backend/manage.py":             {},
 		"backend/requirements/base.txt": {Data: []byte("mysqlclient\n")},
 	}, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !slices.Equal(d.Found, []string{"backend/manage.py", "backend/requirements/base.txt"}) || !strings.HasPrefix(d.Run.Text, "cd backend && python3 manage.py runserver") {
 		t.Errorf("found %q, run %q", d.Found, d.Run.Text)
 	}
@@ -399,9 +370,7 @@ func TestProgramBelow(t *testing.T) {
 func TestBrokenManifest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "api"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "api"), 0o750))
 	if err := os.Symlink("missing", filepath.Join(dir, "api", "go.mod")); err != nil {
 		t.Skip(err)
 	}
@@ -423,9 +392,7 @@ func TestAnyCommand(t *testing.T) {
 		}
 		d := &Draft{Name: "shop", Run: Value{Text: string(text), Because: string(text)}, Env: []Variable{{Name: "A", Value: string(text), Comment: string(text)}}}
 		file, err := d.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var read struct {
 			Run string            `yaml:"run"`
 			Env map[string]string `yaml:"env"`
@@ -448,9 +415,7 @@ func FuzzRead(f *testing.F) {
 			t.Skip(err) // fstest refuses the name
 		}
 		text, err := d.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, _, err := app.Marks(text); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}

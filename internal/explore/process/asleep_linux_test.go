@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -102,9 +103,7 @@ while True:
 				if p.Asleep() {
 					t.Fatalf("asleep at look %d", looks)
 				}
-				if err := p.Refresh(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, p.Refresh())
 			}
 			t.Logf("%d looks", looks)
 		})
@@ -153,9 +152,7 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 	signal := func(s syscall.Signal) {
 		t.Helper()
 		for pid := range p.tree.procs {
-			if err := syscall.Kill(pid, s); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, syscall.Kill(pid, s))
 		}
 	}
 	signal(syscall.SIGSTOP)
@@ -175,9 +172,7 @@ func TestAsleepAnswers(t *testing.T) {
 	p, _ := begin(t, s, python(t, echo))
 	c := dial(t, s, "127.0.0.1:8080")
 	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range 300 {
 		sent := []byte{"et"[i%2]}
 		if _, err := c.Write(sent); err != nil {
@@ -192,9 +187,7 @@ func TestAsleepAnswers(t *testing.T) {
 		until(t, "it rests", p.Asleep)
 		until(t, "its answer has arrived", func() bool {
 			n, err := s.Unacknowledged(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			unread := 0
 			err = raw.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) })
 			return err == nil && (n == 0 || unread > 0)
@@ -215,17 +208,13 @@ func TestAsleepAnswers(t *testing.T) {
 func TestAsleepLog(t *testing.T) {
 	read, write := io.Pipe()
 	p, err := Start(nil, Command{Line: "cat /dev/zero", Log: write})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(p.Stop)
 	t.Cleanup(func() { _ = read.Close() })
 	if _, err := io.ReadFull(read, make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Refresh())
 	until(t, "its one thread sleeps", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -246,9 +235,7 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 	none, err := os.Open(os.DevNull) // reads as empty
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer none.Close()
 	for name, spoil := range map[string]func(*thread) *file{
 		"no states": func(th *thread) *file { return th.stat },

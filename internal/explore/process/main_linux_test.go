@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -39,9 +40,7 @@ func TestNotRoot(t *testing.T) {
 	}
 	tmp := t.TempDir()
 	for dir := tmp; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(dir, 0o777))
 	}
 	tests := []string{"TestSpaces", "TestBacklog", "TestKilled", "TestStop", "TestCommand", "TestPID", "TestAttach", "TestAsleep", "TestRests", "TestSleeps"}
 	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v", "-test.timeout=60s")
@@ -63,9 +62,7 @@ func TestNotRoot(t *testing.T) {
 func newTestNetwork(t *testing.T) *Network {
 	t.Helper()
 	s, err := NewNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -75,9 +72,7 @@ func begin(t *testing.T, s *Network, line string) (*Program, *buffer) {
 	t.Helper()
 	log := &buffer{}
 	p, err := Start(s, Command{Line: line, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.Stop()
 		if t.Failed() {
@@ -95,9 +90,7 @@ func python(t *testing.T, program string) string {
 		t.Skip("python3 is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "program.py")
-	if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(program), 0o644))
 	return path + " -u " + file
 }
 

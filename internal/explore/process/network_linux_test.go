@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestSpaces: the same address is a different one in each space, and never the host's.
@@ -19,9 +21,7 @@ func TestSpaces(t *testing.T) {
 	spaces := []*Network{newTestNetwork(t), newTestNetwork(t)}
 	for i, s := range spaces {
 		l, err := s.Listen("127.0.0.1:80") // a privileged port
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		go func() {
 			for {
@@ -70,9 +70,7 @@ print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
 func TestDialWaits(t *testing.T) {
 	s := newTestNetwork(t)
 	l, err := s.Listen("127.0.0.1:1000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	if err := control2(l, func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // a backlog of one
 		t.Fatal(err)
@@ -109,16 +107,12 @@ func TestForeignAddresses(t *testing.T) {
 	s := newTestNetwork(t)
 	for _, address := range []string{"192.0.2.77:3306", "192.0.2.77:5432", "198.51.100.77:3306", "[2001:db8::7]:3306", "[::1]:8080"} {
 		l, err := s.Listen(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 	}
 	for _, address := range []string{"192.0.2.77:3306", "198.51.100.77:3306", "[2001:db8::7]:3306", "[::1]:8080"} {
 		c, err := s.Dial(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = c.Close()
 	}
 	if c, err := s.Dial(t.Context(), "192.0.2.78:3306"); err == nil {
@@ -154,9 +148,7 @@ func TestBacklog(t *testing.T) {
 				t.Skip("this kernel has no sock_diag(7)")
 			}
 			own, err := s.Listen("127.0.0.1:3306")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer own.Close()
 			dial(t, s, "127.0.0.1:3306")
 			begin(t, s, python(t, `
@@ -182,15 +174,11 @@ func TestUnacknowledged(t *testing.T) {
 	for name, s := range map[string]*Network{"space": newTestNetwork(t), "host": nil} {
 		t.Run(name, func(t *testing.T) {
 			l, err := s.Listen("127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer l.Close()
 			c := dial(t, s, l.Addr().String())
 			other, err := l.AcceptTCP()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer other.Close()
 			if n, err := s.Unacknowledged(c); err != nil || n != 0 {
 				t.Errorf("nothing was sent: %d, %v", n, err)
@@ -254,9 +242,7 @@ func TestUnacknowledged(t *testing.T) {
 func TestHost(t *testing.T) {
 	var s *Network
 	l, err := s.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	dial(t, s, l.Addr().String())
 	at, err := listening(s)
@@ -271,9 +257,7 @@ func TestHost(t *testing.T) {
 	}
 	_, log := begin(t, s, "readlink /proc/self/ns/net")
 	mine, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	until(t, "the program says its network", log.has("net:"))
 	if got := strings.TrimSpace(log.String()); got != mine {
 		t.Errorf("the program's network is %s, want %s", got, mine)
@@ -283,14 +267,10 @@ func TestHost(t *testing.T) {
 // TestClose: Close ends the processes in the network, and its keepers.
 func TestClose(t *testing.T) {
 	s, err := NewNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, _ := begin(t, s, "sleep 987001")
 	pid := s.keeper.pid
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	<-p.Done()
 	p.Stop()
 	if left := append(running("987001"), keepers(pid)...); len(left) > 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -24,14 +25,10 @@ func daemon(mark int) string {
 func TestPID(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(newTestNetwork(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer p.Stop()
 	until(t, "a process id of 70.. is printed", log.has("this is 70"))
-	if err := p.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Refresh())
 	if ids := p.PIDs(); len(ids) != 1 || !log.has("this is "+ids[0]+" here")() {
 		t.Errorf("ids %q of a program that says: %s", ids, log)
 	}
@@ -49,15 +46,11 @@ func TestKilled(t *testing.T) {
 			for range rounds {
 				mark := 1_000_000_000 + rand.IntN(1_000_000_000)
 				read, write, err := os.Pipe()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				explorer := exec.CommandContext(t.Context(), "/proc/self/exe")
 				explorer.Env = append(os.Environ(), "EXPLORER="+how, fmt.Sprint("MARK=", mark))
 				explorer.Stdout = write
-				if err := explorer.Start(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, explorer.Start())
 				_ = write.Close()
 				lines := bufio.NewReader(read)
 				network := ""
@@ -71,9 +64,7 @@ func TestKilled(t *testing.T) {
 				if len(kept) == 0 {
 					t.Error("no keeper was seen")
 				}
-				if err := explorer.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, explorer.Process.Kill())
 				_ = explorer.Wait()
 				until(t, "all are gone", func() bool {
 					left := running(fmt.Sprint(mark))
@@ -155,9 +146,7 @@ func TestStop(t *testing.T) {
 			mark := 1_000_000_000 + rand.IntN(1_000_000_000)
 			log := &buffer{}
 			p, err := start(Command{Line: "echo begin >&2; " + daemon(mark), Log: log})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			// Three daemons and one child. The shells have been replaced, or wait.
 			until(t, "the daemons run", func() bool { return len(running("sleep\x00"+fmt.Sprint(mark))) == 4 })
 			if err := p.Err(); err != nil {
@@ -218,9 +207,7 @@ func TestCommand(t *testing.T) {
 	s, dir := newTestNetwork(t), t.TempDir()
 	log := &buffer{}
 	p, err := Start(s, Command{Line: "pwd; echo $X; id -u; id -un; cat; grep CapEff /proc/self/status", Dir: dir, Env: []string{"X=y", "PATH=/usr/bin:/bin"}, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	<-p.Done()
 	p.Stop()
 	lines := strings.Split(log.String(), "\n")
@@ -243,9 +230,7 @@ func TestCommand(t *testing.T) {
 func TestLog(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(nil, Command{Line: "head -c 5000000 /dev/zero; echo end >&2", Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	<-p.Done()
 	p.Stop()
 	if got := log.String(); len(got) != 5_000_004 || !strings.HasSuffix(got, "\x00end\n") {
@@ -287,18 +272,12 @@ func TestLine(t *testing.T) {
 // TestAttach: a program that already runs is observed and not changed.
 func TestAttach(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "sleep 987003; exit 3")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	p, err := Attach(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	until(t, "it sleeps with its child", func() bool { return p.Asleep() && len(p.tree.procs) == 2 })
 	left, err := Attach(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	left.Stop()
 	if len(running("sleep\x00987003")) != 1 {
 		t.Error("Stop has killed it")
@@ -328,9 +307,7 @@ func TestAttach(t *testing.T) {
 // TestNoKeep: a binary that does not call Keep gets an error.
 func TestNoKeep(t *testing.T) {
 	conn, there, err := channel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = there.Close() // as its end does
 	if _, err := greet(conn); !errors.Is(err, errKeep) {
 		t.Errorf("got %v", err)

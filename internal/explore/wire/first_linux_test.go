@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -64,9 +65,7 @@ func TestPassed(t *testing.T) {
 	address := localservertest.Redis(t).Addr
 	gate := &attentive{returned: make(chan struct{}), passed: make(chan *wire.Command, 8), left: make(chan error, 8), early: make(chan struct{}, 8)}
 	program, err := new(net.Dialer).DialContext(t.Context(), "tcp", wiretest.Proxy(t, gate, redis.Protocol(), address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer program.Close()
 	if _, err := program.Write([]byte("SET key value\r\n")); err != nil {
 		t.Fatal(err)
@@ -89,9 +88,7 @@ func TestPassed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := program.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, program.Close())
 	<-gate.left
 	if len(gate.passed) > 0 {
 		t.Errorf("%s has no answer, and has passed", (<-gate.passed).Text)
@@ -106,9 +103,7 @@ func TestFirst(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: wiretest.Proxy(t, gate, redis.Protocol(), address), PoolSize: 1, MaxRetries: -1, DisableIdentity: true, Protocol: 2})
 	defer client.Close()
 	for range 3 {
-		if err := client.Set(t.Context(), "key", "value", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.Set(t.Context(), "key", "value", 0).Err())
 	}
 	if n := len(gate.early); n > 0 {
 		t.Errorf("%d commands had passed before First returned", n)

@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -69,8 +70,6 @@ func TestTimed(t *testing.T) {
 func dsn(t *testing.T, text, at string) string {
 	t.Helper()
 	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u.User.String() + "@tcp(" + at + ")" + u.Path
 }

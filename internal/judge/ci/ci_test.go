@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/require"
 )
 
 const yaml = `run: python3 shop.py
@@ -33,32 +34,22 @@ never:
 func newJob(t *testing.T, text string) *appJob {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	inside := filepath.Join(folder, "services", "shop")
-	if err := os.MkdirAll(inside, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(inside, 0o700))
 	file := filepath.Join(inside, "oversell.yaml")
 	write(t, file, text)
 	write(t, filepath.Join(inside, "schema.sql"), "CREATE TABLE items (stock INT);")
 	write(t, filepath.Join(inside, "shop.py"), "sell()")
 	a, err := app.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &appJob{Config{Root: folder, Out: filepath.Join(inside, "oversell-ci"), Cache: filepath.Join(inside, "kept"), Warn: t.Errorf}, App{Path: file, App: a}}
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // inGit makes the root of a job a repository with everything committed.
@@ -110,9 +101,7 @@ func TestFingerprint(t *testing.T) {
 		}},
 		{name: "a file next to the results", do: func(t *testing.T, j *appJob) { write(t, filepath.Join(j.Out, "shop.py"), "x") }, changes: true},
 		{name: "a deleted file", do: func(t *testing.T, j *appJob) {
-			if err := os.Remove(filepath.Join(j.app.App.Dir, "shop.py")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Remove(filepath.Join(j.app.App.Dir, "shop.py")))
 		}, changes: true},
 		{name: "the environment", do: func(t *testing.T, j *appJob) { write(t, filepath.Join(j.app.App.Dir, ".env"), "x") }, changes: true},
 		{name: "the flags", do: func(_ *testing.T, j *appJob) { j.app.Flags = " --events expire" }, changes: true},
@@ -217,9 +206,7 @@ func TestShard(t *testing.T) {
 	seen := map[string]int{}
 	for i := 1; i <= 3; i++ {
 		s, err := ParseShard(fmt.Sprintf("%d/3", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		part := s.of(all)
 		if len(part) < 2 || len(part) > 3 {
 			t.Errorf("%s has %d of 7", s, len(part))
@@ -344,9 +331,7 @@ func TestReplayOld(t *testing.T) {
 		j := newJob(t, yaml)
 		old := result.Result{Schema: result.Schema, Checks: []result.Check{{Name: j.name(), Status: result.Broken, Witness: w}}}
 		text, err := json.Marshal(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), "main.json")
 		write(t, file, string(text))
 		j.Baseline = result.ReadBaseline([]string{file})

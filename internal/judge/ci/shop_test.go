@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -25,15 +26,11 @@ func newRepository(t *testing.T, mode string) ciRepository {
 	t.Helper()
 	example := shoptest.Example(t, "python/"+mode+".yaml")
 	folder, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := ciRepository{folder}
 	for from, to := range map[string]string{"shop.py": "shop.py", "../schema.sql": "schema.sql"} {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(example), from))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// For each sale, print a stack trace, as a real shop does for an error.
 		r.write(t, to, strings.Replace(string(text), "    return True\n", "    __import__('traceback').print_stack(limit=1)\n    return True\n", 1))
 	}
@@ -43,18 +40,14 @@ func newRepository(t *testing.T, mode string) ciRepository {
 
 func (r ciRepository) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o600))
 }
 
 // use replaces oversell.yaml.
 func (r ciRepository) use(t *testing.T, mode string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../examples/python/" + mode + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.write(t, "oversell.yaml", strings.ReplaceAll(string(text), "../schema.sql", "schema.sql"))
 }
 
@@ -77,13 +70,9 @@ func (r ciRepository) check(t *testing.T, env []string, args ...string) (code in
 func (r ciRepository) keep(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.folder, "oversell-ci/result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept := filepath.Join(t.TempDir(), "result.json")
-	if err := os.WriteFile(kept, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(kept, text, 0o600))
 	return kept
 }
 
@@ -95,9 +84,7 @@ func TestCI(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer refusing.Close()
 	runner := t.TempDir()
-	if err := os.WriteFile(filepath.Join(runner, "event.json"), []byte(`{"pull_request": {"number": 7}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(runner, "event.json"), []byte(`{"pull_request": {"number": 7}}`), 0o600))
 	code, stdout, stderr, red := r.check(t, []string{
 		"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + filepath.Dir(r.folder), "GITHUB_STEP_SUMMARY=" + runner + "/summary", "GITHUB_OUTPUT=" + runner + "/output",
 		"GITHUB_EVENT_PATH=" + runner + "/event.json", "GITHUB_REPOSITORY=o/r", "GITHUB_TOKEN=secret", "GITHUB_API_URL=" + refusing.URL,
@@ -190,9 +177,7 @@ func TestCIOtherCommands(t *testing.T) {
 	}
 	baseline := r.keep(t)
 	text, err := os.ReadFile(filepath.Join(r.folder, "shop.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.write(t, "shop.py", strings.Replace(string(text), "SELECT stock FROM", "SELECT stock, id FROM", 1))
 	code, stdout, stderr, broke := r.check(t, nil, "--baseline", baseline, "--strict", "--args", "--max-schedules 1")
 	if code != shoptest.Broken || len(broke.Checks) != 1 {
@@ -210,9 +195,7 @@ func TestCINeeds(t *testing.T) {
 	r := newRepository(t, "naive")
 	r.use(t, "redis-lock")
 	text, err := os.ReadFile(filepath.Join(r.folder, "oversell.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.write(t, "running.yaml", strings.NewReplacer("local: true\n", "", "schema: schema.sql\n", "").Replace(string(text)))
 	for _, c := range []struct {
 		args []string

@@ -14,14 +14,13 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/require"
 )
 
 func newLog(t *testing.T, path string) *history.Log {
 	t.Helper()
 	log, err := history.NewLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return log
 }
 
@@ -38,13 +37,9 @@ func TestFile(t *testing.T) {
 		Kind: history.Return, At: at, Strategy: "redis", Product: "apple", Purchaser: "ann",
 		Token: "7", Outcome: "sold", Amount: 1, Left: &left,
 	})
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, log.Close())
 	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := `{"kind":"call","at":"2026-11-22T05:00:00Z","strategy":"redis","product":"apple","purchaser":"ann"}
 {"kind":"return","at":"2026-11-22T05:00:00Z","strategy":"redis","product":"apple","purchaser":"ann","token":"7","outcome":"sold","amount":1,"left":0}
 `
@@ -110,13 +105,9 @@ func TestTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, log.Close())
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	var written []history.Event
 	for lines := bufio.NewScanner(file); lines.Scan(); {
@@ -151,9 +142,7 @@ func TestTogether(t *testing.T) {
 func TestCannotWrite(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	if _, err := history.NewLog(filepath.Join(file, "history.ndjson")); err == nil {
 		t.Error("a log below a file was made")
 	}

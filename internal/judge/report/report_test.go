@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // document returns a document with every kind of content.
@@ -36,13 +37,9 @@ func document() report.Document {
 func write(t *testing.T, ending string) string {
 	t.Helper()
 	format, err := report.ByEnding("x" + ending)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var b strings.Builder
-	if err := format.Write(&b, document()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, format.Write(&b, document()))
 	return b.String()
 }
 
@@ -113,9 +110,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	md, err := report.ByEnding("x.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := func(path string) report.File { return report.File{Flag: "report", Path: path, Format: md} }
 	ok := filepath.Join(folder, "x.md")
 	for name, c := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestCatalogueTable: each row of the table shows all words of its own strategy in order, however
@@ -13,9 +14,7 @@ import (
 func TestCatalogueTable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := PrintCatalogue(&out, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, PrintCatalogue(&out, false))
 	type shown struct{ family, name, safe, does, breaks string }
 	var rows []shown
 	for _, line := range strings.Split(out.String(), "\n") {

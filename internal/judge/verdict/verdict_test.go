@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestVerdictsPage: the table and the list of docs/reference/verdicts.md list exactly the verdicts, in their
 // order.
 func TestVerdictsPage(t *testing.T) {
 	source, err := parser.ParseFile(token.NewFileSet(), "verdict.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var want []string
 	ast.Inspect(source, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok {
@@ -28,9 +28,7 @@ func TestVerdictsPage(t *testing.T) {
 		return true
 	})
 	page, err := os.ReadFile("../../../docs/reference/verdicts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	meanings, commands, ok := strings.Cut(string(page), "\n## See one\n")
 	if !ok || len(want) < 10 {
 		t.Fatalf("no section with commands, or too few verdicts: %q", want)

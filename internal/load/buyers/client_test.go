@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // breaking answers the first request of each connection, and closes the connection when it
@@ -54,9 +55,7 @@ func (b *breaking) serve(l net.Listener) {
 func TestNoResend(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	shop := breaking{read: map[string]int{}}
 	go shop.serve(l)
@@ -66,9 +65,7 @@ func TestNoResend(t *testing.T) {
 	defer plain.CloseIdleConnections()
 	for _, name := range []string{"warm", "plain"} {
 		response, err := plain.Get(url + "/product/buy?purchaser=" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, response.Body) // the connection can be used again
 		_ = response.Body.Close()
 	}
@@ -132,9 +129,7 @@ func TestNoEmptyChunk(t *testing.T) {
 	c := NewClient(nil)
 	defer c.Close()
 	request, err := http.NewRequest(http.MethodGet, url+"/product/buy", slowNothing{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if x := c.Send(t.Context(), request); x.Err != nil || encoding.Load() != "[]" {
 		t.Errorf("sent with the encoding %v, %v; want none", encoding.Load(), x.Err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -28,12 +29,8 @@ func TestStopped(t *testing.T) {
 	}
 	other := exec.Command("sh", "-c", "echo started; exec sleep 60")
 	out, err := other.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, other.Start())
 	t.Cleanup(func() { _ = other.Process.Signal(syscall.SIGKILL); _ = other.Wait() })
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)

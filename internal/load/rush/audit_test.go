@@ -22,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sweep"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestRead: the report shows stock and records as they are, right or wrong.
@@ -30,9 +31,7 @@ func TestRead(t *testing.T) {
 		db := open(t).DB
 		exec := func(statement string) {
 			t.Helper()
-			if err := db.Exec(statement).Error; err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, db.Exec(statement).Error)
 		}
 		const insert = "INSERT INTO purchase_history (product_name, purchaser, purchase_time, amount, strategy, left_after, waited_ms, idempotency_key) VALUES "
 		for _, c := range []struct {
@@ -77,9 +76,7 @@ func TestReadDuplicates(t *testing.T) {
 			VALUES ('apple', 'a', '2026-01-01', 1, 'x', 0, 0, 'k'), ('apple', 'a', '2026-01-01', 1, 'x', 0, 0, 'k'),
 			('apple', 'a', '2026-01-01', 1, 'x', 0, 0, NULL), ('apple', 'a', '2026-01-01', 1, 'x', 0, 0, NULL)`,
 	} {
-		if err := db.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Exec(statement).Error)
 	}
 	if got, err := audit.Read(t.Context(), db, "apple"); err != nil || got.Duplicates != 1 || got.Records != 4 {
 		t.Errorf("%+v, %v; want 4 records, 1 duplicate", got, err)
@@ -100,29 +97,19 @@ func TestNodesDisagree(t *testing.T) {
 		{"other records", "UPDATE purchase_history SET id = id + 100 WHERE product_name = 'pear'", verdict.Diverged},
 	} {
 		for _, db := range []*gorm.DB{one, two} {
-			if err := product.Put(db, "pear", 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := purchase.Clear(db, "pear"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, product.Put(db, "pear", 1))
+			require.NoError(t, purchase.Clear(db, "pear"))
 			receipt := purchase.Receipt{Product: "pear", Purchaser: "ann", Amount: 1}
-			if err := purchase.Insert(t.Context(), db, "", time.Now(), &receipt); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, purchase.Insert(t.Context(), db, "", time.Now(), &receipt))
 			if _, err := product.TakeIfLeft(db, "pear", 1); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if c.breaks != "" {
-			if err := two.Exec(c.breaks).Error; err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, two.Exec(c.breaks).Error)
 		}
 		report, err := auditor.Audit(t.Context(), "pear")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, why := audit.Judge(audit.Evidence{Sums: report, Demand: 2, MaxOverlap: 2, SoldOut: 1})
 		if got != c.want {
 			t.Errorf("%s: %s, want %s: %s", c.name, got, c.want, why)
@@ -156,9 +143,7 @@ func TestOf(t *testing.T) {
 // TestPrint: the output has a table for each measure, and the notes.
 func TestPrint(t *testing.T) {
 	var b bytes.Buffer
-	if err := swept().Print(&b, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, swept().Print(&b, false))
 	for _, want := range []string{
 		"MariaDB 10.11, one shop process, 2 processors that servers, shop and clients share; medians of 3 rounds of 2s",
 		"Sales a second, sales/s", "p99 of successful buyers, ms", "Answers that were no sale, %", "256 clients", "5,200", "25",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -69,16 +70,10 @@ func TestStarved(t *testing.T) {
 			service := exec.Command(os.Args[0], "-test.run=^TestStopsService$", "-test.v")
 			service.Env = append(os.Environ(), stopsEnv+"="+c.stops)
 			in, err := service.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			out, err := service.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := service.Start(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, service.Start())
 			t.Cleanup(func() {
 				_ = service.Process.Signal(syscall.SIGCONT)
 				_ = in.Close()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // auditor reads the stock and the records of a product from an engine, and checks them. No other
@@ -17,9 +18,7 @@ type auditor struct {
 func (a auditor) audited(tb testing.TB, name string) audit.Sums {
 	tb.Helper()
 	report, err := audit.Read(tb.Context(), a.engine.DB, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return report
 }
 

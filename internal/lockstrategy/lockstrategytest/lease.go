@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // later is a clock on which every current lease has expired.
@@ -28,9 +29,7 @@ func expireAll(tb testing.TB, w *world) {
 	}
 	for _, server := range append([]redis.UniversalClient{w.engine.Redis}, w.engine.Redlock...) {
 		err := topology.EachPrimary(tb.Context(), server, func(node redis.UniversalClient) error { return expireAllOf(tb, node) })
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // restockWithUnitsLeft: a restock removes the remaining units, wherever the strategy keeps them:
@@ -21,9 +22,7 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 		}
 	}
 	for round, stocked := range []int64{7, 2, 0} { // more units than remain, fewer, and none
-		if err := w.restock(tb.Context(), shops[round%2], "apple", stocked); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, w.restock(tb.Context(), shops[round%2], "apple", stocked))
 		w.mustBe(tb, "restocked", audit.Sums{Stocked: stocked, Leftover: stocked})
 		shop := shops[(round+1)%2]
 		if stocked == 7 {
@@ -69,9 +68,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 			tb.Errorf("the buyer inside: %v", err)
 		}
 		hangUp()
-		if err := receive(tb, restocked, "the restock"); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, receive(tb, restocked, "the restock"))
 		w.settle(tb, "apple")
 		w.mustBe(tb, "restocked", audit.Sums{Stocked: 9, Leftover: 9})
 		if _, err := shop.Buy(tb.Context(), order("apple", 2, 2)); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 func soldOutAtZero(tb testing.TB, w *world) {
@@ -15,9 +16,7 @@ func soldOutAtZero(tb testing.TB, w *world) {
 	shop := w.instance(stepTimeout, nil)
 	for left := int64(2); left >= 0; left-- {
 		receipt, err := shop.Buy(tb.Context(), order("apple", int(left), 1))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		if receipt.Left != left || receipt.ID == 0 || receipt.Strategy != w.entry.Name {
 			tb.Errorf("receipt %+v, want %d left and strategy %s", receipt, left, w.entry.Name)
 		}

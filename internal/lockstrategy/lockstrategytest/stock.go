@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // stockCrash: a buyer crashes after its admission. Its unit is sold, or can still be bought.
@@ -70,9 +71,7 @@ func stockForgotten(tb testing.TB, w *world) {
 	first := buyLater(tb.Context(), w.instance(stepTimeout, nil), 1)
 	stuck.waitForVictims(tb, 1)
 	flush := func(node redis.UniversalClient) error { return node.FlushDB(tb.Context()).Err() }
-	if err := topology.EachPrimary(tb.Context(), w.engine.Redis, flush); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, topology.EachPrimary(tb.Context(), w.engine.Redis, flush))
 	second := buyLater(tb.Context(), w.instance(stepTimeout, nil), 2)
 	stuck.waitForVictims(tb, 2)
 	stuck.release()

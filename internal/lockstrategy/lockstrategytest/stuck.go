@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // stuck keeps a product's row locked, so that a buyer inside the critical section stays there.
@@ -23,13 +24,9 @@ type stuck struct {
 func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	tb.Helper()
 	db, err := w.engine.DB.DB()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	conn, err := db.Conn(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	s := &stuck{db: w.engine.DB, dialect: dialect.Of(w.engine.DB)}
 	s.release = sync.OnceFunc(func() {
 		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
@@ -55,9 +52,7 @@ func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	}
 	for deadline := time.Now().Add(stepTimeout); ; {
 		var waits struct{ Value int }
-		if err := s.db.WithContext(tb.Context()).Raw(s.dialect.RowWaits).Scan(&waits).Error; err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, s.db.WithContext(tb.Context()).Raw(s.dialect.RowWaits).Scan(&waits).Error)
 		if waits.Value >= n {
 			return
 		}

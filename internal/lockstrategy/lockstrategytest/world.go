@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // longLease is a TTL that no lease of this suite reaches by itself. redsync gives a node 5 % of it
@@ -59,9 +60,7 @@ func (w *world) close() {
 // stock restocks a product through a new instance, as a newly started shop does.
 func (w *world) stock(tb testing.TB, name string, units int64) {
 	tb.Helper()
-	if err := w.restock(tb.Context(), w.instance(stepTimeout, nil), name, units); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, w.restock(tb.Context(), w.instance(stepTimeout, nil), name, units))
 }
 
 // restock restocks a product through shop, including the state that shop keeps outside the
@@ -80,9 +79,7 @@ func (w *world) settle(tb testing.TB, name string) {
 	if d, ok := w.instance(stepTimeout, nil).(interface {
 		Drain(ctx context.Context, product string) error
 	}); ok {
-		if err := d.Drain(tb.Context(), name); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, d.Drain(tb.Context(), name))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -80,18 +81,12 @@ func TestJudged(t *testing.T) {
 // with the judge.
 func build(t *testing.T) built {
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := exercises.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b := built{root: root, module: t.TempDir()}
 	mod, sum, err := moduleOf(all[0], root, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, filepath.Join(b.module, "go.mod"), mod)
 	write(t, filepath.Join(b.module, "go.sum"), sum)
 	var sources []source
@@ -116,9 +111,7 @@ func build(t *testing.T) built {
 	}
 	path, dir := b.answer("bad")
 	code, err := os.ReadFile("testdata/bad/bad.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, filepath.Join(dir, "bad.go"), string(code))
 	for name := range bad {
 		sources = append(sources, source{Name: name, Path: path, New: name})
@@ -138,9 +131,7 @@ func build(t *testing.T) built {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 }
 
 // atOnce limits the judges that run at the same time: a search takes one processor, and tests of
@@ -160,9 +151,7 @@ func judgeOf(t *testing.T, j judged, crowd bool) judge.Judgement {
 		whole.add(c)
 		r = whole.Judgement
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -170,9 +159,7 @@ func judgeOf(t *testing.T, j judged, crowd bool) judge.Judgement {
 // exercise; make test judges only one of these.
 func (b built) sources(t *testing.T) {
 	all, err := exercises.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range all {
 		sources := exercisetest.Sources(e, "")
 		mistakes := slices.Sorted(maps.Keys(sources))
@@ -198,13 +185,9 @@ func (b built) sources(t *testing.T) {
 // hangs.
 func (b built) bad(t *testing.T) {
 	e, err := exercises.Find("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	code, err := os.ReadFile("testdata/bad/bad.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, words := range bad {
 		before, _, marked := strings.Cut(string(code), "// HERE: "+name+"\n")
 		if marked != strings.Contains(words, "HERE") {

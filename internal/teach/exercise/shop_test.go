@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/teach/exercise"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
@@ -76,9 +77,7 @@ func TestExercise(t *testing.T) {
 	}
 
 	start, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for slip, want := range map[string]string{
 		"left := p.Amount - o.Amount": `^shop: shop\.go:\d+:\d+: undefined: left; shop\.go:\d+:\d+: undefined: left\n$`,
 		"func New(":                   `^shop: New is missing, or is another function: func New\(kit kata\.Kit\) kata\.Strategy\n$`,
@@ -100,9 +99,7 @@ func TestExercise(t *testing.T) {
 	has(solution, "package exercise\n", "Source: MySQL")
 	shoptest.Write(t, file, solution[strings.Index(solution, "package exercise\n"):strings.LastIndex(solution, "}\n")+2])
 	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	half := string(sums[:len(sums)/2])
 	half = half[:strings.LastIndex(half, "\n")+1]
 	shoptest.Write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, but not in the learner's folder
@@ -134,14 +131,10 @@ func TestExerciseBadInput(t *testing.T) {
 		l.passes("start", "1", dir, "--language", language)
 	}
 	for _, file := range []string{filepath.Join(gone, "shop.go"), filepath.Join(goneToo, "shop.py")} {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(file))
 	}
 	mod, err := os.ReadFile(filepath.Join(moved, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shoptest.Write(t, filepath.Join(moved, "go.mod"), strings.Replace(string(mod), "=> \"", "=> \"/deleted", 1))
 	if code, out, errs := l.exercise("start", "1", ""); code != shoptest.Harness || out != "" || !strings.Contains(errs, "start needs the name of a new folder") {
 		t.Errorf("start 1 \"\": exit %d, %q, %q", code, out, errs)
@@ -180,9 +173,7 @@ func TestExerciseBadInput(t *testing.T) {
 			t.Errorf("shop exercise %s: exit %d, %q, %q; want %q", c.args, code, out, errs, c.want)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(l.config, "oversell"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(l.config, "oversell"), 0o755))
 	shoptest.Write(t, filepath.Join(l.config, "oversell", "exercises.json"), "{")
 	if code, _, errs := l.exercise("list"); code != shoptest.Harness || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "repair or delete the file") {
 		t.Errorf("damaged progress: exit %d, %q", code, errs)
@@ -199,14 +190,10 @@ func TestExerciseFaults(t *testing.T) {
 	tier.Soak(t, "a check with a fault on servers")
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
 	e, err := exercises.Find("12")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.passes("start", "12", dir)
 	code, err := e.Files("solution")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shoptest.Write(t, filepath.Join(dir, "shop.go"), code["shop.go"])
 	exit, out, errs := l.exercise("check", dir, "--engine", "local")
 	if !strings.Contains(out, "passed  redis-restart, on private servers") {
@@ -233,9 +220,7 @@ func TestExercisePrograms(t *testing.T) {
 		t.Skip("exploring a program needs Linux")
 	}
 	all, err := exercises.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pairs := make(chan *app.Servers, 2)
 	for range cap(pairs) {
 		pairs <- programServers(t)
@@ -269,13 +254,9 @@ func programServers(t *testing.T) *app.Servers {
 	dir := filepath.Join(t.TempDir(), "program")
 	newLearner(t).passes("start", "1", dir, "--language", "python")
 	p, err := app.Load(filepath.Join(dir, exercise.AppFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	servers, err := app.Open(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := servers.Close(); err != nil {
 			t.Error(err)
@@ -289,9 +270,7 @@ func onServers(t *testing.T, dir string, servers *app.Servers) {
 	t.Helper()
 	file := filepath.Join(dir, exercise.AppFile)
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mysql, redis := servers.Addresses()["mysql"], servers.Addresses()["redis"]
 	changed := string(text)
 	for _, line := range [][2]string{
@@ -312,9 +291,7 @@ func onServers(t *testing.T, dir string, servers *app.Servers) {
 func port(t *testing.T, address string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return port
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/sse"
 )
 
@@ -50,13 +51,9 @@ func stream(t *testing.T, server *httptest.Server) *bufio.Reader {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/live/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
 		t.Fatalf("content type %q", got)
@@ -95,16 +92,12 @@ func next[Message any](t *testing.T, lines *bufio.Reader, name string) (m Messag
 	t.Helper()
 	for event := ""; ; {
 		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if what, ok := strings.CutPrefix(line, "event: "); ok {
 			event = strings.TrimSpace(what)
 		}
 		if data, ok := strings.CutPrefix(line, "data: "); ok && event == name {
-			if err := json.Unmarshal([]byte(data), &m); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(data), &m))
 			return m
 		}
 	}
@@ -173,9 +166,7 @@ func TestTooManyPages(t *testing.T) {
 		last = h.join(true)
 	}
 	response, err := server.Client().Get(server.URL + "/live/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("%s, want 503", response.Status)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/child"
 )
@@ -38,14 +39,10 @@ func TestServe(t *testing.T) {
 		{child.Request{Op: child.Restart}, "", 0},
 	} {
 		var a child.Answer
-		if err := ask.Encode(c.Request); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ask.Encode(c.Request))
 		for a = (child.Answer{Progress: &child.Progress{}}); a.Progress != nil; {
 			a = child.Answer{}
-			if err := hear.Decode(&a); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, hear.Decode(&a))
 		}
 		moves := -1
 		if a.Position != nil {
@@ -58,9 +55,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("%+v: %+v", c.Request, a)
 		}
 	}
-	if err := requests.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, requests.Close())
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -75,9 +70,7 @@ func TestStop(t *testing.T) {
 	ask, hear := json.NewEncoder(requests), json.NewDecoder(answers)
 	say := func(r child.Request) {
 		t.Helper()
-		if err := ask.Encode(r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ask.Encode(r))
 	}
 	var a child.Answer
 	say(child.Request{Op: child.Open, Config: &play.Config{Strategy: "redlock", Buyers: 3, Events: []explore.Event{"expire", "crash"}}})
@@ -88,16 +81,12 @@ func TestStop(t *testing.T) {
 	say(child.Request{Op: child.Stop}) // sent at once: it must not be lost
 	for a = (child.Answer{Progress: &child.Progress{}}); a.Progress != nil; {
 		a = child.Answer{}
-		if err := hear.Decode(&a); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, hear.Decode(&a))
 	}
 	if a.Error != "" || a.Proof == nil || !a.Proof.Stopped || a.Proof.Holds {
 		t.Errorf("%q %+v", a.Error, a.Proof)
 	}
-	if err := requests.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, requests.Close())
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

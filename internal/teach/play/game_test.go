@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -20,9 +21,7 @@ func TestMain(m *testing.M) { exploretest.Main(m) }
 func open(t *testing.T, c Config) *Game {
 	t.Helper()
 	g, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -52,25 +51,17 @@ func replays(t *testing.T, p Position) {
 		t.Fatalf("no replay line: %q", p.End.Replay)
 	}
 	s, err := explore.ParseSchedule(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Embedded, Wait: wait})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	c := exploretest.Config(e, exploretest.Entry(t, s.Strategy))
 	c.Buyers, c.Stock, c.Units, c.Shared, c.Events = s.Buyers, s.Stock, s.Units, s.Shared, explore.Events(s.Shared)
 	x, err := explore.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer x.Close()
 	w, err := x.Replay(t.Context(), line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if w.Verdict != p.End.Verdict || w.Why != p.End.Why || !reflect.DeepEqual(w.Steps, p.Steps) {
 		t.Errorf("%s: replayed %s: %s; played %s: %s\n%+v\n%+v", line, w.Verdict, w.Why, p.End.Verdict, p.End.Why, w.Steps, p.Steps)
 	}
@@ -148,9 +139,7 @@ func TestUndo(t *testing.T) {
 	}
 	for n := len(stood) - 2; n >= 0; n-- {
 		p, err := g.Undo()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !reflect.DeepEqual(p, stood[n]) {
 			t.Fatalf("undone to %d:\n%+v\nwas\n%+v", n, p, stood[n])
 		}
@@ -255,9 +244,7 @@ func TestEveryStrategy(t *testing.T) {
 			if errors.Is(err, ErrMissing) {
 				t.Skip(err)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer g.Close()
 			for p := g.Position(); p.End == nil; {
 				if len(p.Choices) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/golden"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/tier"
@@ -64,12 +65,8 @@ func TestPar(t *testing.T) {
 		rows = append(rows, []string{l.Name, p.Way, strconv.Itoa(p.Switches), strconv.Itoa(p.Orders), strconv.FormatBool(p.Complete)})
 	}
 	var text strings.Builder
-	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("level/par.csv", []byte(text.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, csv.NewWriter(&text).WriteAll(rows))
+	require.NoError(t, os.WriteFile("level/par.csv", []byte(text.String()), 0o644))
 }
 
 // slow reports whether the search of every schedule takes seconds or more, as it does with an
@@ -101,9 +98,7 @@ func computed(t *testing.T, l level.Level) level.Par {
 		return level.Par{Way: strings.Join(w.Tokens, " "), Switches: explore.Switches(w.Tokens), Complete: w.Complete}
 	}
 	p, err := game(t, l).Prove(t.Context(), effort, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !l.WonByProof(p) {
 		t.Fatalf("%s: the claim is wrong: %+v", l.Name, p)
 	}
@@ -115,9 +110,7 @@ func computed(t *testing.T, l level.Level) level.Par {
 func firstBreak(t *testing.T, l level.Level) []string {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Embedded, Wait: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	c := exploretest.Config(e, exploretest.Entry(t, l.Config.Strategy))
 	c.Events, c.First, c.Symmetry, c.Budget = l.Config.Events, true, true, 20*time.Minute // takes 83 s on two shared cores
@@ -126,9 +119,7 @@ func firstBreak(t *testing.T, l level.Level) []string {
 		t.Fatalf("%s: nothing was found that breaks", l.Name)
 	}
 	s, err := explore.ParseSchedule(r.Witness.Schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s.Tokens
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/golden"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/teach/play/results"
@@ -53,9 +54,7 @@ func TestPlain(t *testing.T) {
 		"2 2 2 2 2 2 2", "1 1 1 1", "2", "h", "s",
 	}, "\n")
 	var out bytes.Buffer
-	if err := s.Plain(t.Context(), strings.NewReader(in), &out, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Plain(t.Context(), strings.NewReader(in), &out, ""))
 	want := []results.Result{{Steps: 16, Switches: 2, Seconds: 60, Hints: 3, Won: time.Date(2026, 11, 24, 12, 2, 0, 0, time.UTC)}}
 	if len(*kept) != 1 || (*kept)[0] != want[0] || !s.Won() {
 		t.Errorf("kept %+v, want %+v", *kept, want)

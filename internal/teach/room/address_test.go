@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"rsc.io/qr"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestReachable: phones get an address of the network, and none on loopback.
@@ -64,13 +66,9 @@ func TestLikeliest(t *testing.T) {
 func TestCode(t *testing.T) {
 	const text = "http://192.168.1.5:8080/room"
 	svg, err := code(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, err := qr.Encode(text, qr.Q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var drawing struct {
 		ViewBox string `xml:"viewBox,attr"`
 		Rect    struct {
@@ -80,9 +78,7 @@ func TestCode(t *testing.T) {
 			D string `xml:"d,attr"`
 		} `xml:"path"`
 	}
-	if err := xml.NewDecoder(bytes.NewReader(svg)).Decode(&drawing); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, xml.NewDecoder(bytes.NewReader(svg)).Decode(&drawing))
 	black := map[[2]int]bool{}
 	for _, run := range strings.Split(strings.TrimSuffix(drawing.Path.D, "z"), "z") {
 		var x, y, n, back int

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,12 +99,8 @@ func open(t *testing.T, strategy string, units int64) *Room {
 	t.Helper()
 	k := &counter{unsure: "unsure"}
 	k.room = New(Config{Sell: k.sell, CheckProduct: k.known, Restock: k.restock, Strategies: []Strategy{{Name: "holds", ReceiptShowsUnit: true}, {Name: "same", ReceiptShowsUnit: true}, {Name: "lags"}}})
-	if err := k.room.Put(t.Context(), "apple", strategy, units); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.room.Open(0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.room.Put(t.Context(), "apple", strategy, units))
+	require.NoError(t, k.room.Open(0))
 	return k.room
 }
 
@@ -193,9 +190,7 @@ func TestBounds(t *testing.T) {
 		r := open(t, "holds", 1)
 		for n := range MaxBuyers + 20 {
 			time.Sleep(time.Millisecond)
-			if err := r.Join(Phone{phone(n), fmt.Sprint(n), ""}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Join(Phone{phone(n), fmt.Sprint(n), ""}))
 			r.seenBy(phone(0)) // it continues to poll
 		}
 		buyers := r.panelView().Buyers
@@ -207,9 +202,7 @@ func TestBounds(t *testing.T) {
 		}
 		time.Sleep(maxSilence + time.Second)
 		r.seenBy(phone(0))
-		if err := r.Put(t.Context(), "apple", "holds", 3); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Put(t.Context(), "apple", "holds", 3))
 		if got := r.panelView().Buyers; len(got) != 1 || got[0].Outcome != "" {
 			t.Errorf("after a restock there are %+v; want the one that still asks, without an outcome", got)
 		}
@@ -232,9 +225,7 @@ func TestDoor(t *testing.T) {
 			}()
 		}
 		open := func() {
-			if err := r.Open(3); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Open(3))
 			for n := range MaxBuyers {
 				press(n)
 			}
@@ -279,9 +270,7 @@ func TestHungUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 1)
 		r.Shut()
-		if err := r.Open(1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Open(1))
 		ctx, hangUp := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
@@ -303,9 +292,7 @@ func TestOnePress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 5)
 		r.Shut()
-		if err := r.Open(1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Open(1))
 		type answer struct {
 			says string
 			err  error
@@ -351,20 +338,14 @@ func TestInvented(t *testing.T) {
 			return err
 		}
 		for n := range 100 {
-			if err := errors.Join(r.Join(Phone{phone(n), "Ann", "10.0.0.1"}), press(n, "10.0.0.1")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(r.Join(Phone{phone(n), "Ann", "10.0.0.1"}), press(n, "10.0.0.1")))
 		}
 		for n := range 50 { // phones that have not pressed yet
-			if err := r.Join(Phone{phone(500 + n), "Bob", "10.0.0.3"}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Join(Phone{phone(500 + n), "Bob", "10.0.0.3"}))
 		}
 		for n := range 10 * MaxBuyers {
 			time.Sleep(time.Millisecond)
-			if err := r.Join(Phone{phone(1000 + n), "X", "10.0.0.2"}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Join(Phone{phone(1000 + n), "X", "10.0.0.2"}))
 		}
 		for n := range 50 {
 			if r.seenBy(phone(500+n)).You == nil {
@@ -373,9 +354,7 @@ func TestInvented(t *testing.T) {
 		}
 		for n := range 10 * MaxBuyers { // from the same address as the class, without a press
 			time.Sleep(time.Millisecond)
-			if err := r.Join(Phone{phone(10000 + n), "X", "10.0.0.1"}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Join(Phone{phone(10000 + n), "X", "10.0.0.1"}))
 		}
 		for n := range 100 {
 			if got := r.seenBy(phone(n)); got.You == nil || got.You.Units != 1 {
@@ -417,9 +396,7 @@ func TestSameName(t *testing.T) {
 	r := open(t, "holds", 1)
 	join := func(n int, name string) {
 		t.Helper()
-		if err := r.Join(Phone{phone(n), name, ""}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Join(Phone{phone(n), name, ""}))
 	}
 	names := func() (all []string) {
 		for _, b := range r.panelView().Buyers {

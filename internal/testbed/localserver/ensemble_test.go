@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -38,17 +39,11 @@ func TestEnsembles(t *testing.T) {
 
 func ensemble[M member](t *testing.T, g *Group, start func(*Group) ([]M, error)) {
 	members, err := start(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first := onlyLeader(t, members)
-	if err := members[first].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, members[first].Kill())
 	second := onlyLeader(t, members)
-	if err := members[first].Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, members[first].Start())
 	onlyLeader(t, members)
 	if second == first {
 		t.Errorf("member %d led, also after its death", first)

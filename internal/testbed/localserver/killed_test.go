@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -24,28 +25,20 @@ func TestKilledStarting(t *testing.T) {
 	for range 20 {
 		tmp := t.TempDir()
 		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledStarting$")
 		starter.Env = append(os.Environ(), "STARTER=1", "TMPDIR="+tmp)
 		starter.Stdout = write
-		if err := starter.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, starter.Start())
 		_ = write.Close()
 		lines := bufio.NewReader(read)
 		if _, err := lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(rand.N(10 * time.Millisecond)) // any moment will do
-		if err := starter.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, starter.Process.Kill())
 		_ = starter.Wait()
-		if err := read.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, read.SetReadDeadline(time.Now().Add(20*time.Second)))
 		if _, err := io.Copy(io.Discard, lines); err != nil {
 			t.Fatalf("a child is left: %v", err)
 		}

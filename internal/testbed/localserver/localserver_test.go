@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -28,9 +29,7 @@ func newGroup(t testing.TB) *Group {
 	t.Helper()
 	tier.Test(t, "needs servers")
 	g, err := NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -46,14 +45,10 @@ func newGroup(t testing.TB) *Group {
 func TestStop(t *testing.T) {
 	g := newGroup(t)
 	willing, err := g.Start(exec.Command("sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = willing.Stop(10 * time.Second) // it may not have set its trap yet: either end is one
 	deaf, err := g.Start(exec.Command("sh", "-c", "trap '' TERM; kill -STOP $$"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := deaf.Stop(50 * time.Millisecond); err == nil {
 		t.Error("a child that had to be killed was reported as ended by itself")
 	}
@@ -82,13 +77,9 @@ func TestFailedStart(t *testing.T) {
 func TestPortTaken(t *testing.T) {
 	g := newGroup(t)
 	first, err := StartRedis(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, taken, err := net.SplitHostPort(first.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var ports []int
 	second, err := onFreePort(g, func(port int) (*Redis, error) {
 		if ports = append(ports, port); len(ports) == 1 {
@@ -114,12 +105,8 @@ func TestPortKept(t *testing.T) {
 	var address string
 	t.Run("group", func(t *testing.T) { // which ends with it
 		r, err := StartRedis(newGroup(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, r.Kill())
 		if address = r.Addr; !reserved(address) {
 			t.Errorf("%s is anybody's while its server is down", address)
 		}
@@ -137,9 +124,7 @@ func TestPortKept(t *testing.T) {
 func TestOwnTmpdir(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	others := filepath.Join(os.TempDir(), "#sql-temptable-1-2-3.MAI")
-	if err := os.WriteFile(others, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(others, nil, 0o600))
 	if _, err := StartMySQL(newGroup(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +139,10 @@ func TestFailedInstall(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", t.TempDir()) // has no template
 	path, err := findProgram("", "mariadbd", "mysqld")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := newGroup(t)
 	in, err := g.newFolder("mysql", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := os.MkdirAll(in.data("ibdata1"), 0o700); err != nil { // where a file belongs
 		t.Fatal(err)
 	}
@@ -186,9 +167,7 @@ func TestLastWords(t *testing.T) {
 		{"Killed\nInstallation of system tables failed! Examine the logs in\n/tmp/x for more", "Killed; Installation of system tables failed!"},
 	} {
 		file := filepath.Join(t.TempDir(), "log")
-		if err := os.WriteFile(file, []byte(c.log), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(c.log), 0o600))
 		if got := lastWords(file); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
@@ -228,9 +207,7 @@ func TestClientPassword(t *testing.T) {
 // TestNotZookeeper: the error has the whole answer of another program on the port, and nothing else.
 func TestNotZookeeper(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	go func() {
 		if conn, err := l.Accept(); err == nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -20,20 +21,12 @@ import (
 func TestPostgres(t *testing.T) {
 	start := time.Now()
 	p, err := StartPostgres(newGroup(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("ready after %s", time.Since(start))
-	if err := p.exec(t.Context(), "shop", "CREATE TABLE kept AS SELECT 1 AS n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.exec(t.Context(), "shop", "CREATE TABLE kept AS SELECT 1 AS n"))
+	require.NoError(t, p.Kill())
 	start = time.Now()
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Start())
 	t.Logf("back after %s", time.Since(start))
 	if err := p.exec(t.Context(), "shop", "DROP TABLE kept"); err != nil {
 		t.Error(err)
@@ -55,12 +48,8 @@ func TestPostgresOrphan(t *testing.T) {
 	starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPostgresOrphan$")
 	starter.Env = append(os.Environ(), "STARTER=1")
 	out, err := starter.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := starter.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, starter.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	dir, said, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if err != nil || said != "<nil>" {
@@ -71,23 +60,17 @@ func TestPostgresOrphan(t *testing.T) {
 		t.Fatalf("%d servers in %s", len(files), dir)
 	}
 	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := strings.Split(string(text), "\n")
 	words := strings.Fields(lines[6])
 	segment := words[len(words)-1]
 	if !hasSegment(t, segment) {
 		t.Fatalf("no segment %s while the server runs: this test looks for nothing", segment)
 	}
-	if err := starter.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, starter.Process.Kill())
 	_ = starter.Wait()
 	pid, err := strconv.Atoi(lines[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(dir)
 		if errors.Is(err, os.ErrNotExist) && !hasSegment(t, segment) && !runs(pid) {
@@ -102,9 +85,7 @@ func TestPostgresOrphan(t *testing.T) {
 func hasSegment(t *testing.T, id string) bool {
 	t.Helper()
 	list, err := exec.Command("ipcs", "-m").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(list)) {
 		if words := strings.Fields(line); len(words) > 1 && words[1] == id {
 			return true
@@ -127,9 +108,7 @@ func TestPostgresBin(t *testing.T) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for _, name := range []string{"initdb", "postgres"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
 	}
 	if got, err := postgresBin(); got != dir || err != nil {
 		t.Errorf("%s, %v; want %s", got, err, dir)
@@ -141,35 +120,25 @@ func TestPostgresBin(t *testing.T) {
 func TestReplica(t *testing.T) {
 	g := newGroup(t)
 	p, err := StartPostgres(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write := func(p *Postgres, statement string) {
 		t.Helper()
-		if err := p.exec(t.Context(), "shop", statement); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.exec(t.Context(), "shop", statement))
 	}
 	write(p, "CREATE TABLE kept (n int)")
 	write(p, "INSERT INTO kept VALUES (1)")
 	start := time.Now()
 	replica, err := p.Replicate(p.Addr, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("it follows after %s", time.Since(start))
 	write(p, "INSERT INTO kept VALUES (2)")
 	second := replica.(*Postgres)
 	if err := second.exec(t.Context(), "shop", "INSERT INTO kept VALUES (3)"); err == nil {
 		t.Error("a replica takes writes")
 	}
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Kill())
 	start = time.Now()
-	if err := replica.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, replica.Promote())
 	t.Logf("promoted after %s", time.Since(start))
 	write(second, "INSERT INTO kept VALUES (3)")
 	if all, err := second.ask(t.Context(), "SELECT sum(n) = 6 FROM kept"); err != nil || !all {

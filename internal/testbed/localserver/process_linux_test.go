@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestState: the name of a process may look like the end of the name and a state.
 func TestState(t *testing.T) {
 	t.Parallel()
 	stat := filepath.Join(t.TempDir(), "stat")
-	if err := os.WriteFile(stat, []byte("42 (a) T (b) S 1 42 42"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(stat, []byte("42 (a) T (b) S 1 42 42"), 0o600))
 	if s := state(stat); !strings.HasPrefix(s, "S") {
 		t.Errorf("the state is %q, want S", s)
 	}
@@ -29,9 +29,7 @@ func TestState(t *testing.T) {
 func TestAwaitStop(t *testing.T) {
 	t.Parallel()
 	child := exec.Command("true")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, child.Start())
 	defer func() { _ = child.Wait() }()
 	for stat := "/proc/" + strconv.Itoa(child.Process.Pid) + "/stat"; !strings.HasPrefix(state(stat), "Z"); {
 		time.Sleep(time.Millisecond)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestTemplate: the first server leaves a template, also if several start at once, and the servers
@@ -16,9 +18,7 @@ func TestTemplate(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "") // before HOME on Linux
 	t.Setenv("HOME", t.TempDir())
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := newGroup(t)
 	start := func() {
 		t.Helper()
@@ -52,9 +52,7 @@ func TestTemplate(t *testing.T) {
 		t.Fatalf("%q, %v", damaged, err)
 	}
 	for _, one := range damaged {
-		if err := os.RemoveAll(one); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.RemoveAll(one))
 	}
 	start()
 	if again := templates(t, cache); len(again) != 2 || slices.Equal(first, again) {
@@ -69,14 +67,10 @@ func TestTemplate(t *testing.T) {
 func templates(t *testing.T, cache string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(cache, "oversell"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
 		info, err := os.Stat(filepath.Join(cache, "oversell", e.Name(), secretFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, fmt.Sprint(e.Name(), info.ModTime(), info.Mode()))
 	}
 	return all

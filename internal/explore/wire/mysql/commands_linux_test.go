@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -91,9 +92,7 @@ func TestCommands(t *testing.T) {
 		}
 		_ = rows.Close()
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Close())
 	if err := g.end(t); !errors.Is(err, io.EOF) {
 		t.Errorf("it ended with %v", err)
 	}
@@ -180,9 +179,7 @@ func TestNoServer(t *testing.T) {
 	server := localservertest.Serve(t, func(c net.Conn) { _, _ = c.Write([]byte("\x05\x00\x00\x00+OK\r\n")) })
 	g := newGate()
 	conn, err := net.Dial("tcp", wiretest.Proxy(t, g, mysql.Protocol(nil), server))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	if err := g.end(t); err == nil || !strings.Contains(err.Error(), "greets as no MySQL or MariaDB") {
 		t.Errorf("%v", err)
@@ -220,9 +217,7 @@ func TestKilled(t *testing.T) {
 		return fmt.Sprintf("%q %v", got, err)
 	}
 	direct := ends(server, func() (id int64) {
-		if err := killer.QueryRow("SELECT max(id) FROM information_schema.processlist").Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, killer.QueryRow("SELECT max(id) FROM information_schema.processlist").Scan(&id))
 		return id
 	})
 	g, address, _ := proxy(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -48,9 +49,7 @@ func mariadb(t testing.TB) (address, password string) {
 	if errors.Is(err, localserver.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	user, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "mysql://shop:"), "@")
 	return s.Address(), user
 }

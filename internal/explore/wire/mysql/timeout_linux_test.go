@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // late is a protocol that reports interrupted commands as timed out, as a schedule does for an
@@ -66,9 +67,7 @@ func TestTimedOut(t *testing.T) {
 		t.Run(c.sql, func(t *testing.T) {
 			g := newGate()
 			db := open(t, wiretest.Proxy(t, g, late(), address), password, "")
-			if err := db.Ping(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, db.Ping())
 			id := wait(t, g.joined).ID
 			got := make(chan string, 1)
 			go func() { got <- outcomeOf(db, c.sql, c.args) }()
@@ -124,9 +123,7 @@ func kill(t *testing.T, db *sql.DB, id int64) {
 		// No other test waits for a row. (INNODB_TRX is not refreshed while it is polled.)
 		err := db.QueryRowContext(ctx, `SELECT (SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Innodb_row_lock_current_waits')
 			+ (SELECT count(*) FROM information_schema.processlist WHERE id = ? AND state = 'User lock')`, id).Scan(&waits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if waits > 0 {
 			break
 		}

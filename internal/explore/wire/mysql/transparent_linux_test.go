@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestTransparentMySQL: the gate passes bytes unchanged in both directions, with two exceptions. It
@@ -143,9 +144,7 @@ func drive(t *testing.T, db *sql.DB) {
 	wiretest.Exec(t, db, insert, row...)
 	wiretest.Exec(t, db, insert, make([]any, 20)...)
 	stmt, err := db.PrepareContext(ctx, insert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 3 {
 		if _, err := stmt.Exec(row...); err != nil {
 			t.Fatal(err)
@@ -181,18 +180,12 @@ func drive(t *testing.T, db *sql.DB) {
 		t.Errorf("LOAD DATA LOCAL: %v, want error 4166", err)
 	}
 	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := tx.Exec("UPDATE every SET b = b + 1 WHERE id > ?", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Ping(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, db.Ping())
 	big := bytes.Repeat([]byte("0123456789abcdef"), 17<<16) // 17 MiB: two packets
 	var back []byte
 	if err := db.QueryRow("SELECT ? AS big", big).Scan(&back); err != nil || !bytes.Equal(big, back) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -88,9 +89,7 @@ func FuzzStartup(f *testing.F) {
 		&pgproto3.SSLRequest{}, &pgproto3.CancelRequest{ProcessID: 1, SecretKey: []byte{1, 2, 3, 4}},
 	} {
 		b, err := m.Encode(nil)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(b)
 	}
 	f.Add([]byte{0x16, 3, 1})

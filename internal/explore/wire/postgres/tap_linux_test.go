@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // both records the two sides of a gate in front of a server.
@@ -93,15 +94,11 @@ func withoutAnswers(down []byte, found int) (rest []byte) {
 func config(t testing.TB, url, addr string) *pgconn.Config {
 	t.Helper()
 	c, err := pgconn.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	host, port, _ := net.SplitHostPort(addr)
 	c.Host = host
 	number, err := net.LookupPort("tcp", port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.Port = uint16(number)
 	for _, f := range c.Fallbacks {
 		f.Host, f.Port = c.Host, c.Port
@@ -120,9 +117,7 @@ func soon(t testing.TB) context.Context {
 func must[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v
 	}
 }
@@ -150,9 +145,7 @@ func (r *raw) say(t testing.TB, want string, messages ...pgproto3.FrontendMessag
 	for _, m := range messages {
 		r.front.Send(m)
 	}
-	if err := r.front.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.front.Flush())
 	return r.hear(t, want)
 }
 
@@ -166,9 +159,7 @@ func (r *raw) hear(t testing.TB, want string) (got string) {
 		b, err := m.(interface {
 			Encode([]byte) ([]byte, error)
 		}).Encode(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got += string(b[:1])
 		if b[0] == want[0] {
 			want = want[1:]

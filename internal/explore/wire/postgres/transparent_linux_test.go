@@ -17,6 +17,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -290,9 +291,7 @@ func untilActive(t *testing.T, ctx context.Context, _ *both, url string) {
 	c := must(pgx.Connect(ctx, url))(t)
 	defer c.Close(ctx)
 	for sleeping := 0; sleeping == 0; {
-		if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&sleeping); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&sleeping))
 	}
 }
 

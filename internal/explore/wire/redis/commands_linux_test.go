@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -56,9 +57,7 @@ func came(o *wire.Command) string {
 // TestCommands sends the commands of testdata/commands.txt.
 func TestCommands(t *testing.T) {
 	text, err := os.ReadFile("testdata/commands.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := localservertest.Redis(t)
 	recorder := &wiretest.Recorder{}
 	c := dial(t, wiretest.Proxy(t, recorder, Protocol(), server.Addr))
@@ -203,9 +202,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the id is %s, not %d", got, id)
 		}
 	})
-	if err := direct.ConfigSet(t.Context(), "requirepass", "open").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, direct.ConfigSet(t.Context(), "requirepass", "open").Err())
 	t.Run("AUTH, in a pipeline", func(t *testing.T) {
 		c := dial(t, proxy)
 		c.send(t, "GET a\r\nAUTH shut\r\nMULTI\r\nAUTH open\r\nSET a 1\r\n")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // pair returns a session whose program and server have sent all their bytes.
@@ -27,9 +28,7 @@ func pair(program, server string) *session {
 func next(t *testing.T, s *session) *wire.Command {
 	t.Helper()
 	o, err := s.Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return o
 }
 

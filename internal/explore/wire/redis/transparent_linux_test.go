@@ -18,6 +18,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -126,9 +127,7 @@ type client struct {
 func dial(t *testing.T, address string) *client {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(deadline))
 	return &client{c, readerOf(c)}
@@ -145,9 +144,7 @@ func (c *client) send(t *testing.T, raw string) {
 func (c *client) answer(t *testing.T) string {
 	t.Helper()
 	v, _, err := c.from.message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return answerText(&v)
 }
 

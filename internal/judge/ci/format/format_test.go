@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // many returns a result with n breaks that do not compress well.
@@ -47,13 +48,9 @@ func TestSARIFLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := cut(sarifOf(many(40)), c.results, c.packed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			log, err := sarif.FromBytes(f.Text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := log.Validate(); err != nil {
 				t.Error(err)
 			}
@@ -140,9 +137,7 @@ func TestCodeQuality(t *testing.T) {
 		t.Errorf("%q, want %q; %d fingerprints", got, want, len(prints))
 	}
 	folder := t.TempDir()
-	if err := CodeQuality(folder, result.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, CodeQuality(folder, result.Result{}))
 	if text, err := os.ReadFile(filepath.Join(folder, "gl-code-quality.json")); err != nil || string(text) != "[]\n" {
 		t.Errorf("%q, %v; an empty report is an empty list", text, err)
 	}
@@ -158,15 +153,9 @@ func TestWrite(t *testing.T) {
 	}
 	warn := func(format string, args ...any) { t.Errorf(format, args...) }
 	for _, write := range []result.Result{r, {Schema: result.Schema, Checks: r.Checks[1:]}} {
-		if err := Prepare(folder); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, "own.witness.json"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := Write(folder, write, warn); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Prepare(folder))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "own.witness.json"), nil, 0o600))
+		require.NoError(t, Write(folder, write, warn))
 	}
 	for name, want := range map[string]bool{"0.witness.json": false, "1.witness.json": true, "own.witness.json": true, "result.json": true, "oversell.sarif": true, "junit.xml": true, "report.html": true, "summary.md": true} {
 		if _, err := os.Stat(filepath.Join(folder, name)); (err == nil) != want {
@@ -185,9 +174,7 @@ func TestPrepareIgnores(t *testing.T) {
 	root := t.TempDir()
 	for folder, want := range map[string]string{filepath.Join(root, "ci", "new"): "*\n", root: ""} {
 		for range 2 {
-			if err := Prepare(folder); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, Prepare(folder))
 			if text, _ := os.ReadFile(filepath.Join(folder, ".gitignore")); string(text) != want {
 				t.Errorf("%s: %q, want %q", folder, text, want)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // breaks is a check that breaks rules.
@@ -113,14 +114,10 @@ func TestReadBaseline(t *testing.T) {
 		text, is := value.(string)
 		if !is {
 			encoded, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text = string(encoded)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	one := write("1.json", Result{Schema: Schema, Commit: "c", Checks: []Check{breaks("one")}})
@@ -172,9 +169,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, format := range report.Formats() {
 		var text strings.Builder
-		if err := format.Write(&text, d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, format.Write(&text, d))
 		for _, name := range []string{"a.yaml", "old.yaml", "slow.yaml", "bad.yaml", "no node"} {
 			if !strings.Contains(text.String(), name) {
 				t.Errorf("%s lacks %s", format.Ending, name)

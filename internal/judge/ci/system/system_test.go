@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/judge/ci/result"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // env returns an environment.
@@ -40,18 +41,14 @@ func broken() result.Result {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -205,9 +202,7 @@ func TestComment(t *testing.T) {
 		f.comments = append(f.comments, map[string]any{"id": n + 1, "body": "of a person"})
 	}
 	for _, summary := range []string{"first", "second", strings.Repeat("a long line\n", 10_000)} {
-		if err := comment(t.Context(), f.publication(t, summary)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, comment(t.Context(), f.publication(t, summary)))
 	}
 	last := fmt.Sprint(f.comments[len(f.comments)-1]["body"])
 	if len(f.comments) != 151 || !strings.HasPrefix(last, "<!-- shop ci: CI/shop oversell-ci  -->\na long line\n") || !strings.Contains(last, "The rest is left out") {
@@ -263,9 +258,7 @@ func TestNoComment(t *testing.T) {
 // TestPublish: each system gets its own, and a failure of one place does not affect the others.
 func TestPublish(t *testing.T) {
 	folder, agent := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(agent, "buildkite-agent"), []byte("#!/bin/sh\necho \"$@\" > "+folder+"/called; cat >> "+folder+"/called\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(agent, "buildkite-agent"), []byte("#!/bin/sh\necho \"$@\" > "+folder+"/called; cat >> "+folder+"/called\n"), 0o700))
 	t.Setenv("PATH", agent+":"+os.Getenv("PATH"))
 	summary := filepath.Join(folder, "step")
 	var log bytes.Buffer
@@ -296,14 +289,10 @@ func TestPublish(t *testing.T) {
 // TestRoot: paths are relative to the system's own checkout, or else to the repository.
 func TestRoot(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	inner := filepath.Join(top, "repository", "services", "shop")
 	for _, folder := range []string{inner, filepath.Join(top, "repository", ".git"), filepath.Join(top, "other")} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(folder, 0o700))
 	}
 	t.Chdir(inner)
 	for _, c := range []struct {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestEnds: a game's process ends when the game is ended, after a long time without moves, when its
@@ -94,23 +96,15 @@ func TestEnds(t *testing.T) {
 	t.Run("parent dies", func(t *testing.T) {
 		cmd, _ := as("parent")()
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
 		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
 		if err != nil || !lives(pid) {
 			t.Fatalf("no game: %q %v", line, err)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Process.Kill())
 		awaitGone(t, pid)
 		_ = cmd.Wait() // the error is that of a killed process
 	})
@@ -132,9 +126,7 @@ func begun(t *testing.T, role string, clock *hands) (h *Host, base string, v gam
 func (h *Host) awaitPages(t *testing.T, id string, n int) {
 	t.Helper()
 	g, err := h.find(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		g.mu.Lock()
 		now := len(g.pages)

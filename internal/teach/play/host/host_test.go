@@ -20,6 +20,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/child"
 	"github.com/oversell/oversell/internal/web/problem"
@@ -192,21 +193,15 @@ func serve(t testing.TB, h *Host) (base string) {
 func call(t testing.TB, method, url, body string, to any) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if to != nil {
 		if err := json.Unmarshal(text, to); err != nil {
 			t.Fatalf("%s %s: %d %s: %v", method, url, answer.StatusCode, text, err)
@@ -239,9 +234,7 @@ func begin(t testing.TB, base, body string) gameView {
 func (h *Host) pid(t *testing.T, id string) int {
 	t.Helper()
 	g, err := h.find(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g.process.cmd.Process.Pid
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestAdd: the best result of a level is kept, and other levels are unchanged.
@@ -23,9 +25,7 @@ func TestAdd(t *testing.T) {
 		{"a", Result{Steps: 10, Switches: 5, Hints: 1, Seconds: 90, Won: won}, Result{Steps: 10, Switches: 5, Hints: 1, Seconds: 90, Won: won}},
 		{"b", Result{Won: won}, Result{Won: won}},
 	} {
-		if err := f.Add(step.level, step.r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.Add(step.level, step.r))
 		levels, err := f.Load()
 		if err != nil || levels[step.level] != step.want {
 			t.Errorf("after %+v: %+v, %v", step.r, levels[step.level], err)
@@ -42,9 +42,7 @@ func TestDamaged(t *testing.T) {
 		"empty": "", "half": `{"version":1,"levels":{"a":{"st`, "other": `[]`, "later": `{"version":2,"levels":{}}`, "no levels": `{"version":1}`,
 	} {
 		f := File{filepath.Join(t.TempDir(), "progress.json")}
-		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(f.Path, []byte(text), 0o600))
 		_, err := f.Load()
 		adding := f.Add("a", Result{Steps: 1})
 		for _, err := range []error{err, adding} {

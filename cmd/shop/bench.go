@@ -116,7 +116,7 @@ func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error)
 		checkRange("processes", o.processes, 1, 64),
 		checkRange("rounds", o.rounds, 1, 100),
 		checkRange("round", o.round, 300*time.Millisecond, time.Minute),
-		o.engines.checkOwn(), o.shops.validate(),
+		checkEngine(o.engines.Name), o.shops.validate(),
 	); err != nil {
 		return config, err
 	}

@@ -143,7 +143,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if server, err := localserver.DatabaseNamed(o.engines.localDB); err == nil && dialect.WhyUnexplored(server.Database) != "" {
+	if server, err := localserver.DatabaseNamed(o.engines.LocalDB); err == nil && dialect.WhyUnexplored(server.Database) != "" {
 		return errors.New("--local-db: " + dialect.WhyUnexplored(server.Database))
 	}
 	if !config.Overlap {
@@ -189,7 +189,8 @@ func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	return err
 }
 
-// exit returns the exit code: first for a violation, then for a search that proved nothing.
+// exit returns the exit code: first for a violation, then for a search that proved nothing. lock is the
+// strategy's promise; a program has none and frees no lock that the search knows.
 func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) error {
 	switch {
 	case r.Violations > 0:

@@ -14,12 +14,12 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/program"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/trial"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // appFlags are the flags for a program of the user's.
@@ -194,7 +194,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	if err := o.save(c, x, r.Witness); err != nil {
 		return err
 	}
-	return o.prove(c, exitApp(r))
+	return o.prove(c, o.exit(r, lockstrategy.LockPromise{}))
 }
 
 // save writes the witness to the file of --save, if there are both.
@@ -206,17 +206,6 @@ func (o *exploreOptions) save(c *cobra.Command, x *explore.Explorer, w *explore.
 		return fmt.Errorf("--save: %w", err)
 	}
 	fmt.Fprintf(o.notes(c), "saved: %s --replay %s\n", o.app.command(), trial.ShellWord(o.app.save))
-	return nil
-}
-
-// exitApp returns the exit code: first for a violation, then for a search that proved nothing.
-func exitApp(r explore.Report) error {
-	if r.Violations > 0 {
-		return &exitError{exitBroken, ""}
-	}
-	if why := findings.Unproven(r); why != "" {
-		return &exitError{exitInconclusive, why}
-	}
 	return nil
 }
 

@@ -90,9 +90,9 @@ func (o *exploreOptions) again(w *explore.Witness) string {
 	if o.app.file != "" {
 		return fmt.Sprintf("%s --replay %s", o.app.command(), w.Schedule)
 	}
-	on := o.engines.name
-	if o.engines.db != "" {
+	on := o.engines.Name
+	if o.engines.DB != "" {
 		on = engine.URL
 	}
-	return explore.Replay(o.strategy, engine.Flags(on, o.engines.localDB, o.engines.localRedis), w)
+	return explore.Replay(o.strategy, engine.Flags(on, o.engines.LocalDB, o.engines.LocalRedis), w)
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,19 +21,8 @@ import (
 
 // engineFlags are the same on every command that opens servers.
 type engineFlags struct {
-	name    string
-	localDB string
-	db      string
-	redis   string
-
-	localRedis string
-
-	redlock []string
-	conns   int
-	process int
-
-	zookeeper []string
-	etcd      []string
+	engine.Config
+	environ error // of the environment variables
 }
 
 // defaultConns is the size of the pool to the database. On two cores, more connections only lengthen the queue
@@ -45,58 +32,53 @@ const defaultConns = 64
 // register adds the flags of a command that works on servers of its own or on running ones.
 func (f *engineFlags) register(c *cobra.Command) {
 	f.registerOwn(c)
+	env, _ := engine.FromEnviron() // registerOwn keeps the error
 	addFlags(c, underServers, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "`URL` of a running database: mysql://, postgres:// or sqlite:// [SHOP_DB_URL]")
-		flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: Redis `URL`: redis://, redis+sentinel:// or redis+cluster:// [SHOP_REDIS_URL]")
-		flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: `URLs` of independent Redis servers [SHOP_REDLOCK_URLS]")
-		flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: ZooKeeper `hosts`, for example zk1:2181,zk2:2181 [SHOP_ZOOKEEPER_HOSTS]")
-		flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: etcd `hosts`, for example etcd1:2379,etcd2:2379 [SHOP_ETCD_HOSTS]")
-		flags.IntVar(&f.process, "process", 0, "index of this process from 0, for its first database host ["+engine.ProcessVariable+"]")
+		flags.StringVar(&f.DB, "db", env.DB, "`URL` of a running database: mysql://, postgres:// or sqlite:// [SHOP_DB_URL]")
+		flags.StringVar(&f.Redis, "redis", env.Redis, "with --db: Redis `URL`: redis://, redis+sentinel:// or redis+cluster:// [SHOP_REDIS_URL]")
+		flags.StringSliceVar(&f.Redlock, "redlock", env.Redlock, "with --db: `URLs` of independent Redis servers [SHOP_REDLOCK_URLS]")
+		flags.StringSliceVar(&f.Zookeeper, "zookeeper", env.Zookeeper, "with --db: ZooKeeper `hosts`, for example zk1:2181,zk2:2181 [SHOP_ZOOKEEPER_HOSTS]")
+		flags.StringSliceVar(&f.Etcd, "etcd", env.Etcd, "with --db: etcd `hosts`, for example etcd1:2379,etcd2:2379 [SHOP_ETCD_HOSTS]")
+		flags.IntVar(&f.Process, "process", f.Process, "index of this process from 0, for its first database host ["+engine.ProcessVariable+"]")
 	})
 }
 
 // registerOwn adds the flags of a command that starts its servers itself.
 func (f *engineFlags) registerOwn(c *cobra.Command) {
+	var env engine.Config
+	env, f.environ = engine.FromEnviron()
+	f.Detours, f.Process = env.Detours, env.Process
 	addFlags(c, underServers, func(flags *pflag.FlagSet) {
-		flags.IntVar(&f.conns, "db-conns", defaultConns, "maximum database connections per process")
-		registerEngine(flags, &f.name, &f.localDB, &f.localRedis)
+		flags.IntVar(&f.Conns, "db-conns", defaultConns, "maximum database connections per process")
+		registerEngine(flags, &f.Config)
 	})
 }
 
 // registerEngine adds the flags that choose which servers a command starts.
-func registerEngine(flags *pflag.FlagSet, name, localDB, localRedis *string) {
-	flags.StringVar(name, "engine", engine.Embedded, "servers: embedded (in this process) or local (child processes)")
-	flags.StringVar(localDB, "local-db", "", "with --engine local: "+strings.Join(localserver.DatabaseNames(), ", ")+" (default: mariadb, else mysql)")
-	flags.StringVar(localRedis, "local-redis", "", "with --engine local: "+strings.Join(localserver.RedisNames(), ", ")+" (default: single)")
+func registerEngine(flags *pflag.FlagSet, e *engine.Config) {
+	flags.StringVar(&e.Name, "engine", engine.Embedded, "servers: embedded (in this process) or local (child processes)")
+	flags.StringVar(&e.LocalDB, "local-db", "", "with --engine local: "+strings.Join(localserver.DatabaseNames(), ", ")+" (default: mariadb, else mysql)")
+	flags.StringVar(&e.LocalRedis, "local-redis", "", "with --engine local: "+strings.Join(localserver.RedisNames(), ", ")+" (default: single)")
 }
-
-// checkOwn checks --engine of a command that starts its servers itself.
-func (f *engineFlags) checkOwn() error { return checkEngine(f.name) }
 
 func checkEngine(name string) error {
 	return checkChoice("engine", name, engine.Embedded, engine.Local)
 }
 
-// checkLocalRedis checks --local-redis against --engine.
-func checkLocalRedis(name, engineName string) error {
-	if name != "" && engineName != engine.Local {
-		return errors.New("--local-redis requires --engine local")
+// checkLocal checks --local-db and --local-redis against --engine.
+func checkLocal(e engine.Config) error {
+	_, noDB := localserver.DatabaseNamed(e.LocalDB)
+	_, noRedis := localserver.RedisNamed(e.LocalRedis)
+	check := func(flag, name string, unknown error) error {
+		switch {
+		case name != "" && e.Name != engine.Local:
+			return fmt.Errorf("--%s requires --engine local", flag)
+		case unknown != nil:
+			return fmt.Errorf("--%s: %w", flag, unknown)
+		}
+		return nil
 	}
-	if _, err := localserver.RedisNamed(name); err != nil {
-		return fmt.Errorf("--local-redis: %w", err)
-	}
-	return nil
-}
-
-// checkLocalDB checks --local-db against --engine.
-func checkLocalDB(name, engineName string) error {
-	if name != "" && engineName != engine.Local {
-		return errors.New("--local-db requires --engine local")
-	}
-	if _, err := localserver.DatabaseNamed(name); err != nil {
-		return fmt.Errorf("--local-db: %w", err)
-	}
-	return nil
+	return errors.Join(check("local-db", e.LocalDB, noDB), check("local-redis", e.LocalRedis, noRedis))
 }
 
 // config checks the flags against each other.
@@ -105,41 +87,24 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 		if err := rejectFlags(c, "cannot be combined with --engine: --db and its companions name running servers, --engine starts servers", "db", "redis", "redlock", "zookeeper", "etcd"); err != nil {
 			return engine.Config{}, err
 		}
-		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // the command line wins over the environment
+		f.DB, f.Redis, f.Redlock, f.Zookeeper, f.Etcd = "", "", nil, nil, nil // the command line wins over the environment
 	}
-	if err := errors.Join(checkLocalDB(f.localDB, f.name), checkLocalRedis(f.localRedis, f.name)); err != nil {
+	if err := cmp.Or(f.environ, checkLocal(f.Config), f.checkReplicas(s.Replicas), f.checkProcess(c)); err != nil {
 		return engine.Config{}, err
 	}
-	if err := f.checkReplicas(s.Replicas); err != nil {
-		return engine.Config{}, err
+	if f.Conns < 2 {
+		return engine.Config{}, fmt.Errorf("--db-conns must be at least 2 (got %d)", f.Conns)
 	}
-	if err := f.readProcess(c); err != nil {
-		return engine.Config{}, err
-	}
-	if f.conns < 2 {
-		return engine.Config{}, fmt.Errorf("--db-conns must be at least 2 (got %d)", f.conns)
-	}
-	detours, err := engine.ParseDetours(os.Getenv(engine.DetoursVariable))
-	if err != nil {
-		return engine.Config{}, fmt.Errorf("%s: %w", engine.DetoursVariable, err)
-	}
-	return engine.Config{
-		Name: f.name, LocalDB: f.localDB, LocalRedis: f.localRedis, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
-		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns, Detours: detours, Process: f.process,
-	}, nil
+	config := f.Config
+	config.Wait, config.Lease = s.Wait, s.LeaseTTL
+	return config, nil
 }
 
-// readProcess reads --process, or else its environment variable.
-func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
-	if text := os.Getenv(engine.ProcessVariable); text != "" && !c.Flags().Changed("process") {
-		if f.process, err = strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%s must be a whole number from 0 (got %q)", engine.ProcessVariable, text)
-		}
-	}
+func (f *engineFlags) checkProcess(c *cobra.Command) error {
 	switch {
-	case f.process < 0:
-		return fmt.Errorf("--process must be 0 or more (got %d)", f.process)
-	case c.Flags().Changed("process") && f.localDB == "" && !strings.Contains(f.db, ","):
+	case f.Process < 0:
+		return fmt.Errorf("--process must be 0 or more (got %d)", f.Process)
+	case c.Flags().Changed("process") && f.LocalDB == "" && !strings.Contains(f.DB, ","):
 		return errors.New("--process selects a database host, but there is only one; name several with --db mysql://user@host1,host2,host3/database, or use --local-db galera")
 	}
 	return nil
@@ -187,7 +152,7 @@ func registerFronts(flags *pflag.FlagSet, check *bool, checkByDefault bool, admi
 // checkReplicas rejects --redis-wait if this command starts a Redis without a replica, since no lock would be
 // confirmed there.
 func (f *engineFlags) checkReplicas(wait int) error {
-	if wait > 0 && f.db == "" && (f.name != engine.Local || f.localRedis == "" || f.localRedis == topology.Single) {
+	if wait > 0 && f.DB == "" && (f.Name != engine.Local || f.LocalRedis == "" || f.LocalRedis == topology.Single) {
 		return fmt.Errorf("--redis-wait %d needs a Redis with replicas; add --engine local --local-redis %s (or %s), or --db and --redis", wait, topology.Sentinel, topology.Cluster)
 	}
 	return nil
@@ -245,12 +210,4 @@ func rejectFlags(c *cobra.Command, why string, flags ...string) error {
 		}
 	}
 	return nil
-}
-
-// splitList splits "a,b". It returns nil for "".
-func splitList(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
 }

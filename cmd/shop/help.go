@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -96,6 +98,9 @@ func flagGroups(c *cobra.Command, all bool) (groups []flagGroup, more bool) {
 	return groups, more
 }
 
+// padding matches the spaces with which text.WrapSoft fills a line.
+var padding = regexp.MustCompile(`(?m) +$`)
+
 // printHelp writes the help of a command, with all its flags or with the common ones.
 func printHelp(w io.Writer, c *cobra.Command, all bool) {
 	section := func(heading, text string) {
@@ -107,7 +112,7 @@ func printHelp(w io.Writer, c *cobra.Command, all bool) {
 		fmt.Fprintln(w, c.Long)
 		return
 	}
-	fmt.Fprintln(w, wrapped(cmp.Or(c.Long, c.Short+".")))
+	fmt.Fprintln(w, padding.ReplaceAllString(text.WrapSoft(cmp.Or(c.Long, c.Short+"."), helpWidth), ""))
 	section("Usage", "  "+c.UseLine())
 	section("Examples", c.Example)
 	for _, g := range commandGroups(c) {
@@ -184,30 +189,6 @@ func otherCommands(c *cobra.Command) []string {
 			return slices.ContainsFunc(g.lines, func(l commandLine) bool { return l.use == name })
 		})
 	})
-}
-
-// wrapped breaks the lines of each paragraph of a text.
-func wrapped(text string) string {
-	var b strings.Builder
-	for i, paragraph := range strings.Split(text, "\n\n") {
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		column := 0
-		for _, word := range strings.Fields(paragraph) {
-			switch {
-			case column > 0 && column+1+len(word) > helpWidth:
-				b.WriteString("\n")
-				column = 0
-			case column > 0:
-				b.WriteString(" ")
-				column++
-			}
-			b.WriteString(word)
-			column += len(word)
-		}
-	}
-	return b.String()
 }
 
 // page returns the page that the help of a command links to: its own, or its parent's.

@@ -35,9 +35,7 @@ type verifyOptions struct {
 	strategies []string
 	faults     []string
 	quick      bool
-	engine     string
-	localDB    string
-	localRedis string
+	servers    engine.Config
 	redisWait  int
 	soldOut    bool   // whether the shops run the sold-out check
 	admission  string // admission control of the shops: adaptive or off
@@ -84,7 +82,7 @@ or no cell judged, 3 a result is inconclusive.`,
 	flags.IntVar(&o.redlock, "redlock-nodes", engine.RedlockNodes, "number of Redlock nodes, from 3 to 15")
 	flags.StringVar(&o.explain, "explain", "", "`cell` of an earlier run to explain, for example redis/pause")
 	flags.StringVar(&o.from, "from", "", "JSON report `file` for --explain (default: newest in "+matrixResults+")")
-	addFlags(c, underServers, func(flags *pflag.FlagSet) { registerEngine(flags, &o.engine, &o.localDB, &o.localRedis) })
+	addFlags(c, underServers, func(flags *pflag.FlagSet) { registerEngine(flags, &o.servers) })
 	addFlags(c, underShop, func(flags *pflag.FlagSet) {
 		registerFronts(flags, &o.soldOut, false, &o.admission, noAdmission, &o.redisWait)
 	})
@@ -156,7 +154,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = cells.At(c.Context(), verify.Service{
 			URL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Product: o.product, Strategies: o.strategies, NoKeys: o.noKeys,
 		})
-	case o.engine == engine.Local:
+	case o.servers.Name == engine.Local:
 		report, err = o.local(c, cells)
 	default:
 		report, err = cells.Embedded(c.Context())
@@ -194,20 +192,20 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 		return nil, nil, err
 	}
 	if o.quick {
-		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
+		if c.Flags().Changed("engine") && o.servers.Name != engine.Embedded || c.Flags().Changed("fault") {
 			return nil, nil, errors.New("--quick cannot be combined with --fault and another --engine: it runs the explorer and bursts on the embedded engine")
 		}
-		o.engine = engine.Embedded
+		o.servers.Name = engine.Embedded
 		o.faults = texts(append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates))
 	}
 	if err := cmp.Or(
-		checkEngine(o.engine), checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait(),
+		checkEngine(o.servers.Name), checkLocal(o.servers), o.checkRedisWait(),
 		checkRange("lanes", o.lanes, 1, 16), checkRange("repeat", o.repeat, 1, maxRepeat),
 		checkRange("lease", o.lease, fault.DefaultTimes().Lease, maxLease), checkRange("redlock-nodes", o.redlock, 3, 15),
 	); err != nil {
 		return nil, nil, err
 	}
-	if o.engine != engine.Local {
+	if o.servers.Name != engine.Local {
 		if err := rejectFlags(c, "requires --engine local", "repeat", "history", "lanes", "lease", "redlock-nodes"); err != nil {
 			return nil, nil, err
 		}
@@ -239,7 +237,7 @@ func idleFlags(c *cobra.Command, rows []verify.Strategy, columns []promise.Condi
 
 // checkRedisWait rejects --redis-wait for a Redis without replicas.
 func (o *verifyOptions) checkRedisWait() error {
-	if o.redisWait != 0 && (o.localRedis == "" || o.localRedis == topology.Single) {
+	if o.redisWait != 0 && (o.servers.LocalRedis == "" || o.servers.LocalRedis == topology.Single) {
 		return fmt.Errorf("--redis-wait requires --local-redis %s or %s", topology.Sentinel, topology.Cluster)
 	}
 	return checkRedisWait(o.redisWait)
@@ -247,7 +245,7 @@ func (o *verifyOptions) checkRedisWait() error {
 
 // rows returns the chosen strategies of the catalogue.
 func (o *verifyOptions) rows() ([]verify.Strategy, error) {
-	known, err := verify.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
+	known, err := verify.Catalogue(o.servers.LocalDB, o.servers.LocalRedis, o.redisWait > 0)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Rep
 		times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}
 	cells.Launch, cells.Times, cells.Redlock, cells.History = fault.OwnShop, times, o.redlock, kept
-	cells.LocalDB, cells.LocalRedis, cells.RedisWait = o.localDB, o.localRedis, o.redisWait
+	cells.LocalDB, cells.LocalRedis, cells.RedisWait = o.servers.LocalDB, o.servers.LocalRedis, o.redisWait
 	cells.Lanes, cells.Repeat = o.lanes, o.repeat
 	report, err := cells.Local(c.Context())
 	if made && (len(report.Cells) == 0 || o.history == "" && report.OK) {

@@ -34,19 +34,9 @@ func Changed(ctx context.Context, db *sql.DB, query string, since int64) (tables
 	if query == "" {
 		return nil, nil
 	}
-	rows, err := db.QueryContext(ctx, query, since)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		tables = append(tables, name)
-	}
-	return tables, rows.Err()
+	var name string
+	err = each(ctx, db, query, []any{&name}, func() { tables = append(tables, name) }, since)
+	return tables, err
 }
 
 const catalogQuery = `SELECT concat_ws(' ', (SELECT count(*) || ':' || max(oid::bigint) FROM pg_trigger), (SELECT count(*) || ':' || max(oid::bigint) FROM pg_constraint),

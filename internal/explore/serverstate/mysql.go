@@ -162,13 +162,8 @@ func (d *mysqlConnections) states(ctx context.Context) (map[int64]string, error)
 		}
 	}
 	all := map[int64]string{}
-	for rows.Next() {
-		if err := rows.Scan(values...); err != nil {
-			return nil, err
-		}
-		all[id] = state.String
-	}
-	return all, rows.Err()
+	err = scanAll(rows, values, func() { all[id] = state.String })
+	return all, err
 }
 
 // Holder returns the connection that has a named lock, or 0. If a connection asked for the lock and
@@ -249,21 +244,16 @@ func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
 
 // Stated returns true only for MariaDB: states were not tried on MySQL.
 func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
-	rows, err := r.admin.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'tx_isolation', 'transaction_isolation', 'wsrep_on')")
+	mariaDB, follows := false, true
+	var name, value string
+	err := each(ctx, r.admin, "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'tx_isolation', 'transaction_isolation', 'wsrep_on')", []any{&name, &value}, func() {
+		mariaDB = mariaDB || strings.Contains(value, "MariaDB")
+		follows = follows && value != "SERIALIZABLE" && (name != "wsrep_on" || value == "OFF")
+	})
 	if err != nil {
 		return false, fmt.Errorf("ask for the level of transactions: %w", err)
 	}
-	defer rows.Close()
-	mariaDB, follows := false, true
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return false, fmt.Errorf("ask for the level of transactions: %w", err)
-		}
-		mariaDB = mariaDB || strings.Contains(value, "MariaDB")
-		follows = follows && value != "SERIALIZABLE" && (name != "wsrep_on" || value == "OFF")
-	}
-	return mariaDB && follows, rows.Err()
+	return mariaDB && follows, nil
 }
 
 // Recount returns "": setting AUTO_INCREMENT writes to the disk, which takes longer than a run.

@@ -52,19 +52,11 @@ func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) err
 	if err := d.plugin(ctx); err != nil {
 		return err
 	}
-	rows, err := d.admin.QueryContext(ctx, d.ask)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	before := d.waits
 	d.waits = map[int64]tableWait{}
-	for rows.Next() {
-		var id int64
-		var now tableWait
-		if err := rows.Scan(&id, &now.query, &now.had); err != nil {
-			return err
-		}
+	var id int64
+	var now tableWait
+	return each(ctx, d.admin, d.ask, []any{&id, &now.query, &now.had}, func() {
 		first, known := before[id]
 		if !known || first.query != now.query {
 			first = now
@@ -73,8 +65,7 @@ func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) err
 		if now == first {
 			waiting[id] = true
 		}
-	}
-	return rows.Err()
+	})
 }
 
 // held adds the named locks, and the table locks of connections without a transaction. Table
@@ -83,26 +74,19 @@ func (d *metadataLocks) held(ctx context.Context, held map[int64][]string) (list
 	if err := d.plugin(ctx); err != nil || !d.lists {
 		return false, err
 	}
-	rows, err := d.admin.QueryContext(ctx, "SELECT DISTINCT thread_id, lock_type, table_schema, table_name FROM information_schema.metadata_lock_info WHERE lock_type IN ('User lock', 'Table metadata lock') ORDER BY 1, 2, 3, 4")
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
 	tables := map[int64][]string{}
-	for rows.Next() {
-		var id int64
-		var kind, schema, table string
-		if err := rows.Scan(&id, &kind, &schema, &table); err != nil {
-			return false, err
-		}
-		if kind == "User lock" {
-			held[id] = append(held[id], namedLock(schema))
-		} else if len(held[id]) == 0 || held[id][0] != heldTransaction {
-			tables[id] = append(tables[id], "a lock on table "+table)
-		}
-	}
+	var id int64
+	var kind, schema, table string
+	err := each(ctx, d.admin, "SELECT DISTINCT thread_id, lock_type, table_schema, table_name FROM information_schema.metadata_lock_info WHERE lock_type IN ('User lock', 'Table metadata lock') ORDER BY 1, 2, 3, 4",
+		[]any{&id, &kind, &schema, &table}, func() {
+			if kind == "User lock" {
+				held[id] = append(held[id], namedLock(schema))
+			} else if len(held[id]) == 0 || held[id][0] != heldTransaction {
+				tables[id] = append(tables[id], "a lock on table "+table)
+			}
+		})
 	for id, locks := range tables {
 		held[id] = append(held[id], locks...)
 	}
-	return true, rows.Err()
+	return err == nil, err
 }

@@ -93,26 +93,17 @@ func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bo
 // that it waits for. A wait for any other connection ends by itself, for instance for a VACUUM that
 // truncates a table.
 func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, error) {
-	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid
-		FROM unnest($1::int[]) AS a(pid), unnest(pg_blocking_pids(a.pid)) AS b(pid)`, d.buyers())
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	blockers := map[int64][]int64{}
-	for rows.Next() {
-		var waits, holds int64
-		if err := rows.Scan(&waits, &holds); err != nil {
-			return nil, err
-		}
-		blockers[waits] = append(blockers[waits], holds)
-	}
+	var waits, holds int64
+	err := each(ctx, d.admin, `SELECT a.pid, b.pid
+		FROM unnest($1::int[]) AS a(pid), unnest(pg_blocking_pids(a.pid)) AS b(pid)`,
+		[]any{&waits, &holds}, func() { blockers[waits] = append(blockers[waits], holds) }, d.buyers())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(blockers, func(_ int64, holders []int64) bool {
 		return slices.ContainsFunc(holders, func(id int64) bool { return !d.ours[id] })
 	})
-	return blockers, rows.Err()
+	return blockers, err
 }
 
 // buyers returns the buyers' connections as a PostgreSQL array.

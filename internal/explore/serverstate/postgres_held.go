@@ -15,18 +15,10 @@ const postgresHeld = `SELECT pid, locktype, COALESCE(classid::bigint, 0), COALES
 
 // Held implements Connections. It needs no names.
 func (d *postgresConnections) Held(ctx context.Context, _ []string) (map[int64][]string, error) {
-	rows, err := d.admin.QueryContext(ctx, postgresHeld)
-	if err != nil {
-		return nil, fmt.Errorf("ask what connections hold: %w", err)
-	}
-	defer rows.Close()
 	held := map[int64][]string{}
-	for rows.Next() {
-		var id, high, low, parts int64
-		var kind string
-		if err := rows.Scan(&id, &kind, &high, &low, &parts); err != nil {
-			return nil, fmt.Errorf("ask what connections hold: %w", err)
-		}
+	var id, high, low, parts int64
+	var kind string
+	err := each(ctx, d.admin, postgresHeld, []any{&id, &kind, &high, &low, &parts}, func() {
 		what := map[string]string{"virtualxid": heldTransaction, "transactionid": heldRows, "failed": "a failed transaction"}[kind]
 		switch {
 		case what != "":
@@ -36,6 +28,9 @@ func (d *postgresConnections) Held(ctx context.Context, _ []string) (map[int64][
 			what = fmt.Sprintf("advisory lock (%d, %d)", int32(high), int32(low))
 		}
 		held[id] = append(held[id], what)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask what connections hold: %w", err)
 	}
-	return held, rows.Err()
+	return held, nil
 }

@@ -97,18 +97,15 @@ func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (fir
 	for i := range cells {
 		into = append(into, &cells[i])
 	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
+	err = scanAll(rows, into, func() {
 		fmt.Fprintf(b, "%d ", id)
 		for _, cell := range cells {
 			fmt.Fprintf(b, "%t %q ", cell.Valid, cell.String)
 		}
 		b.WriteString("\n")
 		first = append(first, id)
-	}
-	return first, rows.Err()
+	})
+	return first, err
 }
 
 // Read reads stock and records in one statement, while no buyer moves.
@@ -120,16 +117,12 @@ func (s Stock) Read(ctx context.Context) (State, error) {
 	if err != nil {
 		return state, fmt.Errorf("read stock and records: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var amount, other int64
-		var purchaser sql.NullString
-		if err := rows.Scan(&amount, &other, &purchaser); err != nil {
-			return state, fmt.Errorf("read stock and records: %w", err)
-		}
+	var amount, other int64
+	var purchaser sql.NullString
+	err = scanAll(rows, []any{&amount, &other, &purchaser}, func() {
 		if !purchaser.Valid {
 			state.Leftover, state.Stocked = amount, other
-			continue
+			return
 		}
 		for _, sale := range state.Sales { // each buyer makes one purchase, and its name is the key
 			if sale.Purchaser == purchaser.String {
@@ -140,7 +133,10 @@ func (s Stock) Read(ctx context.Context) (State, error) {
 		state.Sales[other] = audit.Sale{Purchaser: purchaser.String, Amount: amount}
 		state.Records++
 		state.UnitsSold += amount
+	})
+	if err != nil {
+		return state, fmt.Errorf("read stock and records: %w", err)
 	}
 	state.Sums = state.Computed()
-	return state, rows.Err()
+	return state, nil
 }

@@ -108,12 +108,17 @@ func (t Tables) at(name string) *Table {
 	return t[name]
 }
 
-// each scans every row of a query into the values, and calls do.
-func each(ctx context.Context, db *sql.DB, query string, into []any, do func()) error {
-	rows, err := db.QueryContext(ctx, query)
+// each scans every row of a query with args into the values, and calls do.
+func each(ctx context.Context, db *sql.DB, query string, into []any, do func(), args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
+	return scanAll(rows, into, do)
+}
+
+// scanAll scans every row into the values, calls do, and closes the rows.
+func scanAll(rows *sql.Rows, into []any, do func()) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {

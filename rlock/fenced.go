@@ -3,7 +3,6 @@ package rlock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -35,16 +34,10 @@ func (l *Lock) RaiseToken(ctx context.Context, atLeast int64) error {
 	if l.kind != fenced {
 		return nil
 	}
-	_, answered, err := runInterruptibly(ctx, func(ctx context.Context) (struct{}, error) {
+	_, err := ask(ctx, l, "raise the token of", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, raiseToken.run(ctx, l.client.redis, []string{l.keys.token}, atLeast).Err()
-	}, nil)
-	if !answered {
-		err = noAnswer(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("rlock: raise the token of %q: %w", l.keys.lock, err)
-	}
-	return nil
+	})
+	return err
 }
 
 // Token returns the last token that was granted to any holder. It returns 0 if none was granted or
@@ -53,18 +46,11 @@ func (l *Lock) Token(ctx context.Context) (int64, error) {
 	if l.kind != fenced {
 		return 0, nil
 	}
-	token, answered, err := runInterruptibly(ctx, func(ctx context.Context) (int64, error) {
+	return ask(ctx, l, "token of", func(ctx context.Context) (int64, error) {
 		token, err := l.client.redis.Get(ctx, l.keys.token).Int64()
 		if errors.Is(err, redis.Nil) {
 			return 0, nil
 		}
 		return token, err
-	}, nil)
-	if !answered {
-		err = noAnswer(ctx)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("rlock: token of %q: %w", l.keys.lock, err)
-	}
-	return token, nil
+	})
 }

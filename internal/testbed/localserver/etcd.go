@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Etcd is a running member of an etcd cluster. Its Addr is a value for --etcd. After a kill and a
@@ -45,31 +43,22 @@ func startEtcds(g *Group, members int) ([]*Etcd, error) {
 		for i := range members {
 			cluster = append(cluster, fmt.Sprintf("shop-%d=http://%s", i+1, loopback(ports[2*i+1])))
 		}
-		all := make([]*Etcd, members)
-		var starts errgroup.Group
-		for i := range all {
-			starts.Go(func() error {
-				in, err := g.newFolder("etcd", nil)
-				if err != nil {
-					return err
-				}
-				e := &Etcd{newServer(g, "etcd", in, ports[2*i])}
-				e.probe = e.ping
-				name, peer, _ := strings.Cut(cluster[i], "=")
-				e.command = []string{
-					path, "--name", name, "--data-dir", in.file("data"), "--log-level", "error",
-					"--logger", "zap", "--log-outputs", "stderr",
-					"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
-					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", strings.Join(cluster, ","),
-				}
-				err = e.Start()
-				if err == nil {
-					all[i] = e
-				}
-				return err
-			})
-		}
-		return whole(all, starts.Wait())
+		return startAll(members, func(i int) (*Etcd, error) {
+			in, err := g.newFolder("etcd", nil)
+			if err != nil {
+				return nil, err
+			}
+			e := &Etcd{newServer(g, "etcd", in, ports[2*i])}
+			e.probe = e.ping
+			name, peer, _ := strings.Cut(cluster[i], "=")
+			e.command = []string{
+				path, "--name", name, "--data-dir", in.file("data"), "--log-level", "error",
+				"--logger", "zap", "--log-outputs", "stderr",
+				"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
+				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", strings.Join(cluster, ","),
+			}
+			return e, e.Start()
+		})
 	})
 }
 

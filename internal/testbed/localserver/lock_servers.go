@@ -20,12 +20,23 @@ const (
 // Members is the size of the smallest ensemble that can lose a member and continue.
 const Members = 3
 
-// whole returns the members of an ensemble. After an error it ends those that have started; the others are
-// nil.
-func whole[M interface {
+// startAll starts n members in parallel. After an error it ends those that have started.
+func startAll[M interface {
 	comparable
 	Kill() error
-}](members []M, err error) ([]M, error) {
+}](n int, start func(i int) (M, error)) ([]M, error) {
+	members := make([]M, n)
+	var starts errgroup.Group
+	for i := range members {
+		starts.Go(func() error {
+			m, err := start(i)
+			if err == nil {
+				members[i] = m
+			}
+			return err
+		})
+	}
+	err := starts.Wait()
 	if err == nil {
 		return members, nil
 	}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Times of a group with sentinels. A server is down after a second without an answer, so a failover takes
@@ -65,25 +63,19 @@ func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
 			return nil, err
 		}
 	}
-	watchers := make([]*Redis, sentinels)
-	var starts errgroup.Group
-	for i := range watchers {
-		starts.Go(func() error {
-			in, err := g.newFolder("sentinel", nil)
-			if err != nil {
-				return err
-			}
-			if err := in.write("sentinel.conf", s.config(in.path, ports[:], i)); err != nil { // the sentinel updates this file
-				return err
-			}
-			r := &Redis{newServer(g, "redis-sentinel", in, ports[i])}
-			r.startTimeout, r.probe = 30*time.Second, r.pingSentinel
-			r.command = []string{path, in.file("sentinel.conf"), "--sentinel"}
-			watchers[i] = r
-			return r.Start()
-		})
-	}
-	return watchers, starts.Wait()
+	return startAll(sentinels, func(i int) (*Redis, error) {
+		in, err := g.newFolder("sentinel", nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := in.write("sentinel.conf", s.config(in.path, ports[:], i)); err != nil { // the sentinel updates this file
+			return nil, err
+		}
+		r := &Redis{newServer(g, "redis-sentinel", in, ports[i])}
+		r.startTimeout, r.probe = 30*time.Second, r.pingSentinel
+		r.command = []string{path, in.file("sentinel.conf"), "--sentinel"}
+		return r, r.Start()
+	})
 }
 
 // config returns the configuration file of a sentinel.

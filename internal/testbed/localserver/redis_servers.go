@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/nearest"
 )
@@ -112,15 +110,9 @@ func replicated() []string {
 
 // startRedisNodes starts a redis-server for each environment, in parallel.
 func startRedisNodes(g *Group, env [][]string, config string, settings func(i, port int) ([]string, error)) ([]*Redis, error) {
-	nodes := make([]*Redis, len(env))
-	var starts errgroup.Group
-	for i := range nodes {
-		starts.Go(func() (err error) {
-			nodes[i], err = startRedisOn(g, env[i], config, func(port int) ([]string, error) { return settings(i, port) })
-			return err
-		})
-	}
-	return nodes, starts.Wait()
+	return startAll(len(env), func(i int) (*Redis, error) {
+		return startRedisOn(g, env[i], config, func(port int) ([]string, error) { return settings(i, port) })
+	})
 }
 
 // do sends one inline command and returns the unparsed answer. It returns an error if the server does.

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Zookeeper is a running ZooKeeper server: a standalone one, or a member of an ensemble. Its Addr is a
@@ -75,35 +73,26 @@ func startZookeepers(g *Group, members int) ([]*Zookeeper, error) {
 		if members == 1 {
 			ensemble = "" // standalone
 		}
-		all := make([]*Zookeeper, members)
-		var starts errgroup.Group
-		for i := range all {
-			starts.Go(func() error {
-				in, err := g.newFolder("zookeeper", nil)
-				if err != nil {
-					return err
-				}
-				settings := fmt.Sprintf(zookeeperConfig, in.file("data"), ports[3*i]) + ensemble
-				if err := errors.Join(in.mkdir("data"), in.write("data/myid", strconv.Itoa(i+1)), in.write("zoo.cfg", settings)); err != nil {
-					return err
-				}
-				z := &Zookeeper{newServer(g, "zookeeper", in, ports[3*i])}
-				z.probe = z.ping
-				// The script of the package would start a daemon. A small heap and one compiler halve the
-				// start time.
-				z.command = []string{
-					java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
-					"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
-					"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
-				}
-				err = z.Start()
-				if err == nil {
-					all[i] = z
-				}
-				return err
-			})
-		}
-		return whole(all, starts.Wait())
+		return startAll(members, func(i int) (*Zookeeper, error) {
+			in, err := g.newFolder("zookeeper", nil)
+			if err != nil {
+				return nil, err
+			}
+			settings := fmt.Sprintf(zookeeperConfig, in.file("data"), ports[3*i]) + ensemble
+			if err := errors.Join(in.mkdir("data"), in.write("data/myid", strconv.Itoa(i+1)), in.write("zoo.cfg", settings)); err != nil {
+				return nil, err
+			}
+			z := &Zookeeper{newServer(g, "zookeeper", in, ports[3*i])}
+			z.probe = z.ping
+			// The script of the package would start a daemon. A small heap and one compiler halve the
+			// start time.
+			z.command = []string{
+				java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
+				"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
+				"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
+			}
+			return z, z.Start()
+		})
 	})
 }
 

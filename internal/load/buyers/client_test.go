@@ -61,7 +61,7 @@ func TestNoResend(t *testing.T) {
 	go shop.serve(l)
 	url := "http://" + l.Addr().String()
 
-	plain := &http.Client{Transport: &http.Transport{}}
+	plain := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}} // the second request waits for the first one's connection
 	defer plain.CloseIdleConnections()
 	for _, name := range []string{"warm", "plain"} {
 		response, err := plain.Get(url + "/product/buy?purchaser=" + name)

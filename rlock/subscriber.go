@@ -35,7 +35,7 @@ type subscriber struct {
 	kick  chan struct{} // capacity 1: topics changed
 
 	mu     sync.Mutex
-	topics keyed.Map[string, *topic] // by channel; a user is a waiter, or the linger after the last
+	topics keyed.Map[string, *topic] // by channel; each waiter is a user, and so is the linger after the last waiter
 	pubsub *redis.PubSub             // nil until the first waiter comes
 	heard  bool                      // something arrived since the last PING
 }
@@ -48,7 +48,7 @@ type topic struct {
 	// Guarded by subscriber.mu.
 	asked     bool // SUBSCRIBE was sent
 	confirmed bool
-	expiry    Timer // ends the linger, a use that a waiter has left behind; nil when there is none
+	expiry    Timer // ends the linger: the topic's use after the last waiter has left; nil when there is none
 }
 
 func newSubscriber(rdb redis.UniversalClient, clock Clock) *subscriber {
@@ -72,7 +72,8 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	return t, t.confirmed
 }
 
-// leave gives the topic up. The topic is dropped at the time after, counted from its last user's leave.
+// leave ends a waiter's use of the topic. The topic is dropped once its last waiter has been gone for the
+// duration after.
 func (s *subscriber) leave(t *topic, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 //
 //   - Summary: the lock of `etcd`, with the write guarded by the key's create revision as fencing token
 //   - Guarantees: A holder that was overtaken writes nothing, however long it was paused. It gets lock_lost. The
-//     lock only spares the losers their work.
+//     lock only prevents useless work of late holders.
 //   - Breaks when: never; the late holder gets lock_lost
 //   - How it breaks: It holds while all writers of the product show tokens from one source. Tokens from two
 //     sources, etcd and Redis for example, exclude each other: the lower ones get lock_lost.

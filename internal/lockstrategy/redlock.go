@@ -33,8 +33,8 @@ import (
 //   - Cost: One purchase takes a round trip to all nodes at once, twice. Two processes may split the votes, and
 //     both try again. A node that does not answer in time is skipped for a while.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is
-//     github.com/go-redsync/redsync. Against it: Kleppmann, "How to do distributed locking", 2016. For it:
-//     antirez, "Is Redlock safe?", 2016
+//     github.com/go-redsync/redsync. Against it: Kleppmann, "How to do distributed locking", 2016. In favor of
+//     it: antirez, "Is Redlock safe?", 2016
 type redlock struct {
 	nodes []redis.UniversalClient
 	pools []redsyncredis.Pool

@@ -18,8 +18,8 @@ import (
 //   - Guarantees: Mutual exclusion per product while every section ends within the TTL. The strategy rarely
 //     releases another holder's lock.
 //   - Breaks when: the lease expires between GET and DEL; otherwise as `redis`
-//   - How it breaks: It breaks as `redis` does. In addition, the check is not atomic. Step 1: A reads its own
-//     token with GET. Step 2: the lease expires. Step 3: B takes the key. Step 4: A sends DEL.
+//   - How it breaks: It breaks as `redis` does. In addition, the check is not atomic. A reads its own
+//     token with GET. Then A's lease expires, B takes the key, and A's DEL releases B's lock.
 //   - Cost: One purchase takes three round trips to Redis.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single
 //     Instance" (why the release is a script)

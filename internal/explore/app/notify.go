@@ -38,8 +38,8 @@ func (l *Listener) Listen(ctx context.Context, channel string) error {
 }
 
 // Notified returns the notifications that were sent since the last call, those of the explorer's own
-// statements included. A notification is known as soon as the statement that sent it is answered:
-// PostgreSQL signals every listener before that, and the explorer's query makes its own one look.
+// statements included. It includes the notifications of each statement that is answered: PostgreSQL
+// signals every listener before the answer, and the query here makes the server deliver them.
 func (l *Listener) Notified(ctx context.Context) ([]Notification, error) {
 	err := ask(ctx, func(ctx context.Context) error {
 		_, err := l.db.ExecContext(ctx, "SELECT 1")

@@ -110,7 +110,7 @@ func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line
 		title += ", event `" + args[at+1] + "`"
 	}
 	page := "<!-- written by go generate ./internal/explore/promisetest -->\n# Witness: " + title + "\n\n" +
-		"This page shows the shortest schedule in which `" + args[0] + "` " + shows + ":\n\n" +
+		"This page shows developers the shortest schedule in which `" + args[0] + "` " + shows + ":\n\n" +
 		"    ./shop explore " + strings.Join(args, " ") + "\n    ./shop explore " + strings.Join(replay, " ") + "\n\n"
 	if e, _ := lockstrategy.ByName(args[0]); e.Lock.FreesAnothers && slices.Contains(args, "expire") {
 		page += "If the search prints two witnesses, this page shows the " + which + ".\n\n"

@@ -30,8 +30,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks gives, by need, the reason why the database does not meet it. The server's own answer
-	// when it was opened decides, not its name.
+	// Lacks gives, for each need that the database does not meet, the reason. It is what the server answered
+	// when it was opened: its name alone does not decide.
 	Lacks map[string]string
 
 	// Certifies: the cluster compares a COMMIT with those of other nodes and may refuse it in
@@ -111,7 +111,8 @@ func (d Deps) Sleep(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// RenewAfter calls renew after the time after, and again after each Reset, when the same time has passed.
+// RenewAfter calls renew once the duration after has passed. Each Reset of the timer that it returns causes
+// another call.
 func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
 	if d.Renewal != nil {
 		return d.Renewal(ctx, after, renew)
@@ -124,8 +125,8 @@ func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(co
 const ReleaseTimeout = 2 * time.Second
 
 // Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout,
-// whichever is longer, and not with the buyer's context. A lock that a slow machine did not give back
-// would stop the product for the rest of its TTL.
+// whichever is longer, and not with the buyer's context. If a slow machine did not give the lock back, no buyer
+// could get it for the rest of its TTL.
 func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithoutCancel(ctx)
 	limit := max(d.Settings.Wait, ReleaseTimeout)

@@ -1,5 +1,5 @@
 // Package retry recognizes buyers that repeat themselves, from their commands and answers: a buyer that polls a
-// server until another buyer changes something (Polling), and one that goes round in circles (Loop).
+// server until another buyer changes something (Polling), and one that repeats the same commands forever (Loop).
 package retry
 
 import (

@@ -31,10 +31,10 @@ type Recovery struct {
 // NewRecovery returns the recovery of programs that are up.
 func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
 
-// after records the end of a run and decides what the programs need. If serves, they can continue as they are:
-// a program that sent other commands than before is intact. If the next run diverges, too, the cause may be in
-// the program's memory, which only a restart empties. If cuts, new connections may be enough, because the run
-// did not diverge, or because a restart did not help before.
+// after records the end of a run and decides what the programs need. serves is true if they can continue as
+// they are: a program that sent other commands than before is intact. If the next run diverges, too, the cause
+// may be in the program's memory, and serves is false, since only a restart empties the memory. cuts is true if
+// new connections may be enough, because the run did not diverge, or because a restart did not help before.
 func (c *Recovery) after(err error) (serves, cuts bool) {
 	void, discarded := schedule.AsVoid(err)
 	if err == nil {
@@ -46,7 +46,7 @@ func (c *Recovery) after(err error) (serves, cuts bool) {
 }
 
 // Recover restarts the programs that the previous run has ended, or renews the connections that it has
-// cut. If it restarts a program, all that were to end have ended by now, so none has a connection open.
+// cut. Every program that it restarts has ended before, so none has a connection open.
 func (c *Recovery) Recover(ctx context.Context) error {
 	if len(c.down) == 0 && c.renewal != due {
 		return nil

@@ -235,7 +235,7 @@ func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 }
 
 // lockLimit returns how long a GET_LOCK may wait, for wire.Command.Limit. A negative time-out means no
-// limit (MariaDB Knowledge Base, GET_LOCK). A computed one is unknown.
+// limit (MariaDB Knowledge Base, GET_LOCK). lockLimit does not know a computed time-out.
 func lockLimit(line string) time.Duration {
 	m := lockSeconds.FindStringSubmatch(line)
 	if m == nil {

@@ -50,6 +50,7 @@ func (d *delivery) Pause(ctx context.Context, sleeps bool) (made bool, _ error) 
 func (d *delivery) Ended(c *wire.Conn) {
 	d.polling.ChangedBy(c.Buyer, c.Protocol) // a waiting buyer may try again
 	d.rows.Closed(c)
+	delete(d.whose.open, c)
 }
 
 // changedAll records that anything may have changed at every server.
@@ -62,8 +63,9 @@ func (d *delivery) changedAll() {
 // HandOver implements rest.Run. It delivers the answer to the buyer that was released last or, if that buyer
 // has none, the first buyer's answer. See uncertain.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
+	passed := d.free()
 	come, err := d.attribute()
-	passed := err == nil && d.setUp()
+	passed = err == nil && (d.setUp() || passed)
 	d.rows.Arrived(gates.ForRows(come...))
 	now := d.programs.Gates.Table.Now()
 	if err != nil || passed || len(now.Answered) == 0 {
@@ -148,7 +150,7 @@ func (d *delivery) setUp() (passed bool) {
 		return false
 	}
 	for _, o := range table.Now().Held {
-		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o) { // a command that was offered as a step remains one
+		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o, d.buyers.Of(o.Buyer)) { // a command that was offered as a step remains one
 			continue
 		}
 		d.buyers.Current, passed = o.Buyer, true
@@ -159,11 +161,40 @@ func (d *delivery) setUp() (passed bool) {
 
 // waitsFor reports whether the buyer may be inside its program until the command is answered: it has no
 // answer, and no command on another connection.
-func (d *delivery) waitsFor(o *gates.Op) bool {
+func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	now := d.programs.Gates.Table.Now()
 	now.Fresh = nil
-	other := func(other *gates.Op) bool { return other.Buyer == o.Buyer && other.Conn() != o.Conn() }
-	return d.buyers.IsWaiting(d.buyers.Of(o.Buyer)) && !slices.ContainsFunc(now.All(), other)
+	other := func(other *gates.Op) bool { return other.Buyer == b.ID && other.Conn() != o.Conn() }
+	return d.buyers.IsWaiting(b) && !slices.ContainsFunc(now.All(), other)
+}
+
+// If all buyers share one instance, a pool may lend a buyer's connection while the buyer waits for a command on
+// another one. That matters if a transaction is open there, or the buyer has a lock there. Such a command is
+// then a step, so that other buyers can move, even if it is none otherwise: a ping, or SELECT 1.
+
+// free lets the other commands pass that are no step, and reports whether there are any.
+func (d *delivery) free() (passed bool) {
+	for _, o := range d.programs.Gates.Table.Now().Fresh {
+		if o.Free && !d.mayLend(o) {
+			d.programs.Gates.Pass(o)
+			passed = true
+		}
+	}
+	return passed
+}
+
+// mayLend reports whether a pool may lend a connection with a transaction or a lock while its buyer waits for this
+// command.
+func (d *delivery) mayLend(o *gates.Op) bool {
+	all := d.whose.senders()
+	keep := slices.DeleteFunc(slices.Clone(all), func(b *client.Buyer) bool {
+		return !d.waitsFor(o, b) || !d.whose.keeps(b, o.Conn()) && !d.strays.keeps(b, o.Conn())
+	})
+	if len(keep) == len(all) {
+		return len(all) > 0
+	}
+	would, may := d.whose.expected(keep, d.names.Usual(d.names.Of(o.Text)))
+	return len(would)+len(may) > 0
 }
 
 // take receives an answer before it is delivered.
@@ -199,6 +230,7 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 	d.loop.Add(retry.Step{Buyer: o.Buyer, Name: o.Name, Answer: shown}, o.Answer.Changed)
 	if d.programs.Instances.Shared() {
 		d.whose.transaction(o)
+		d.programs.Gates.Table.HoldAll(len(d.whose.open)+len(d.strays.taken) > 0)
 		d.pause.carried(o)
 		d.whose.continues(o, shown)
 	}

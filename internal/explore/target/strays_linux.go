@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
@@ -47,4 +48,14 @@ func (s *strays) answered(o *gates.Op, answer string) {
 	case taker != nil && taker != o.Conn() && s.first == "":
 		s.first = naming.Short(o.Shown)
 	}
+}
+
+// keeps reports whether the buyer has a lock on a connection other than this one.
+func (s *strays) keeps(b *client.Buyer, other *wire.Conn) bool {
+	for lock, c := range s.taken {
+		if lock.buyer == b.ID && c != other {
+			return true
+		}
+	}
+	return false
 }

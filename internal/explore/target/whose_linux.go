@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
@@ -133,27 +132,19 @@ func (a *attribution) senders() (all []*client.Buyer) {
 
 // whose returns the buyer that sent a command after the last delivery.
 func (a *attribution) whose(o *gates.Op) error {
-	h := a.habits
 	name := a.names.Usual(a.names.Of(o.Text))
-	if owner := a.open[o.Conn()]; owner != 0 {
-		a.owns(o, owner, name)
+	all := a.senders()
+	would, may := a.expected(all, name)
+	owner := a.buyers.Of(a.open[o.Conn()])
+	if owner.ID != 0 && (slices.Contains(all, owner) || len(would)+len(may) == 0) {
+		a.owns(o, owner.ID, name)
 		return nil
 	}
-	all := a.senders()
 	if len(all) == 1 {
 		a.owns(o, all[0].ID, name)
 		return nil
 	}
 	a.inferred = true
-	var would, may []*client.Buyer
-	for _, b := range all {
-		switch next := h.next[a.of(b).way]; {
-		case next[name] > a.of(b).sentSince[name]:
-			would = append(would, b)
-		case next == nil:
-			may = append(may, b)
-		}
-	}
 	if len(would) == 0 {
 		would, may = may, nil
 	}
@@ -173,6 +164,19 @@ func (a *attribution) whose(o *gates.Op) error {
 	first := slices.MinFunc(would, func(x, y *client.Buyer) int { return x.Since - y.Since })
 	a.owns(o, first.ID, name)
 	return nil
+}
+
+// expected returns the buyers that are known to send such a command next, and those of which nothing is known.
+func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*client.Buyer) {
+	for _, b := range all {
+		switch next := a.habits.next[a.of(b).way]; {
+		case next[name] > a.of(b).sentSince[name]:
+			would = append(would, b)
+		case next == nil:
+			may = append(may, b)
+		}
+	}
+	return would, may
 }
 
 const notKnown = "the buyer of a command is unknown"
@@ -224,12 +228,22 @@ func (a *attribution) continues(o *gates.Op, shown string) {
 	clear(t.sentSince)
 }
 
+// keeps reports whether the buyer has a transaction open on a connection other than this one.
+func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
+	for c, id := range a.open {
+		if id == b.ID && c != other {
+			return true
+		}
+	}
+	return false
+}
+
 // transaction records the buyer of a connection of the shared program while a transaction is open.
 func (a *attribution) transaction(o *gates.Op) {
 	switch {
-	case o.Ends:
+	case !o.Answer.Open:
 		delete(a.open, o.Conn())
-	case o.Effect == schedule.Local:
+	case o.Ends, a.open[o.Conn()] == 0: // otherwise a pool has lent the connection to another buyer
 		a.open[o.Conn()] = o.Buyer
 	}
 }

@@ -176,6 +176,7 @@ type Answer struct {
 	Changed bool   // it has, or may have, changed what others can see or wait for
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
 	Refused bool   // PostgreSQL: an error, or the ROLLBACK that a COMMIT became
+	Open    bool   // after it, a transaction is open on its connection
 	// Made lists the values that the server generated, such as the id of a new row. They differ in the
 	// next run.
 	Made []string

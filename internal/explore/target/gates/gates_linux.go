@@ -60,7 +60,7 @@ func (g *Gates) End() error { return g.Pulse.bell.close() }
 func (g *Gates) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.Table.shut = true
+	g.Table.shut, g.Table.all = true, false
 	g.Trouble.clear()
 	g.Bypass.clear()
 	g.Pulse.happened()
@@ -84,6 +84,14 @@ func (g *Gates) Open() (unlimited []*Op) {
 		o.Deliver()
 	}
 	return slices.DeleteFunc(now.Flying, func(o *Op) bool { return o.Unlimited == nil })
+}
+
+// Pass lets a fresh command pass that is no step.
+func (g *Gates) Pass(o *Op) {
+	g.mu.Lock()
+	g.Bypass.ungated = append(g.Bypass.ungated, o.Text)
+	g.mu.Unlock()
+	g.Table.Pass(o)
 }
 
 // EndByClock lets waits end by the clock from now on, for bursts. See wire.Gate.
@@ -143,12 +151,12 @@ func (g *Gates) Arrived(c *wire.Command) {
 	if !g.Table.shut {
 		return
 	}
-	if !c.Gated {
+	if !c.Gated && (c.Silent || !g.Table.all) {
 		g.Bypass.ungated = append(g.Bypass.ungated, c.Text)
 		return
 	}
 	c.Hold()
-	g.Table.arrived(&Op{Command: c, Buyer: c.Conn().Buyer, Behind: true, SetsUp: setsUp})
+	g.Table.arrived(&Op{Command: c, Buyer: c.Conn().Buyer, Behind: true, SetsUp: setsUp, Free: !c.Gated})
 }
 
 // First implements wire.Gate.

@@ -23,6 +23,7 @@ type Op struct {
 	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
 	Result      string // the answer for people
 	Known       bool   // Result is set
+	Free        bool   // it passes, unless its buyer has a transaction open on another connection
 	Halves
 	Usage rows.Usage
 }

@@ -17,6 +17,7 @@ type Table struct {
 	mu    *sync.Mutex
 	pulse *Pulse
 	shut  bool // commands must wait
+	all   bool // also those that pass otherwise, see HoldAll
 	now   Commands
 	byCmd map[*wire.Command]*Op
 }
@@ -62,6 +63,13 @@ func (t *Table) IsShut() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.shut
+}
+
+// HoldAll makes commands wait, or not, that are no step otherwise, such as a ping. It ends with the run.
+func (t *Table) HoldAll(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = on
 }
 
 // Admit moves a fresh command to the held ones, unless its connection has ended.
@@ -118,11 +126,11 @@ func (t *Table) Take(o *Op) {
 	t.remove(o)
 }
 
-// Pass lets a held command pass, and its answer, too. It is then no step of the run.
+// Pass lets a fresh or held command pass, and its answer, too. It is then no step of the run.
 func (t *Table) Pass(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.now.Held = without(t.now.Held, o)
+	t.now.Fresh, t.now.Held = without(t.now.Fresh, o), without(t.now.Held, o)
 	t.remove(o)
 	o.Release()
 	o.Deliver()
@@ -138,7 +146,7 @@ func (t *Table) remove(o *Op) {
 // empty opens the table, and returns what was in it.
 func (t *Table) empty() Commands {
 	now := t.now
-	t.shut, t.now, t.byCmd = false, Commands{}, map[*wire.Command]*Op{}
+	t.shut, t.all, t.now, t.byCmd = false, false, Commands{}, map[*wire.Command]*Op{}
 	return now
 }
 

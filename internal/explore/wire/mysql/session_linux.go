@@ -233,6 +233,7 @@ func (s *session) answered(c *wire.Command, q *request) (again bool) {
 	if a.failed() && endsTransaction[a.code] {
 		s.open = false
 	}
+	c.Answer.Open = s.open
 	if c.Named {
 		s.binaryLock = a.binary
 	}

@@ -37,6 +37,7 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 		}
 		s.hasCopy(f.kind() == 'G')
 		c.answer.fill(&c.command.Answer)
+		c.command.Answer.Open = s.status != 'I' || s.implicit
 	}
 	return m, nil
 }

@@ -131,6 +131,25 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestScattered: while a buyer waits for a constant from another pool, the first pool lends the connection of its
+// transaction to another buyer. A program that keeps the connection is correct.
+func TestScattered(t *testing.T) {
+	tier.Soak(t, "four long searches of a program; target.TestFree has the rule")
+	t.Parallel()
+	shoptest.Needs(t, "node", "npm")
+	for database, port := range map[string]string{"mysql": "3306", "postgres": "5432"} {
+		for mode, want := range map[string]int{"pooled": shoptest.Broken, "held": 0} {
+			file := writeApp(t, fmt.Sprintf("name: %s\nshared: node %s %s %[1]s\nenv: { NODE_PATH: %[4]q }\nready: http://127.0.0.1:8080/\n%[3]s: 127.0.0.1:%[5]s\nlocal: true\nschema: %[6]s\n",
+				mode, absolute(t, "testdata/shared/scattered.cjs"), database, absolute(t, "../../../examples/node/node_modules"), port, absolute(t, "testdata/shared/schema.sql")), "buyer: POST http://127.0.0.1:8080/buy")
+			code, r, stderr := search(t, file)
+			if code != want || !r.Complete || r.Void > 0 {
+				t.Errorf("%s %s: exit %d, complete %v, %d void: %s; want exit %d", database, mode, code, r.Complete, r.Void, stderr, want)
+			}
+			t.Logf("%s %s: %d of %d", database, mode, r.Violations, r.Explored)
+		}
+	}
+}
+
 // TestPauses: another buyer moves while one pauses in the program. The pool may lend it the
 // connection that has the lock. A program that keeps its connection is correct.
 func TestPauses(t *testing.T) {

@@ -98,3 +98,65 @@ func TestSetUp(t *testing.T) {
 		t.Errorf("%d commands are held; this one may end a transaction", held)
 	}
 }
+
+// TestFree: a ping is a step if its buyer has a transaction open, or a lock, on another connection.
+func TestFree(t *testing.T) {
+	x, address := testRunner(t, &app.App{Shared: "program", Buyers: []app.Request{{URL: "http://shop/"}, {URL: "http://shop/"}}})
+	shop, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.Close()
+	g := x.programs.Gates
+	conn, _ := dial(t, address), dial(t, address)
+	when(t, g, func(gates.Commands) bool { return len(g.Connections.InOrder()) == 2 })
+	answers := bufio.NewReader(conn)
+	for name, c := range map[string]struct {
+		open, lock int // the buyer that has one; 0: none
+		same       bool
+		come       []int
+		step       bool
+	}{
+		"nothing is open":                          {come: []int{1}},
+		"a transaction on another connection":      {open: 1, come: []int{1}, step: true},
+		"a transaction on the same connection":     {open: 1, same: true, come: []int{1}},
+		"the transaction belongs to another buyer": {open: 2, come: []int{1}},
+		"a lock on another connection":             {lock: 1, come: []int{1}, step: true},
+		"either buyer may have sent it":            {open: 1, come: []int{1, 2}, step: true},
+	} {
+		g.Table.HoldAll(true)
+		fmt.Fprintln(conn, "PING")
+		ping := when(t, g, func(now gates.Commands) bool { return len(now.Fresh) > 0 && !now.Fresh[0].Behind }).Fresh[0]
+		d := x.newRun(false, false).delivery
+		for _, id := range c.come {
+			if err := d.buyers.Send(t.Context(), d.buyers.Of(id), loopback{shop.Addr()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, of := range g.Connections.InOrder() {
+			if (of == ping.Conn()) != c.same {
+				continue
+			}
+			if c.open > 0 {
+				d.whose.open[of] = []int{c.open}
+			}
+			if c.lock > 0 {
+				d.strays.taken[stray{buyer: c.lock}] = of
+			}
+		}
+		if passed := d.free(); passed == c.step || len(g.Table.Now().Fresh) > 0 != c.step {
+			t.Errorf("%s: passed %v", name, passed)
+		}
+		if c.step {
+			g.Pass(ping)
+		}
+		g.Table.HoldAll(false)
+		fmt.Fprintln(conn, "PING")
+		for range 2 {
+			if _, err := answers.ReadString('\n'); err != nil {
+				t.Fatalf("%s: %v; want the answer to both pings", name, err)
+			}
+		}
+		d.buyers.HangUp(d.buyers.All...)
+	}
+}

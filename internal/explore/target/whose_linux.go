@@ -81,18 +81,18 @@ type attribution struct {
 	names  *naming.Names
 	habits *habits
 
-	traces   map[int]*trace     // by buyer
-	open     map[*wire.Conn]int // by connection: the buyer with an open transaction
-	lessons  []lesson           // from this run, see habits
-	parallel bool               // as in habits, in this run
-	late     bool               // as in habits, in this run
-	before   int                // Buyers.Handed at the last release of a command or request
-	inferred bool               // a command could have been another buyer's
-	guessed  bool               // two buyers could not be told apart
+	traces   map[int]*trace       // by buyer
+	open     map[*wire.Conn][]int // by connection: the buyers that have used it in its open transaction
+	lessons  []lesson             // from this run, see habits
+	parallel bool                 // as in habits, in this run
+	late     bool                 // as in habits, in this run
+	before   int                  // Buyers.Handed at the last release of a command or request
+	inferred bool                 // a command could have been another buyer's
+	guessed  bool                 // two buyers could not be told apart
 }
 
 func newAttribution(now func() gates.Commands, b *client.Buyers, n *naming.Names, h *habits) *attribution {
-	a := &attribution{now: now, buyers: b, names: n, habits: h, traces: map[int]*trace{}, open: map[*wire.Conn]int{}}
+	a := &attribution{now: now, buyers: b, names: n, habits: h, traces: map[int]*trace{}, open: map[*wire.Conn][]int{}}
 	for _, one := range b.All {
 		a.traces[one.ID] = &trace{way: wayOf(one.Request), sentSince: map[string]int{}}
 	}
@@ -135,7 +135,10 @@ func (a *attribution) whose(o *gates.Op) error {
 	name := a.names.Usual(a.names.Of(o.Text))
 	all := a.senders()
 	would, may := a.expected(all, name)
-	owner := a.buyers.Of(a.open[o.Conn()])
+	owner := &client.Buyer{}
+	if users := a.open[o.Conn()]; len(users) == 1 {
+		owner = a.buyers.Of(users[0])
+	}
 	if owner.ID != 0 && (slices.Contains(all, owner) || len(would)+len(may) == 0) {
 		a.owns(o, owner.ID, name)
 		return nil
@@ -228,22 +231,24 @@ func (a *attribution) continues(o *gates.Op, shown string) {
 	clear(t.sentSince)
 }
 
-// keeps reports whether the buyer has a transaction open on a connection other than this one.
+// keeps reports whether the buyer has used an open transaction on a connection other than this one.
 func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
-	for c, id := range a.open {
-		if id == b.ID && c != other {
+	for c, users := range a.open {
+		if c != other && slices.Contains(users, b.ID) {
 			return true
 		}
 	}
 	return false
 }
 
-// transaction records the buyer of a connection of the shared program while a transaction is open.
+// transaction records the buyers of a connection of the shared program while a transaction is open. There are
+// several if a pool lends the connection meanwhile.
 func (a *attribution) transaction(o *gates.Op) {
-	switch {
-	case !o.Answer.Open:
-		delete(a.open, o.Conn())
-	case o.Ends, a.open[o.Conn()] == 0: // otherwise a pool has lent the connection to another buyer
-		a.open[o.Conn()] = o.Buyer
+	c := o.Conn()
+	if o.Ends || !o.Answer.Open {
+		delete(a.open, c)
+	}
+	if o.Answer.Open && !slices.Contains(a.open[c], o.Buyer) {
+		a.open[c] = append(a.open[c], o.Buyer)
 	}
 }

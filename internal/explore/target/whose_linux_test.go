@@ -89,6 +89,33 @@ func TestWhoseAnswered(t *testing.T) {
 	}
 }
 
+// TestWhoseLent: a pool may lend the connection of an open transaction to another buyer, the only one that could
+// have sent something. Otherwise the connection identifies the buyer.
+func TestWhoseLent(t *testing.T) {
+	const stock, price = "SELECT stock", "SELECT price"
+	for _, c := range []struct {
+		name    string
+		waiting bool   // the owner's command is on its way
+		next    string // what the other buyer sends
+		want    int
+	}{
+		{"the owner waits for a command", true, stock, 2},
+		{"the owner waits for a command, and the other one would send another", true, price, 1},
+		{"the owner is inside the program", false, stock, 1},
+	} {
+		var now gates.Commands
+		a, _ := inside(t, 2, map[string]int{c.next: 1}, &now)
+		if c.waiting {
+			now.Flying = []*gates.Op{{Command: &wire.Command{Text: price}, Buyer: 1}}
+		}
+		o := &gates.Op{Command: &wire.Command{Text: stock, Gated: true}}
+		a.open[o.Conn()] = []int{1}
+		if err := a.whose(o); err != nil || o.Buyer != c.want {
+			t.Errorf("%s: of buyer %d, %v; want buyer %d", c.name, o.Buyer, err, c.want)
+		}
+	}
+}
+
 // A loopback is a client.Server at an address of this machine.
 type loopback struct{ net.Addr }
 

@@ -23,6 +23,9 @@ func (l lines) Next() (*wire.Command, error) {
 	if c.Text == "BEGIN" || strings.HasPrefix(c.Text, "SET ") {
 		c.Effect = schedule.Local
 	}
+	if c.Text == "PING" {
+		c.Effect, c.Gated = schedule.Local, false
+	}
 	return c, err
 }
 

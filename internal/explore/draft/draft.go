@@ -61,7 +61,7 @@ type Variable struct {
 type Column struct {
 	Table, Name string
 	Because     string
-	Deleted     string // a source file that deletes rows of the table; "": none was found
+	Gone        string // why an UPDATE may find no row, such as `server.js deletes these rows`; "": it finds one
 }
 
 // An ecosystem reads the files of one language.
@@ -79,7 +79,7 @@ var ecosystems = []ecosystem{php, ruby, java, golang, python, node}
 // the ecosystem. The functions after chooseServers know which servers the program uses.
 var sources = []func(*repository, *Draft){
 	readCompose, readDotenv, readEnvironment, readImports, readDumps, chooseServers,
-	readSQL, readRoutes, readTables, findDeletion, readPorts, readReady, chooseEnv,
+	readSQL, readRoutes, readTables, findGone, readPorts, readReady, chooseEnv,
 }
 
 // Read reads the repository in root. name is the program's name if its files do not say it. The error

@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -108,12 +109,45 @@ func readTables(r *repository, d *Draft) {
 	}
 }
 
-// findDeletion looks for source text that deletes rows of the table with the stock. An UPDATE would not restore them.
-func findDeletion(r *repository, d *Draft) {
-	if d.Stock != nil {
-		deletion := regexp.MustCompile("(?i)DELETE\\s+FROM\\s+[`\"\\[]?" + d.Stock.Table + "\\b")
-		d.Stock.Deleted, _ = r.search(r.sourceFiles(), deletion)
+// findGone finds out whether an UPDATE of the stock would change no row: the program deletes it, or the tables come
+// without rows.
+func findGone(r *repository, d *Draft) {
+	if d.Stock == nil {
+		return
 	}
+	deletion := regexp.MustCompile("(?i)DELETE\\s+FROM\\s+[`\"\\[]?" + d.Stock.Table + "\\b")
+	if file, found := r.search(r.sourceFiles(), deletion); found != nil {
+		d.Stock.Gone = file + " deletes these rows"
+		return
+	}
+	creates := cmp.Or(d.Schema.Text, d.Migrate.Text)
+	if creates != "" && !seeds.MatchString(creates) && !hasRows(r, d.Stock.Table) {
+		d.Stock.Gone = creates + " creates no such row"
+	}
+}
+
+var (
+	// seeds matches a command, or a file, that fills tables.
+	seeds = regexp.MustCompile(`(?i)seed|fixture|sample|demo|data\.\w+$`)
+	// fills matches a word by which a migration in any language inserts rows.
+	fills = regexp.MustCompile(`(?i)\binsert|\bCOPY\b|\bRunPython\b|\bcreate!?\(|bulk_?create`)
+)
+
+// hasRows reports whether a file that fills the tables, or creates them, mentions rows of a table.
+func hasRows(r *repository, table string) bool {
+	last := table[strings.LastIndex(table, "_")+1:] // of Django's shop_item, the model
+	mention := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(strings.TrimSuffix(last, "s")))
+	inserts := regexp.MustCompile("(?i)(?:INSERT\\s+(?:IGNORE\\s+)?INTO|COPY)\\s+(?:[`\"\\[]?\\w+[`\"\\]]?\\.)?[`\"\\[]?" + regexp.QuoteMeta(table) + "\\b")
+	return slices.ContainsFunc(r.files, func(file string) bool {
+		switch text := r.text(file); {
+		case strings.HasSuffix(file, ".sql"):
+			return inserts.MatchString(text)
+		case seeds.MatchString(file):
+			return mention.MatchString(text)
+		default:
+			return folderName.MatchString(path.Dir(file)) && fills.MatchString(text) && mention.MatchString(text)
+		}
+	})
 }
 
 // columnIn returns the first column with a number that an expression matches in the body of a table.

@@ -117,10 +117,10 @@ func (d rendering) Update() string {
 	return fmt.Sprintf("UPDATE %s SET %s = 1", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
-// Remove returns the statement that deletes the stock, if the program deletes it, too.
+// Remove returns the statement that deletes the stock, if an UPDATE may find no row.
 func (d rendering) Remove() string { return "DELETE FROM " + d.Quote(d.Stock.Table) }
 
-// Insert returns the statement that restores the deleted stock, with the columns that the owner must add.
+// Insert returns the statement that creates the stock, with the columns that the owner must add.
 func (d rendering) Insert() string {
 	return fmt.Sprintf("INSERT INTO %s (%s, ?) VALUES (1, ?)", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }

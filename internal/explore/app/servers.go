@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -206,7 +207,7 @@ var errSilent = fmt.Errorf("no answer within %s", queryTimeout)
 
 // within bounds a call by queryTimeout.
 func within(ctx context.Context, call func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
+	bounded, cancel := pulse.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	err := call(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {

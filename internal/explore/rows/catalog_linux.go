@@ -9,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // A Catalog describes the database for footprints. The explorer reads it once.
@@ -32,7 +33,7 @@ func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
+	bounded, cancel := pulse.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
 	c := &Catalog{ordered: map[string]bool{}, ruled: map[string]bool{}, prints: map[string]*schedule.Footprint{}}
 	var err error

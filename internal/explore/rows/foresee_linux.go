@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // foresee compares an executed command with the others' so far. If a command has read a row that another buyer
@@ -47,7 +48,7 @@ func (t *Tracker) Unforeseen(ctx context.Context, db *sql.DB, passed []string) (
 	case foreign(t.used, t.sets) != "":
 		return fmt.Sprintf("a buyer may change a row of %s that another buyer inserted, so commands on such rows may not commute", foreign(t.used, t.sets)), nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
+	bounded, cancel := pulse.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
 	state, err := serverstate.CatalogState(bounded, db)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,5 +159,35 @@ func TestFree(t *testing.T) {
 			}
 		}
 		d.buyers.HangUp(d.buyers.All...)
+	}
+}
+
+// TestLimits: a program is given up by a clock that leaves out the time in which the explorer got no processor.
+func TestLimits(t *testing.T) {
+	shop, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.Close()
+	for says, limit := range map[string]struct {
+		idle time.Duration
+		wait func(r *run) error
+	}{
+		"no standstill within 30s":                  {wait: func(r *run) error { return r.settling.Settle(t.Context()) }},
+		"no standstill within 1m0s":                 {idle: time.Minute, wait: func(r *run) error { return r.settling.Settle(t.Context()) }},
+		"a buyer is not answered":                   {wait: func(r *run) error { return r.clearing.Served(t.Context()) }},
+		"the program was never silent for 1h0m0s":   {wait: func(r *run) error { return r.programs.StaysQuiet(t.Context(), time.Now()) }},
+		"inside the program sleeps for longer than": {wait: func(r *run) error { return r.settling.Wakes(t.Context()) }},
+	} {
+		x, _ := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}, IdleWithin: limit.idle, Quiet: time.Hour})
+		r := x.newRun(false, false)
+		if err := r.buyers.Send(t.Context(), r.buyers.Of(1), loopback{shop.Addr()}); err != nil {
+			t.Fatal(err)
+		}
+		x.programs.Gates.Pulse.Since = func(time.Time) time.Duration { return 2 * time.Hour }
+		if err := limit.wait(r); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want %q", err, says)
+		}
+		r.buyers.HangUp(r.buyers.All...)
 	}
 }

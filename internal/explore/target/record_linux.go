@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // A recorder is a conduct.Recorder that also shows the user's watch query after each step.
@@ -136,7 +137,7 @@ func readTables(ctx context.Context, servers *app.Servers) map[string]serverstat
 	tables := map[string]serverstate.Tables{}
 	for _, protocol := range []string{"mysql", "postgres"} {
 		if db := servers.SQL(protocol); db != nil {
-			bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
+			bounded, cancel := pulse.WithTimeout(ctx, tablesTimeout)
 			if found, err := serverstate.ReadTables(bounded, db, protocol); err == nil {
 				tables[protocol] = found
 			}

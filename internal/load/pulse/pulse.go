@@ -85,21 +85,30 @@ func (p *Pulse) Delays() Delays {
 	return slices.Clone(p.delays)
 }
 
+// Since returns the time since start without the time in which this process got no processor. The pulse must
+// have begun before.
+func (p *Pulse) Since(start time.Time) time.Duration {
+	p.look()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last.Sub(start) - p.delays.Within(start, p.last)
+}
+
 // WithTimeout returns a context that ends after d, not counting the time in which this process got no
 // processor. A server that has not answered by the end is silent, and not only slow because the machine is
-// busy.
+// busy. The context's cause is then context.DeadlineExceeded.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	start, alive := time.Now(), Start()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		defer alive.Stop()
-		defer cancel()
 		ticker := time.NewTicker(max(d/20, Beat))
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				if now := time.Now(); now.Sub(start)-alive.Delays().Within(start, now) >= d {
+				if alive.Since(start) >= d {
+					cancel(context.DeadlineExceeded)
 					return
 				}
 			case <-ctx.Done():
@@ -107,7 +116,7 @@ func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context
 			}
 		}
 	}()
-	return ctx, cancel
+	return ctx, func() { cancel(nil) }
 }
 
 // A Delay is one time without a processor.

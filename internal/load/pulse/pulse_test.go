@@ -31,3 +31,14 @@ func TestWithin(t *testing.T) {
 		t.Errorf("a nil pulse has %v", got)
 	}
 }
+
+// TestSince: a minute without a look at the clock does not count.
+func TestSince(t *testing.T) {
+	start := time.Now().Add(-time.Minute)
+	p := &Pulse{last: start}
+	for _, before := range []time.Duration{0, time.Second} {
+		if since := p.Since(start.Add(-before)); since < before || since > before+time.Second/2 {
+			t.Errorf("%s since %s before that minute", since, before)
+		}
+	}
+}

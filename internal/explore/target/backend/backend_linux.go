@@ -25,6 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
 	"github.com/oversell/oversell/internal/explore/wire/redis"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // A Backend is one of the user's servers, queried over a connection of its own.
@@ -223,12 +224,14 @@ func (s redisBackend) Gone(ctx context.Context, id int64) (bool, error) {
 // End waits until the server has seen that a connection was closed. The server looks when it is idle,
 // and then drops the command that the client was blocked in.
 func (s redisBackend) End(ctx context.Context, id int64) error {
-	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) { // otherwise the server may never run on one processor
+	limit, cancel := pulse.WithTimeout(ctx, schedule.HangTimeout)
+	defer cancel()
+	for ; ; time.Sleep(50 * time.Microsecond) { // otherwise the server may never run on one processor
 		blocked, err := s.Blocked(ctx)
 		if err != nil || !blocked[id] {
 			return err
 		}
-		if time.Now().After(deadline) {
+		if limit.Err() != nil {
 			return fmt.Errorf("%w: Redis does not end a connection", schedule.ErrHarness)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // Catalogs have the code of each database by its protocol: its triggers, functions and procedures. It is unknown
@@ -30,7 +31,7 @@ const catalogTimeout = 5 * time.Second
 func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
 	for protocol, to := range c {
 		if db := servers.SQL(protocol); db != nil {
-			bounded, cancel := context.WithTimeout(ctx, catalogTimeout)
+			bounded, cancel := pulse.WithTimeout(ctx, catalogTimeout)
 			found, err := serverstate.ReadCatalog(bounded, db, protocol)
 			if err == nil {
 				to.Store(found)

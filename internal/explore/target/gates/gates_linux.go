@@ -17,6 +17,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // Gates implements wire.Gate for all connections of the programs. Each part owns what it knows. One lock
@@ -35,6 +36,7 @@ type Gates struct {
 
 	mu    *sync.Mutex
 	timed atomic.Bool // see wire.Gate
+	alive *pulse.Pulse
 }
 
 // New returns open gates. The caller calls End at the end. listener is nil without PostgreSQL.
@@ -43,18 +45,21 @@ func New(a *app.App, listener *app.Listener) (*Gates, error) {
 	if err != nil {
 		return nil, err
 	}
-	mu := &sync.Mutex{}
-	g := &Gates{mu: mu, Pulse: &Pulse{mu: mu, bell: bell}, Crowd: &Crowd{now: map[*wire.Command]bool{}}, Trouble: &Trouble{mu: mu}}
+	mu, alive := &sync.Mutex{}, pulse.Start()
+	g := &Gates{mu: mu, alive: alive, Pulse: &Pulse{mu: mu, bell: bell, Since: alive.Since}, Crowd: &Crowd{now: map[*wire.Command]bool{}}, Trouble: &Trouble{mu: mu}}
 	g.Table = &Table{mu: mu, pulse: g.Pulse, byCmd: map[*wire.Command]*Op{}}
 	g.Connections = &Connections{mu: mu, pulse: g.Pulse, joined: map[*wire.Conn]bool{}, used: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}}
-	g.Notices = newNotices(mu, listener)
+	g.Notices = newNotices(g.Pulse, listener)
 	g.Bypass = newBypass(mu, a.Ignore)
 	g.OwnTraffic = &OwnTraffic{app: a, pulse: g.Pulse}
 	return g, nil
 }
 
 // End frees what New has opened.
-func (g *Gates) End() error { return g.Pulse.bell.close() }
+func (g *Gates) End() error {
+	g.alive.Stop()
+	return g.Pulse.bell.close()
+}
 
 // Close makes commands wait from now on.
 func (g *Gates) Close() {

@@ -19,6 +19,7 @@ type Notices struct {
 	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
 	own      map[string]bool // its channels
 
+	pulse    *Pulse
 	mu       *sync.Mutex // guards what follows
 	channels map[*wire.Conn][]string
 	owed     map[*wire.Conn]map[string]int // number by text, as pushes show it
@@ -26,8 +27,8 @@ type Notices struct {
 	since    time.Time // of the last one that is owed
 }
 
-func newNotices(mu *sync.Mutex, listener *app.Listener) *Notices {
-	n := &Notices{mu: mu, listener: listener, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
+func newNotices(p *Pulse, listener *app.Listener) *Notices {
+	n := &Notices{pulse: p, mu: p.mu, listener: listener, own: map[string]bool{}, channels: map[*wire.Conn][]string{}}
 	n.clear()
 	return n
 }
@@ -138,7 +139,7 @@ func (n *Notices) Missing() bool {
 	for c, texts := range n.owed {
 		for text, times := range texts {
 			if n.got[c][text] < times {
-				if time.Since(n.since) < longestNotice {
+				if n.pulse.Since(n.since) < longestNotice {
 					return true
 				}
 				n.left(c)

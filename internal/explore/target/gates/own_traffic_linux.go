@@ -163,7 +163,7 @@ func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience t
 	var seen pollers
 	stop := l.record(&seen)
 	defer stop()
-	for deadline := time.Now().Add(quiet + patience); ; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 		l.mu.Lock()
 		last := l.sent
 		l.mu.Unlock()
@@ -175,7 +175,7 @@ func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience t
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case now.After(deadline):
+		case l.pulse.Since(begun) > quiet+patience:
 			stop() // nothing changes seen any more
 			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.Advice(seen.list()))
 		}

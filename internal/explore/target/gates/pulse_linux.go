@@ -17,6 +17,10 @@ type Pulse struct {
 	own  atomic.Int64 // the part of seq that belongs to ignored commands
 	bell *bell        // rings with everything that happens, and when busy falls to 0
 
+	// Since returns the time since a moment, without the time in which this process got no processor. Each time
+	// limit for a program uses it, since a busy machine is no mistake of the program. A test may replace it.
+	Since func(time.Time) time.Duration
+
 	mu       *sync.Mutex  // guards what follows
 	still    bool         // the programs were idle, and received nothing since
 	last     time.Time    // of the last event

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // An Instance is a program in its network, together with its gates. It outlives the program: after Kill, Start
@@ -209,7 +210,9 @@ func (i *Instance) Ready(ctx context.Context) error {
 		target = i.app.Buyers[max(i.buyer, 1)-1].URL
 	}
 	var last error
-	for deadline := time.Now().Add(i.app.ReadyWithin); ; {
+	limit, cancel := pulse.WithTimeout(ctx, i.app.ReadyWithin)
+	defer cancel()
+	for {
 		select {
 		case <-i.Program.Done():
 			return early(i)
@@ -225,7 +228,7 @@ func (i *Instance) Ready(ctx context.Context) error {
 			}
 			return i.Program.Refresh()
 		}
-		if time.Now().After(deadline) {
+		if limit.Err() != nil {
 			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.Label(), target, i.app.ReadyWithin, last, i.log.last())
 		}
 	}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/backend"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // Instances are the instances of the program: one per buyer, or one for all. It starts and ends them.
@@ -31,6 +33,10 @@ type Instances struct {
 func New(a *app.App, servers *app.Servers, g *gates.Gates, backends backend.Backends, code backend.Catalogs) *Instances {
 	return &Instances{app: a, servers: servers, gates: g, backends: backends, code: code}
 }
+
+// Patience returns how long the programs may take to answer, or until nothing moves: `idle-within` of the file, and
+// at least schedule.HangTimeout.
+func (x *Instances) Patience() time.Duration { return max(x.app.IdleWithin, schedule.HangTimeout) }
 
 // Shared reports whether one instance serves all buyers.
 func (x *Instances) Shared() bool { return x.app.Shared != "" || x.app.Attach != nil }
@@ -100,13 +106,16 @@ func (x *Instances) migrate(ctx context.Context, i *Instance) error {
 	if err != nil {
 		return fmt.Errorf("migrate: %s: %w", x.app.Migrate, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, migrationTimeout, fmt.Errorf("migrate: %s: it has not ended within %s", x.app.Migrate, migrationTimeout))
+	limit, cancel := pulse.WithTimeout(ctx, migrationTimeout)
 	defer cancel()
 	select {
 	case <-p.Done():
-	case <-ctx.Done():
+	case <-limit.Done():
 		p.Stop()
-		return context.Cause(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("migrate: %s: it has not ended within %s", x.app.Migrate, migrationTimeout)
 	}
 	p.Stop() // its output is complete then
 	if how := p.Err(); how.Error() != "exit status 0" {

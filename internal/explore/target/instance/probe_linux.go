@@ -9,17 +9,14 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/pulse"
 )
 
 // A Probe sends buyers' requests to the programs outside of a schedule, with the gates open. Each buyer
 // has a connection of its own. The probe bounds the time for the answers.
 type Probe struct{ Instances *Instances }
-
-// Patience bounds what is waited for outside of a schedule: an answer, or idle programs.
-const Patience = schedule.HangTimeout
 
 // Told is the answer to one request of a probe.
 type Told struct {
@@ -42,8 +39,8 @@ func (d Probe) AskAll(ctx context.Context, buyers int) (all []Told, undone strin
 			return nil, "", err
 		}
 	}
-	limit := Patience + time.Duration(buyers)*buyerPatience
-	bounded, cancel := context.WithTimeout(ctx, limit)
+	limit := d.Instances.Patience() + time.Duration(buyers)*buyerPatience
+	bounded, cancel := pulse.WithTimeout(ctx, limit)
 	defer cancel()
 	all = make([]Told, buyers)
 	var asked sync.WaitGroup
@@ -69,7 +66,7 @@ func (d Probe) Ask(ctx context.Context, i *Instance, r app.Request) (Told, error
 	if err != nil {
 		return Told{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := pulse.WithTimeout(ctx, d.Instances.Patience())
 	defer cancel()
 	return ask(ctx), nil
 }
@@ -94,7 +91,7 @@ func (d Probe) asking(ctx context.Context, i *Instance, r app.Request) (func(con
 		answer := c.Send(ctx, req)
 		return Told{
 			Reply: client.Reply{Status: answer.Status, Body: string(answer.Body)}, Err: answer.Err, Sent: answer.Connected,
-			Late: answer.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded),
+			Late: answer.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded),
 		}
 	}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/backend"
 	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/naming"
@@ -71,8 +70,8 @@ func (r *Settling) Settle(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if now.Sub(begun) > schedule.HangTimeout {
-			return naming.Void(fmt.Sprintf("no standstill within %s", schedule.HangTimeout), "%s", r.where())
+		if patience := r.rest.instances.Patience(); pulse.Since(begun) > patience {
+			return naming.Void(fmt.Sprintf("no standstill within %s", patience), "%s", r.where())
 		}
 		if seq := pulse.Seq(); seq != lastSeq {
 			lastSeq, lastEvent = seq, now
@@ -126,7 +125,7 @@ func (r *Settling) Settle(ctx context.Context) error {
 			return r.broken()
 		case sleeping.IsZero():
 			sleeping = now
-		case now.Sub(sleeping) > mostSleep:
+		case pulse.Since(sleeping) > mostSleep:
 			return naming.Void(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", instance.LongestSleep), "%s", r.where())
 		}
 		pulse.Wake()
@@ -174,9 +173,9 @@ func (r *Settling) Wakes(ctx context.Context) error {
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
-			case time.Since(begun) > 2*farTimer:
+			case pulse.Since(begun) > 2*farTimer:
 				return naming.Void(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", r.where())
-			case time.Since(since) > BlindWait && r.rest.Asleep() && !r.rest.SleepsWithin(farTimer):
+			case pulse.Since(since) > BlindWait && r.rest.Asleep() && !r.rest.SleepsWithin(farTimer):
 				return nil
 			}
 		}

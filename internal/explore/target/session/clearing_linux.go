@@ -131,12 +131,12 @@ var ErrJam = errors.New("the buyers block each other inside the program")
 // command that waits in a server for the lock of an idle connection.
 func (r *Clearing) Served(ctx context.Context) error {
 	pulse := r.p.Gates.Pulse
-	moved, seq := time.Now(), pulse.Moves()
-	for deadline := moved.Add(instance.Patience); ; pulse.Wait(time.Millisecond) {
+	begun, seq := time.Now(), pulse.Moves()
+	for moved := begun; ; pulse.Wait(time.Millisecond) {
 		if now := pulse.Moves(); now != seq {
 			moved, seq = time.Now(), now
 		}
-		if time.Since(moved) > rest.BlindWait && r.Rest.Asleep() {
+		if pulse.Since(moved) > rest.BlindWait && r.Rest.Asleep() {
 			if dirty, err := r.p.Holdings.Dirty(ctx); err != nil || len(dirty) > 0 {
 				return errors.Join(ErrJam, err)
 			}
@@ -147,7 +147,7 @@ func (r *Clearing) Served(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case time.Now().After(deadline):
+		case pulse.Since(begun) > r.p.Instances.Patience():
 			return errors.New("a buyer is not answered")
 		case r.Rest.IsRestful() && !r.Rest.SleepsWithin(instance.LongestSleep) && len(r.Buyers.Waiting()) > 0:
 			return ErrJam

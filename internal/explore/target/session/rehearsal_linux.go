@@ -80,12 +80,12 @@ func (x *Rehearsal) Warm(ctx context.Context, programs ...*instance.Instance) er
 
 // clean returns errLeaves if a connection is still dirty after rest.BlindWait.
 func (x *Rehearsal) clean(ctx context.Context) error {
-	for deadline := time.Now().Add(rest.BlindWait); ; time.Sleep(5 * time.Millisecond) {
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		dirty, err := x.p.Holdings.Dirty(ctx)
 		switch {
 		case err != nil || len(dirty) == 0:
 			return err
-		case time.Now().After(deadline):
+		case x.p.Gates.Pulse.Since(begun) > rest.BlindWait:
 			return errLeaves
 		}
 	}

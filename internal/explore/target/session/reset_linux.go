@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
@@ -64,7 +63,7 @@ func (p Programs) resetByHTTP(ctx context.Context) error {
 			why := answer.Err
 			switch {
 			case answer.Late:
-				why = fmt.Errorf("no answer within %s", instance.Patience)
+				why = fmt.Errorf("no answer within %s; `idle-within:` gives it more time", p.Instances.Patience())
 			case why == nil && answer.Reply.Status >= http.StatusBadRequest:
 				why = errors.New("it is answered " + answer.Reply.Text())
 			}

@@ -69,7 +69,7 @@ func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bo
 
 // StaysQuiet waits until the programs have sent nothing for `quiet` of the file, see gates.OwnTraffic.
 func (p Programs) StaysQuiet(ctx context.Context, since time.Time) error {
-	return p.Gates.OwnTraffic.StaysQuiet(ctx, since, instance.Patience)
+	return p.Gates.OwnTraffic.StaysQuiet(ctx, since, p.Instances.Patience())
 }
 
 // Expired returns how many keys of Redis the clock has removed so far.

@@ -88,7 +88,7 @@ type Report struct {
 	GaveUp        string `json:"gave_up,omitempty"`         // says in one line how a buyer continued after its last try; then the search is not complete
 	Racing        string `json:"racing,omitempty"`          // which buyer alone breaks a rule, since its own commands race, in one line
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
-	Stray         string `json:"stray,omitempty"`           // release of a lock on another connection than the one on which its buyer took it
+	Stray         string `json:"stray,omitempty"`           // release of a lock on another connection than the one on which its buyer took it, or a lock that a pooler may so release
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
@@ -244,7 +244,7 @@ func (r Report) Notes() (all []string) {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", witness.Count(r.Early, "schedule")))
 	}
 	if r.Stray != "" {
-		all = append(all, "a buyer took a lock on one connection and released it on another, which does not hold it: "+r.Stray)
+		all = append(all, "a lock of a session is released, or may be, on a connection that does not hold it: "+r.Stray)
 	}
 	if r.Racing != "" {
 		all = append(all, r.Racing)

@@ -55,7 +55,7 @@ func Reasons() []Reason {
 		}},
 		{"divided", func(r explore.Report) bool { return len(r.Divided) > 0 && !r.Atomic }, divided},
 		{"stray release", func(r explore.Report) bool { return r.Stray != "" }, func(r explore.Report) string {
-			return notFound + "a buyer took a lock on one connection and released it on another, which does not hold it: keep one connection from the lock to its release, or let the pooler lend connections for a session; the release is " + r.Stray
+			return notFound + "a lock of a session is released, or may be, on a connection that does not hold it: keep one connection from the lock to its release, let the pooler lend connections for a session, or take a lock of the transaction; the command is " + r.Stray
 		}},
 		{"no event", explore.Report.Empty, explore.Report.WhyEmpty},
 		{"one schedule", func(r explore.Report) bool { return ofProgram(r) && r.Explored < 2 }, func(explore.Report) string {

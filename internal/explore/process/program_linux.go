@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,6 +129,33 @@ func (p *Program) PIDs() (all []string) {
 		}
 	}
 	return all
+}
+
+// Configuration returns the text of the files on the command lines of the program's processes with this name, such
+// as pgbouncer; "" if there are none.
+func (p *Program) Configuration(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all strings.Builder
+	for pid := range p.tree.procs {
+		proc := fmt.Sprintf("/proc/%d", pid)
+		line, _ := os.ReadFile(proc + "/cmdline") // empty: it has ended
+		args := strings.Split(string(line), "\x00")
+		if filepath.Base(args[0]) != name {
+			continue
+		}
+		for _, arg := range args[1:] {
+			file := filepath.Join(proc, "cwd", arg)
+			if filepath.IsAbs(arg) {
+				file = filepath.Join(proc, "root", arg)
+			}
+			if about, err := os.Stat(file); err == nil && about.Mode().IsRegular() {
+				text, _ := os.ReadFile(file) // empty: it cannot be read
+				all.Write(text)
+			}
+		}
+	}
+	return all.String()
 }
 
 // Done is closed when the first process has ended. Processes that it started may still run.

@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,6 +147,46 @@ func TestScattered(t *testing.T) {
 				t.Errorf("%s %s: exit %d, complete %v, %d void: %s; want exit %d", database, mode, code, r.Complete, r.Void, stderr, want)
 			}
 			t.Logf("%s %s: %d of %d", database, mode, r.Violations, r.Explored)
+		}
+	}
+}
+
+// TestAppPooler: a lock of the session behind PgBouncer, which may release it on another connection if it lends one
+// for a transaction only. If it takes the oldest connection, the search finds the sale without the lock.
+func TestAppPooler(t *testing.T) {
+	tier.Soak(t, "needs PgBouncer")
+	t.Parallel()
+	shoptest.Needs(t, "python3")
+	if _, err := exec.LookPath("pgbouncer"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mode, lends, more string
+		code              int
+		stray             string
+	}{
+		{"session", "transaction", "", shoptest.Inconclusive, "SELECT pg_advisory_lock(1), through pgbouncer"},
+		{"session", "transaction", "server_round_robin = 1", shoptest.Broken, "SELECT pg_advisory_lock(1), through pgbouncer"},
+		{"session", "session", "", 0, ""},
+		{"transaction", "transaction", "server_round_robin = 1", 0, ""},
+	} {
+		settings := filepath.Join(t.TempDir(), "pgbouncer.ini")
+		shoptest.Write(t, settings, fmt.Sprintf(`[databases]
+shop = host=127.0.0.1 port=5432 user=shop dbname=shop
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = 6432
+unix_socket_dir =
+auth_type = any
+pool_mode = %s
+%s
+`, c.lends, c.more))
+		const asRoot = "$(test $(id -u) -ne 0 || echo -u nobody)" // PgBouncer refuses to run as root
+		file := writeApp(t, fmt.Sprintf("name: %s\nshared: pgbouncer -q %s %s & exec python3 %s %[1]s\nready: http://127.0.0.1:8080/\npostgres: 127.0.0.1:5432\nlocal: true\nschema: %[5]s\n",
+			c.mode, asRoot, settings, absolute(t, "testdata/pooler/shop.py"), absolute(t, "testdata/shared/schema.sql")), "buyer: POST http://127.0.0.1:8080/buy")
+		code, r, stderr := search(t, file, "--budget", "30s")
+		if code != c.code || r.Stray != c.stray || code == 0 && r.Explored < 20 {
+			t.Errorf("a lock of the %s, a connection for a %s, %q: exit %d, %d explored, %q: %s; want exit %d and %q", c.mode, c.lends, c.more, code, r.Explored, r.Stray, stderr, c.code, c.stray)
 		}
 	}
 }

@@ -113,7 +113,8 @@ type Ended struct {
 	// Uncompared lists what was left out of the comparison with the orders of the buyers, see package oracle.
 	Uncompared []string
 
-	// Stray is a release of a lock on another connection than the one on which its buyer took it; "": none was seen.
+	// Stray is a release of a lock on another connection than the one on which its buyer took it, or a lock for which a
+	// pooler makes that possible; "": none was seen.
 	Stray string
 	// Namesakes is the host name and process id that buyers of two instances have sent; "": none were the same.
 	Namesakes string

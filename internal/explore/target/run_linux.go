@@ -71,12 +71,20 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.pause = &pause{shared: p.Instances.Shared(), table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, choices: r.choices, record: r.record, roles: map[*wire.Conn]string{}}
 	r.delivery = &delivery{
 		programs: p, guard: x.guard, learned: l, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
-		snapshot: r.choices.snapshot, rows: r.rows, record: r.record, leftover: r.leftover, strays: &strays{taken: map[stray]*wire.Conn{}}, pause: r.pause, steps: map[gates.Template]bool{},
+		snapshot: r.choices.snapshot, rows: r.rows, record: r.record, leftover: r.leftover, strays: &strays{taken: map[stray]*wire.Conn{}, pooler: r.pooler}, pause: r.pause, steps: map[gates.Template]bool{},
 	}
 	r.settling = rest.NewSettling(r.rest, p.Backends, r.delivery)
 	r.repeating = &repeating{gates: p.Gates, instances: p.Instances, buyers: r.buyers, settling: r.settling, memory: &l.memory, alone: alone}
 	r.clearing = session.NewClearing(x.recovery, r.buyers, r.rest, r.leftover.dirty)
 	return r
+}
+
+// pooler returns the pooler of a shared instance that lends connections for a transaction; "" if there is none.
+func (r *run) pooler() string {
+	if !r.programs.Instances.Shared() {
+		return ""
+	}
+	return poolerOf(r.programs.Instances.All[0])
 }
 
 // Begin implements conduct.Subject: it sends all requests, one after the other. If all buyers share one

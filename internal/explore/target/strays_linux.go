@@ -2,19 +2,41 @@ package target
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // A strays notices a lock of a session that its buyer takes on one connection and releases on another, which does
-// not hold it. A pooler between program and server, or the program's own pool, lends such connections.
+// not hold it. A pooler between program and server, or the program's own pool, lends such connections. A pooler that
+// lends for a transaction frees the connection before the buyer has the answer, so no schedule has a move of another
+// buyer in between. Then the lock counts when it is taken.
 type strays struct {
-	taken map[stray]*wire.Conn
-	first string // the first such release, for people; "": none
+	taken  map[stray]*wire.Conn
+	pooler func() string // the pooler that lends connections for a transaction; "": none does
+	first  string        // the first such release, for people; "": none
+}
+
+// poolers are processes that lend connections, and lendsBriefly matches the configuration of one that does so for a
+// transaction or a statement (pgbouncer.org, "Configuration", pool_mode; Odyssey, "pool").
+var (
+	poolers      = []string{"pgbouncer", "pgcat", "odyssey"}
+	lendsBriefly = regexp.MustCompile(`(?im)^[^;#\n]*\bpool(?:_mode)?[\s="]+(?:transaction|statement)\b`)
+)
+
+// poolerOf returns the pooler among a program's processes that lends connections for a transaction; "" if there is
+// none.
+func poolerOf(i *instance.Instance) string {
+	at := slices.IndexFunc(poolers, func(name string) bool { return i.Up() && lendsBriefly.MatchString(i.Program.Configuration(name)) })
+	if at < 0 {
+		return ""
+	}
+	return poolers[at]
 }
 
 // A stray is a lock of a buyer.
@@ -42,6 +64,9 @@ func (s *strays) answered(o *gates.Op, answer string) {
 	switch verb := strings.ToLower(call[1] + call[3]); {
 	case (verb == "lock" || verb == "get") && done:
 		s.taken[lock] = o.Conn()
+		if pooler := s.pooler(); pooler != "" && s.first == "" {
+			s.first = naming.Short(o.Shown) + ", through " + pooler
+		}
 	case verb == "lock" || verb == "get":
 	case done:
 		delete(s.taken, lock)

@@ -250,24 +250,24 @@ func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *e
 	if err != nil {
 		return true, err
 	}
-	notes := o.notes(c)
-	switch {
-	case result.Other != nil:
-		fmt.Fprintf(notes, "%s; the search starts again\n", result)
+	if result.Other != nil {
+		fmt.Fprintf(o.notes(c), "%s; the search starts again\n", result)
 		return false, nil
-	case result.StillBreaks():
-		fmt.Fprintln(notes, result)
-		result.Witness.Verbose = o.verbose
-		d, err := o.origin().Replayed(result.Witness)
-		if err != nil {
-			return true, err
-		}
-		page := witness.Document{Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes), Broken: witness.Found{Witness: result.Witness}, Data: result.Witness}
-		if err := cmp.Or(report.Save(o.output.files, d, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), page)); err != nil {
-			return true, err
-		}
-		return true, &exitError{exitBroken, ""}
 	}
-	fmt.Fprintln(notes, result)
-	return true, nil
+	fmt.Fprintln(o.notes(c), result)
+	result.Witness.Verbose = o.verbose
+	d, err := o.origin().Replayed(result.Witness)
+	if err == nil {
+		err = report.Save(o.output.files, d, c.OutOrStdout())
+	}
+	if err == nil && (result.StillBreaks() || o.format != "text") { // otherwise the line above says all
+		err = printAs(o.format, c.OutOrStdout(), witness.Document{
+			Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes),
+			Broken: witness.Found{Witness: result.Witness}, Data: result.Witness,
+		})
+	}
+	if err == nil && result.StillBreaks() {
+		err = &exitError{exitBroken, ""}
+	}
+	return true, err
 }

@@ -179,6 +179,10 @@ func TestClients(t *testing.T) {
 		{"a table twice", "postgres", "CREATE TABLE f (b INT);\nCREATE TABLE f (b INT);\n", `schema: a.sql: psql: line 2: ERROR: relation "f" already exists`},
 		{"a later version's dump", "postgres", "\\restrict x\nSET later_setting = 0;\nCREATE SCHEMA public;\n\\unrestrict x\n", ""},
 		{"a file of mysql", "mysql", "SELECT 1;\nsource tables.sql\nDROP TABLE included;", ""},
+		{"no end", "mysql", "CREATE TABLE g (b INT)", ""},
+		{"no end, and a comment", "mysql", "CREATE TABLE h (b INT) -- end", ""},
+		{"a comment at the end", "mysql", "CREATE TABLE i (b INT);\n/* end */\n", ""},
+		{"no end of a procedure", "mysql", "DELIMITER //\nCREATE PROCEDURE j() BEGIN SELECT 1; END", ""},
 		{"a slip in MySQL", "mysql", "-- a\nCREATE TABLE a (b INT);\nCREATE TABEL c (d INT);\n", "schema: a.sql: mariadb: ERROR 1064 (42000) at line 3: "},
 	} {
 		switch _, err := load(c.protocol, script{"a.sql", dir, c.schema}); {

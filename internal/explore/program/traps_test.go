@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
@@ -110,6 +112,30 @@ func TestAppRacesItself(t *testing.T) {
 	const says = "buyer 1 alone has 2 commands under way at once and breaks "
 	if code != shoptest.Broken || !strings.Contains(stdout, says) || !strings.Contains(stdout, "again: shop explore") {
 		t.Errorf("exit %d without %q: %s%s", code, says, stdout, stderr)
+	}
+}
+
+// TestAppReplayHolds: a saved schedule that no longer breaks is a result, too, in the format that was asked for.
+func TestAppReplayHolds(t *testing.T) {
+	tier.Soak(t, "no other test has it: a saved schedule that no longer breaks")
+	t.Parallel()
+	file, saved := trap(t, "asks-twice"), filepath.Join(t.TempDir(), "witness.json")
+	if code, _, stderr := exploreApp(t, file, "--first", "--save", saved); code != shoptest.Broken {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, _, _ := strings.Cut(string(text), "never:")
+	shoptest.Write(t, file, rules+"never: [ SELECT * FROM items WHERE stock < 0 ]\n")
+	code, stdout, stderr := exploreApp(t, file, "--replay", saved, "--json")
+	var w explore.Witness
+	if err := json.Unmarshal([]byte(stdout), &w); code != 0 || err != nil || w.Verdict != verdict.Holds || len(w.Steps) == 0 || !strings.Contains(stderr, "no longer breaks") {
+		t.Errorf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	if code, stdout, _ := exploreApp(t, file, "--replay", saved); code != 0 || stdout != "the same schedule no longer breaks\n" {
+		t.Errorf("exit %d: %s", code, stdout)
 	}
 }
 

@@ -69,6 +69,8 @@ type Report struct {
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between.
 	Divided []string `json:"divided,omitempty"`
+	// Holdable reports that --overlap could hold one of Divided.
+	Holdable bool `json:"-"`
 	// Kinds counts the violations by verdict.
 	Kinds map[verdict.Verdict]int `json:"kinds,omitempty"`
 	// Ignored lists commands that were no steps, since the file ignores them, although they have something
@@ -121,7 +123,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Stray: r.Stray, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Holdable: r.Holdable, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Stray: r.Stray, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -226,7 +228,7 @@ func (r Report) Notes() (all []string) {
 		all = append(all, "after these commands the program's pause was too short for another buyer to move, so the choice of the next pooled connection was not explored: "+named(r.Pauses))
 	}
 	switch {
-	case len(r.Divided) > 0 && r.split:
+	case len(r.Divided) > 0 && (r.split || !r.Holdable):
 		all = append(all, "a statement reads and writes in a way that --overlap cannot hold: a deadlock inside it, or a write between its parts, was not explored: "+named(r.Divided))
 	case len(r.Divided) > 0:
 		all = append(all, "a statement that reads and writes is one step, so no other write inside it was explored: "+named(r.Divided))

@@ -58,6 +58,7 @@ type Result struct {
 	Compound []string // commands of several statements, the first maxNamed that were seen
 	Pauses   []string // see Report.Pauses; at most maxNamed
 	Divided  []string // see Report.Divided; at most maxNamed
+	Holdable bool     // Report.Holdable
 	Ignored  []string // see Report.Ignored; at most maxNamed
 	// Uncompared is Report.Uncompared, at most maxNamed.
 	Uncompared []string
@@ -264,7 +265,7 @@ func withNew(all, seen []string) []string {
 // note counts a schedule.
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
-	r.Compound, r.Divided = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided)
+	r.Compound, r.Divided, r.Holdable = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided), r.Holdable || e.Holdable
 	r.Ignored, r.Uncompared = withNew(r.Ignored, e.Ignored), withNew(r.Uncompared, e.Uncompared)
 	r.Namesakes, r.Stray = cmp.Or(r.Namesakes, e.Namesakes), cmp.Or(r.Stray, e.Stray)
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)

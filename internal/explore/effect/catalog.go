@@ -118,8 +118,11 @@ type Uses struct {
 	Torn      bool // it commits some of its writes before the others
 	// TornInside is the same as Torn, if a transaction is open before the text begins.
 	TornInside bool
-	Controls   bool     // it begins or ends a transaction
-	Runs       []string // the code that it runs, for people: "function take_job"
+	// Orders has the locks of each transaction that takes several, in order; OrdersInside if one is open before.
+	Orders, OrdersInside [][]lock
+
+	Controls bool     // it begins or ends a transaction
+	Runs     []string // the code that it runs, for people: "function take_job"
 }
 
 // anyTable stands for every table.

@@ -21,11 +21,13 @@ type walk struct {
 	seen          int             // grows with everything that the walk finds
 	size          int             // number of statements
 
-	ended    bool // the transaction in which Guard was taken has ended
-	open     bool // a transaction of the text is open
-	wrote    bool // it has written since its last commit
-	commits  int  // number of its commits that have writes
-	unguards bool // it has read, or its first lock is no guard
+	ended    bool     // the transaction in which Guard was taken has ended
+	open     bool     // a transaction of the text is open
+	wrote    bool     // it has written since its last commit
+	order    []lock   // since its last commit
+	orders   [][]lock // of the transactions before
+	commits  int      // number of its commits that have writes
+	unguards bool     // it has read, or its first lock is no guard
 }
 
 // A place says where statements stand.
@@ -47,7 +49,7 @@ func walked(c *Catalog, t []token) *Uses {
 	w := newWalk(c)
 	w.body(t, place{packet: true})
 	w.commit()
-	w.uses.TornInside = inside.commits > 1
+	w.uses.TornInside, w.uses.Orders, w.uses.OrdersInside = inside.commits > 1, w.orders, inside.orders
 	return w.found()
 }
 
@@ -119,6 +121,10 @@ func (w *walk) commit() {
 		w.commits++
 	}
 	w.wrote = false
+	if len(w.order) > 1 {
+		w.orders = append(w.orders, w.order)
+	}
+	w.order = nil
 }
 
 // After one of the words of branches, perhaps not every statement of a body runs. After one of the words of
@@ -236,6 +242,7 @@ func (q *query) selects(w *walk, s place) (scans bool) {
 			case b.ignored && b.verb == "SELECT":
 			case b.locks:
 				w.note(w.locked, name)
+				w.locks(name, q.tokens, s)
 				w.uses.Waits = w.uses.Waits || !s.packet
 			case b.shares:
 				w.note(w.shared, name)
@@ -508,6 +515,9 @@ func (w *walk) changes(name string, on Event, t []token, s place) {
 		return
 	}
 	defer delete(w.path, r)
+	if r.View == "" && on&^Inserts != 0 {
+		w.locks(name, t, s)
+	}
 	instead := false
 	s.packet, s.many = false, s.many || !oneRow(t)
 	for _, code := range r.Code {

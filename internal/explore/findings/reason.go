@@ -73,14 +73,14 @@ func byItself(r explore.Report) string {
 }
 
 func divided(r explore.Report) string {
-	if r.Overlap {
-		return notFound + "a statement reads and writes in a way that --overlap cannot hold, so a deadlock inside it, or a write between its parts, was not explored: have the program repeat it after a deadlock, or lock the rows that it reads, and set `atomic: accepted` in the file; the statement is " + r.Divided[0]
+	if !r.Overlap && r.Holdable {
+		overlap := "add --overlap; or "
+		if r.Shared {
+			overlap = "" // see App.CheckOverlap
+		}
+		return fmt.Sprintf(notFound+"a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", overlap, r.Divided[0])
 	}
-	overlap := "add --overlap; or "
-	if r.Shared {
-		overlap = "" // see App.CheckOverlap
-	}
-	return fmt.Sprintf(notFound+"a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", overlap, r.Divided[0])
+	return notFound + "a statement reads and writes in a way that --overlap cannot hold, so a deadlock inside it, or a write between its parts, was not explored: have the program repeat it after a deadlock, or lock the rows that it reads, always in one order, and set `atomic: accepted` in the file; the statement is " + r.Divided[0]
 }
 
 // Unproven says why a search proves nothing although it found no violation; "" if it proves something.

@@ -107,6 +107,8 @@ type Ended struct {
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between. They are without the run's own values.
 	Divided []string
+	// Holdable reports that --overlap could hold one of Divided.
+	Holdable bool
 	// Ignored lists commands that ran without being steps, since the file of the program ignores them,
 	// although they have something to do with a step or a rule: each with the reason.
 	Ignored []string

@@ -25,6 +25,11 @@ func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
 
+// mayCross reports whether the other move belongs to another buyer, and a deadlock may come inside both commands.
+func (r *choices) mayCross(m, other move) bool {
+	return other.Command != nil && m.Effect == schedule.Writes && other.Effect == schedule.Writes && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Crosses(m.Command, other.Command)
+}
+
 // choices finds the possible next moves of the buyers.
 type choices struct {
 	app       *app.App
@@ -45,13 +50,19 @@ type choices struct {
 	held    bool            // the last moves leave out a command that would only repeat a futile retry
 	waiter  int             // the buyer of that command, if held
 	divided []string        // commands that read and write although another buyer's write could come between
+
+	holdable bool // --overlap could hold one of divided
 }
 
 // divides records the commands that may be divided by another of these moves.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
-		if m.Command != nil && m.Command.Divided && !(r.splitting.on && m.Command.Overlaps) && slices.ContainsFunc(all, func(other move) bool { return r.mayMeet(m, other) }) {
-			r.divided = append(r.divided, naming.Short(r.names.Usual(m.Command.Text))+r.code.Runs(m.Command))
+		if m.Command == nil {
+			continue
+		}
+		meets := m.Command.Divided && !(r.splitting.on && m.Command.Overlaps) && slices.ContainsFunc(all, func(other move) bool { return r.mayMeet(m, other) })
+		if meets || slices.ContainsFunc(all, func(other move) bool { return r.mayCross(m, other) }) {
+			r.divided, r.holdable = append(r.divided, naming.Short(r.names.Usual(m.Command.Text))+r.code.Runs(m.Command)), r.holdable || meets && m.Command.Overlaps
 		}
 	}
 }

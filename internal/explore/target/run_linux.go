@@ -222,7 +222,7 @@ func (r *run) letIn(b *client.Buyer) error {
 
 // End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
-	e.Compound, e.Divided, e.Concurrent = r.several, r.choices.divided, r.splitting.overlapped
+	e.Compound, e.Divided, e.Holdable, e.Concurrent = r.several, r.choices.divided, r.choices.holdable, r.splitting.overlapped
 	e.Namesakes, e.Stray = r.namesakes.same, r.delivery.strays.first
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx), r.clearing.Finish(ctx, true))

@@ -85,6 +85,7 @@ type Command struct {
 	// at once. Split needs it.
 	Autocommits bool
 	Alters      bool // it may change rows
+	Within      bool // MySQL: a transaction may be open before it
 	Hidden      bool // it runs code of the database that its text does not show, such as a trigger
 	// InTransaction reports one statement in an open transaction of PostgreSQL, and OwnTransaction one
 	// outside. If neither is certain, both are false.

@@ -76,8 +76,14 @@ func (c Catalogs) Divides(o, other *gates.Op) bool {
 	return c.uses(o).Meets(c.uses(other), locked)
 }
 
-// Share reports whether two commands at the same database may use rows of one table, even if only through a
-// view, a foreign key, or code.
+// Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
+// opposite orders. Equal texts do not.
+func (c Catalogs) Crosses(o, other *gates.Op) bool {
+	return o.InFull() != other.InFull() && c.uses(o).Crosses(c.uses(other), o.Within, other.Within)
+}
+
+// Share reports whether two commands at the same database may use rows of one table, if only through a view, a
+// foreign key, or code.
 func (c Catalogs) Share(o, other *gates.Op) bool { return c.uses(o).Shares(c.uses(other)) }
 
 // Runs names the code that a command runs: ", which runs function take_job"; "" if its text shows all.

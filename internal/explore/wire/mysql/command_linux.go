@@ -191,6 +191,7 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 		s.unlocks = what.weakens && what.lasts
 	}
 	c.Divided = what.Inside == effect.Divided || what.Inside == effect.Lockable && s.weak || what.TornInside || what.Torn && s.autocommit && !s.open
+	c.Within = s.mayBeOpen() || !s.autocommit
 	alone := s.unsettled == 0                                                                             // so the state of the transaction is known
 	c.Autocommits = alone && s.autocommit && !s.open && !s.tables && what.Writes() && what.Verb != "CALL" // which commits each of its statements
 	// Statements of a function that a SELECT calls lock no row that they only read.

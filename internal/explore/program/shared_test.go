@@ -135,7 +135,7 @@ func TestShared(t *testing.T) {
 // TestScattered: while a buyer waits for a constant from another pool, the first pool lends the connection of its
 // transaction to another buyer. A program that keeps the connection is correct.
 func TestScattered(t *testing.T) {
-	tier.Soak(t, "four long searches of a program; target.TestFree has the rule")
+	tier.Soak(t, "a long search of a program")
 	t.Parallel()
 	shoptest.Needs(t, "node", "npm")
 	for database, port := range map[string]string{"mysql": "3306", "postgres": "5432"} {

@@ -96,7 +96,7 @@ func TestWhoseLent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		waiting bool   // the owner's command is on its way
-		next    string // what the other buyer sends
+		next    string // the next command of the other buyer
 		want    int
 	}{
 		{"the owner waits for a command", true, stock, 2},

@@ -328,7 +328,9 @@ func (s *Servers) purged(ctx context.Context) error {
 	if s.private != nil {
 		patience = privatePurge
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	limit, cancel := pulse.WithTimeout(ctx, patience)
+	defer cancel()
+	for ; limit.Err() == nil; time.Sleep(time.Millisecond) {
 		var kind, name, status string
 		if err := s.databases["mysql"].QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status); err != nil {
 			return context.Cause(ctx) // without the privilege PROCESS there is nothing to wait for

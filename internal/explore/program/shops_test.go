@@ -66,6 +66,26 @@ func TestTryton(t *testing.T) {
 	}
 }
 
+// TestBetterAuth: version 1.3 accepts an API key for one request twice, unless its write is conditional. Version
+// 1.7 may refuse both requests, unless a key that is used up stays.
+func TestBetterAuth(t *testing.T) {
+	tier.Soak(t, "a long search of a program")
+	shoptest.Needs(t, "node", "npm")
+	for _, c := range []struct {
+		args                string
+		explored, violating int
+	}{{"1.3", 4, 2}, {"1.3-mended", 4, 0}, {"1.7 --overlap", 38, 16}, {"1.7-mended --overlap", 18, 0}} {
+		code := 0
+		if c.violating > 0 {
+			code = shoptest.Broken
+		}
+		r := exploreShop(t, "better-auth", code, strings.Fields(c.args)...)
+		if !r.Complete || r.Void > 0 || r.Explored != c.explored || r.Violations != c.violating {
+			t.Errorf("%s: %d of %d schedules break, complete %v, %d discarded; want %d of %d", c.args, r.Violations, r.Explored, r.Complete, r.Void, c.violating, c.explored)
+		}
+	}
+}
+
 // TestShopScripts: the scripts of examples/ exit with the code of the tool and delete their folder, also
 // if they are interrupted. Without the tool they install nothing. Stand-ins replace the tool and npm.
 func TestShopScripts(t *testing.T) {
@@ -92,7 +112,7 @@ func TestShopScripts(t *testing.T) {
 		{"interrupted", "INTERRUPT=1", 143, ""},
 		{"no tool", "SHOP=./none", shoptest.Harness, "./none is not there: build it (go build -o shop ./cmd/shop), or name it with SHOP\n"},
 	} {
-		for _, script := range []string{"vendure/run.sh", "medusa/run.sh", "tryton/run.sh shelf"} {
+		for _, script := range []string{"vendure/run.sh", "medusa/run.sh", "better-auth/run.sh 1.3", "tryton/run.sh shelf"} {
 			temporary := t.TempDir()
 			words := strings.Fields(script)
 			cmd := exec.CommandContext(t.Context(), "../../../examples/"+words[0], words[1:]...)

@@ -97,7 +97,7 @@ type Report struct {
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and a later buyer could buy
+	Early          int      `json:"early_sold_out"` // schedules in which a buyer was refused, and a later buyer could buy; with a program, one after the other it is served
 
 	again          string // the command that repeats the search
 	split          bool   // see Config.Split
@@ -242,7 +242,10 @@ func (r Report) Notes() (all []string) {
 	if len(r.Uncompared) > 0 {
 		all = append(all, "not compared with the buyers one after the other: "+named(r.Uncompared))
 	}
-	if r.Early > 0 {
+	switch {
+	case r.Early > 0 && r.Engine == AppEngine:
+		all = append(all, fmt.Sprintf("refused while a unit was left: in %s a buyer was refused that is served one after the other; strict: true in the file makes that a break", witness.Count(r.Early, "schedule")))
+	case r.Early > 0:
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", witness.Count(r.Early, "schedule")))
 	}
 	if r.Stray != "" {

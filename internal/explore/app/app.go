@@ -49,6 +49,7 @@ type App struct {
 	Atomic  bool             // the owner vouches for statements that read and write
 	Never   []string         // queries that must return no row
 	Serial  bool             // each run must end like an order of the buyers, one after the other
+	Strict  bool             // a buyer that such an order serves may not be refused
 	Except  []string         // differences from that order that are allowed, see package oracle
 	Random  []*regexp.Regexp // values that differ between runs
 	Ignore  Ignore           // commands of the program's own work
@@ -126,6 +127,7 @@ type file struct {
 	Pauses      string            `yaml:"pauses"`
 	Never       []string          `yaml:"never"`
 	Rules       string            `yaml:"rules"`
+	Strict      bool              `yaml:"strict"`
 	Except      []string          `yaml:"except"`
 	Watch       string            `yaml:"watch"`
 	Random      []string          `yaml:"random"`

@@ -81,7 +81,7 @@ var errManyBuyers = fmt.Errorf("without never every order of the buyers runs fir
 // judged reads what decides whether a run is right: the orders of the buyers one after the other, the
 // rules of `never`, or both.
 func (a *App) judged(f *file) error {
-	a.Serial, a.Except = len(a.Never) == 0 || f.Rules == "also", f.Except
+	a.Serial, a.Strict, a.Except = len(a.Never) == 0 || f.Rules == "also", f.Strict, f.Except
 	switch {
 	case !slices.Contains([]string{"", "only", "also"}, f.Rules):
 		return fmt.Errorf("rules: %q; expected also (each run must end like an order of the buyers, and `never` must hold) or only (only `never`)", f.Rules)
@@ -89,6 +89,8 @@ func (a *App) judged(f *file) error {
 		return fmt.Errorf("rules: %s needs never: list queries that must return no row, for example SELECT * FROM items WHERE stock < 0, or omit rules", f.Rules)
 	case len(a.Except) > 0 && !a.Serial:
 		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
+	case a.Strict && !a.Serial:
+		return errors.New("strict compares with the orders of the buyers, and with never only the rules count: omit strict, or set rules: also")
 	case a.Serial && a.MySQL == nil && a.Postgres == nil && a.Redis == nil:
 		return errors.New("without a server there is nothing to compare; set mysql, postgres or redis")
 	case a.Serial && len(a.Buyers) > maxSerial:
@@ -96,13 +98,13 @@ func (a *App) judged(f *file) error {
 	}
 	for _, e := range a.Except {
 		if !exceptEntry.MatchString(e) {
-			return fmt.Errorf("except: %q is neither table.column, table.*, status, body nor body /path", e)
+			return fmt.Errorf("except: %q is neither table.column, table.*, redis.KEY, status, body nor body /path", e)
 		}
 	}
 	return nil
 }
 
-var exceptEntry = regexp.MustCompile(`^(?:[^\s./]+(?:\.[^\s./]+)?\.(?:[^\s./]+|\*)|status|body(?: /\S+)?)$`)
+var exceptEntry = regexp.MustCompile(`^(?:[^\s./]+(?:\.[^\s./]+)?\.(?:[^\s./]+|\*)|redis\.\S+|status|body(?: /\S+)?)$`)
 
 // queries checks the rules and the watch query: each needs a database.
 func (a *App) queries(*file) error {

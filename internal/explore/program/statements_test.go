@@ -94,6 +94,8 @@ func TestAppAnswers(t *testing.T) {
 		{"no answer", statementShop{database: "mysql", sql: crossed, buyers: baskets, fails: "-"}, []string{"--first"}, shoptest.Broken, "failed: buyer ", []string{"200", "no answer"}},
 		{"a refusal", statementShop{database: "postgres", sql: staleSnapshot, fails: "503"}, nil, 0, "", []string{"200", "503"}},
 		{"no refusal while a unit is left", statementShop{database: "postgres", sql: staleSnapshot, fails: "503", never: "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2"}, nil, shoptest.Broken, "broken: must return no row, and does: SELECT 1 FROM items WHERE stock > 0 AND :sold < 2", []string{"200", "503"}},
+		{"a refusal while a unit is left", statementShop{database: "postgres", sql: staleSnapshot, fails: "503", never: "-"}, nil, 0, "", []string{"200", "503"}},
+		{"the same, and strict", statementShop{database: "postgres", sql: staleSnapshot, fails: "503", never: "-", more: "strict: true\n"}, nil, shoptest.Broken, "broken: refused while a unit was left", []string{"200", "503"}},
 		{"a rule about failures", statementShop{database: "postgres", sql: staleSnapshot, never: "SELECT 1 WHERE :failed > 0"}, nil, shoptest.Broken, "broken: must return no row, and does: SELECT 1 WHERE :failed > 0", []string{"200", "500"}},
 		{"after an event", statementShop{database: "mysql", sql: []string{crossed[0], "UPDATE items SET stock = stock - 1 WHERE id = 1", "COMMIT"}}, []string{"--events", "timeout"}, 0, "", []string{"200", "500"}},
 	} {
@@ -106,6 +108,9 @@ func TestAppAnswers(t *testing.T) {
 			}
 			if code != c.code || !strings.HasPrefix(why, c.why) || (why == "") != (c.why == "") {
 				t.Errorf("exit %d, %q; want %d, %q: %s", code, why, c.code, c.why, stderr)
+			}
+			if noted := r.Early > 0; noted != (c.shop.never == "-" && c.code == 0) {
+				t.Errorf("%d schedules in which a buyer was refused while a unit was left", r.Early)
 			}
 			if kinds := slices.Sorted(maps.Keys(r.Answers)); !slices.Equal(kinds, c.answers) {
 				t.Errorf("%v, want %v", r.Answers, c.answers)

@@ -125,7 +125,7 @@ type Ended struct {
 	Unforeseen string
 
 	Foreign    bool // a buyer has released another holder's lock
-	Early      bool // a buyer was answered sold out, and a later one could buy
+	Early      bool // a buyer was refused, and a later one could buy; of a program: the orders of the buyers serve it
 	Concurrent bool // a concurrent pair is in it
 	Pruned     bool // it could show nothing new
 	Cut        bool // it repeated itself

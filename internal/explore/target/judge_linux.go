@@ -23,10 +23,11 @@ type judgement struct {
 	leftover *leftover
 	serial   *serialOracle // nil: the rules of `never` judge alone
 	struck   bool          // an event has happened
+	early    bool          // result of verdict: a buyer was refused while a unit was left
 }
 
 // verdict judges the run.
-func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
+func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
 	told, failing, untold := r.told()
 	left, err := r.leftover.why(ctx)
 	if err != nil {
@@ -67,8 +68,8 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 		return verdict.Stalled, whoWaits(who) + " forever", nil, nil
 	}
 	if r.serial != nil {
-		findings, err := r.serial.judge(ctx, r.buyers)
-		if err != nil {
+		var findings []witness.Finding
+		if findings, r.early, err = r.serial.judge(ctx, r.buyers, r.struck); err != nil {
 			return "", "", nil, err
 		}
 		if len(findings) > 0 {

@@ -244,6 +244,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		err = r.noneExpired(ctx)
 		if err == nil {
 			e.Verdict, e.Why, e.Findings, err = judge.verdict(ctx)
+			e.Early = judge.early
 		}
 		e.Steps, e.Watch, e.Outcomes = r.record.Steps, r.record.columns, judge.outcomes()
 		e.Folded = r.record.folded(ctx, e, r.programs.Instances.Shared())

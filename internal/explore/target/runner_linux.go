@@ -140,7 +140,10 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	}
 	possible := events{x.programs, r.buyers, r.choices}.all()
 	limits := conduct.Limits{Steps: x.stepLimit(), Endless: r.delivery.loop.Endless, Pauses: x.programs.Instances.Shared()}
-	return conduct.New(r, possible, x.wanted, limits).Run(ctx, choose)
+	if e, err = conduct.New(r, possible, x.wanted, limits).Run(ctx, choose); err == nil && x.learned.serial != nil {
+		err = x.learned.serial.age(ctx, checker{x}, &e)
+	}
+	return e, err
 }
 
 // together lets all buyers of a shared instance through at once, for a rehearsal. All buyers arrive before the

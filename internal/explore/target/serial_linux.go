@@ -3,15 +3,18 @@ package target
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/oracle"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A serialOracle judges runs without rules: each must end like the buyers one after the other, in some order.
@@ -22,6 +25,9 @@ type serialOracle struct {
 	reader  *oracle.Reader
 	reset   oracle.Data     // before any buyer
 	touched map[string]bool // the tables that a buyer alone names or changes
+	aged    map[string]bool // the places of differences after which their order ran again
+	ended   *oracle.Run     // the end of the last run that was judged
+	differs *oracle.Difference
 }
 
 // newSerialOracle reads the data right after reset. It returns nil if the file leaves the judgement to
@@ -34,7 +40,7 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &serialOracle{app: x.programs.App, reader: reader, touched: map[string]bool{}}
+	o := &serialOracle{app: x.programs.App, reader: reader, touched: map[string]bool{}, aged: map[string]bool{}}
 	if o.reset, err = reader.Read(ctx, nil); err != nil {
 		return nil, err
 	}
@@ -135,30 +141,90 @@ func (o *serialOracle) names(table string) bool {
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
 }
 
-// judge returns the finding that the run ended like no order of the buyers; nil if it ended like one.
-func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers) ([]witness.Finding, error) {
-	end := oracle.Run{Answers: map[int]oracle.Answer{}}
+// judge returns the finding that the run ended like no order of the buyers; nil if it ended like one. early reports
+// that a buyer was refused while a unit was left, which is a finding with `strict` and without an event.
+func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck bool) (_ []witness.Finding, early bool, err error) {
+	o.ended = &oracle.Run{Answers: map[int]oracle.Answer{}}
 	for _, b := range buyers.All {
 		reply, answered, err := buyers.Answer(b)
-		end.Answers[b.ID] = answerOf(reply, !answered || err != nil, o.app)
+		o.ended.Answers[b.ID] = answerOf(reply, !answered || err != nil, o.app)
 	}
-	var err error
-	if end.Data, err = o.reader.Read(ctx, o.names); err != nil {
-		return nil, err
+	if o.ended.Data, err = o.reader.Read(ctx, o.names); err != nil {
+		return nil, false, err
 	}
-	d, err := o.Judge(end)
-	if d == nil || err != nil {
-		return nil, err
+	return o.found(struck)
+}
+
+// found returns the findings for the last run.
+func (o *serialOracle) found(struck bool) (_ []witness.Finding, early bool, err error) {
+	var refused []int
+	if o.differs, refused, err = o.Judge(*o.ended); err != nil {
+		return nil, false, err
 	}
-	f := witness.Finding{
-		Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
-		Columns: []string{"where", "this run", "one after the other"},
+	early = len(refused) > 0 && !struck // after an event, a refusal may be the only possible answer
+	switch d := o.differs; {
+	case d != nil:
+		f := witness.Finding{
+			Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
+			Columns: []string{"where", "this run", "one after the other"},
+		}
+		if places := d.Places(); !slices.Contains(places, "status") { // some answer occurs in no order
+			f.Remedy = "if that may differ, add to the file: except: [" + strings.Join(quoted(places), ", ") + "]"
+		}
+		for _, w := range d.Rows {
+			f.Rows = append(f.Rows, []string{w.Table, w.This, w.Serial})
+		}
+		return []witness.Finding{f}, false, nil
+	case early && o.app.Strict:
+		f := witness.Finding{Title: "refused while a unit was left", Columns: []string{"where", "this run", "one after the other"}}
+		for _, b := range refused {
+			f.Rows = append(f.Rows, []string{"answer", fmt.Sprintf("buyer %d status %d", b, o.ended.Answers[b].Status), fmt.Sprintf("buyer %d is served", b)})
+		}
+		return []witness.Finding{f}, false, nil
 	}
-	if places := d.Places(); !slices.Contains(places, "status") { // some answer occurs in no order
-		f.Remedy = "if that may differ, add to the file: except: [" + strings.Join(places, ", ") + "]"
+	return nil, early, nil
+}
+
+// plain matches an entry of a YAML list that needs no quotes.
+var plain = regexp.MustCompile(`^[\w.*/-]+(?:[: ]?[\w.*/-]+)*$`)
+
+// quoted returns the entries of a YAML list.
+func quoted(entries []string) (all []string) {
+	for _, e := range entries {
+		if !plain.MatchString(e) {
+			e = "'" + strings.ReplaceAll(e, "'", "''") + "'"
+		}
+		all = append(all, e)
 	}
-	for _, w := range d.Rows {
-		f.Rows = append(f.Rows, []string{w.Table, w.This, w.Serial})
+	return all
+}
+
+// age runs the nearest order again if the last run differs from it in numbers alone, once for each place: a time of
+// day changes while the search goes on. What differs between the two runs of that order is left out from now
+// on. The programs start anew, since a race may have left something in their memory.
+func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) error {
+	d := o.differs
+	o.differs = nil
+	if e.Verdict != verdict.Broken || d == nil || !d.MayAge() {
+		return nil
 	}
-	return []witness.Finding{f}, nil
+	places := d.Places()
+	key := strings.Join(places, " ")
+	if o.aged[key] || slices.Contains(places, "status") {
+		return nil
+	}
+	o.aged[key] = true
+	x.recovery.Anew()
+	if err := o.run(ctx, x, d.Order); err != nil {
+		return err
+	}
+	o.Only(o.names)
+	if o.Settle() != nil { // the difference stays, and a person looks at it
+		return nil
+	}
+	findings, early, err := o.found(false)
+	if err == nil && len(findings) == 0 {
+		e.Verdict, e.Why, e.Findings, e.Early, e.Uncompared = verdict.Holds, "", nil, early, o.LeftOut()
+	}
+	return err
 }

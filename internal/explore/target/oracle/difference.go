@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,7 @@ type DifferenceRow struct {
 	Table        string // "answer" for the answers
 	This, Serial string // the row after the schedule and after the order; "" if there is none
 	places       []string
+	numbers      bool // the two differ in numbers alone
 }
 
 // size is the number of rows that only one of the two has.
@@ -51,6 +53,11 @@ func (d *Difference) Places() (all []string) {
 	return slices.Compact(all)
 }
 
+// MayAge reports whether the two differ in numbers alone. These may depend on the time of the run, such as 18:45.
+func (d *Difference) MayAge() bool {
+	return !slices.ContainsFunc(d.Rows, func(r DifferenceRow) bool { return !r.numbers })
+}
+
 // compare returns how two forms differ; nil if they are equal. other is that of an order.
 func compare(one, other *form) *Difference {
 	var d Difference
@@ -66,7 +73,7 @@ func compare(one, other *form) *Difference {
 		for _, a := range this {
 			r := DifferenceRow{Table: name, This: a.shown}
 			if at := a.nearest(serial); at >= 0 {
-				r.Serial, r.places = serial[at].shown, a.differs(serial[at])
+				r.Serial, r.places, r.numbers = serial[at].shown, a.differs(serial[at]), withoutNumbers(a.text) == withoutNumbers(serial[at].text)
 				serial = slices.Delete(serial, at, at+1)
 			} else {
 				r.places = []string{a.place}
@@ -86,6 +93,10 @@ func compare(one, other *form) *Difference {
 	}
 	return &d
 }
+
+var digits = regexp.MustCompile(`\d+`)
+
+func withoutNumbers(text string) string { return digits.ReplaceAllString(text, "0") }
 
 // apart returns the lines that only one of two sorted lists has.
 func apart(a, b []line) (onlyA, onlyB []line) {

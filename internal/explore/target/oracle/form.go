@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -120,12 +121,20 @@ func (o *Oracle) rows(r Run, drop []int) (all []row) {
 		}
 		for _, values := range t.Rows {
 			w := row{table: name, place: name + ".*"}
+			key := ""
+			if name == redisTable {
+				key = redisKey(known, values[0])
+			}
+			if o.out[key] {
+				continue
+			}
+			w.place = cmp.Or(key, w.place)
 			for i, c := range t.Columns {
 				if !o.out[name+"."+c.Name] {
 					w.names = append(w.names, c.Name)
-					w.columns = append(w.columns, name+"."+c.Name)
+					w.columns = append(w.columns, cmp.Or(key, name+"."+c.Name))
 					one := known.cell(c.Name, c.Key, values[i])
-					if c.Key == "" && len(one.nodes) == 1 && o.hadRow(name, values[0]) {
+					if c.Key == "" && len(one.nodes) == 1 && !refers(c.Name, one.nodes[0].key) && o.isShared(name, values[0]) {
 						position := fmt.Sprintf(" (%d newer)", known.after(one.nodes[0]))
 						one.text, one.shown = one.text+position, one.shown+position
 					}
@@ -153,11 +162,35 @@ func (o *Oracle) rows(r Run, drop []int) (all []row) {
 	return all
 }
 
-// hadRow reports whether the table had a row with that first value before the buyers. A generated key in it
-// may say how far a reader has come, so it also counts how many greater ones there are.
-func (o *Oracle) hadRow(table, first string) bool {
+// isShared reports whether the row of the table with that first value belongs to no single buyer: it was there before
+// them, or is the only such row after any of them. A generated key in it may say how far a reader has come, or
+// count, so it also counts how many greater ones there are.
+func (o *Oracle) isShared(table, first string) bool {
+	rows := func(d Data) (n int) {
+		if t := d[table]; t != nil {
+			for _, values := range t.Rows {
+				if values[0] == first {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if rows(o.reset) > 0 {
+		return true
+	}
+	each := func(s serial) bool { return len(s.order) > 0 }
 	t := o.reset[table]
-	return t != nil && slices.ContainsFunc(t.Rows, func(values []string) bool { return values[0] == first })
+	return t != nil && t.Columns[0].Key == "" && slices.ContainsFunc(o.serial, each) &&
+		!slices.ContainsFunc(o.serial, func(s serial) bool { return each(s) && rows(s.runs[0].Data) != 1 })
+}
+
+// redisKey returns the entry of except for a key of Redis; "" if the key differs in each run.
+func redisKey(k known, key string) string {
+	if k.cell("key", "", key).text != key || strings.ContainsAny(key, " \t\n") {
+		return ""
+	}
+	return redisTable + "." + key
 }
 
 // leavesOut reports whether a place of an answer, or one that contains it, is left out.
@@ -268,7 +301,8 @@ func (k known) cell(name, key, value string) cell {
 	})
 	c.text = inText.ReplaceAllStringFunc(text, func(found string) string {
 		switch {
-		case len(k.keys[found]) > 0:
+		case len(k.keys[withoutZeros(found)]) > 0:
+			found = withoutZeros(found)
 			c.nodes = append(c.nodes, node{meant("", k.keys[found]), found})
 		case !naming.Random.MatchString(found) || k.fixed[found]:
 			return found
@@ -289,18 +323,24 @@ const shownNode = "(new)"
 // longKey is the length from which a generated key is recognized anywhere. A shorter one may be a quantity.
 const longKey = 4
 
+// withoutZeros returns the key in a number such as 00042.
+func withoutZeros(number string) string { return cmp.Or(strings.TrimLeft(number, "0"), "0") }
+
 // meant returns the column that a key stands for: order_id means orders.id. It returns "" if that is unclear.
 func meant(name string, keys []string) string {
-	stem := strings.ToLower(strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "id"), "_"))
-	for _, key := range keys {
-		if stem != "" && strings.HasPrefix(strings.ToLower(key), stem) {
-			return key
-		}
+	if at := slices.IndexFunc(keys, func(key string) bool { return refers(name, key) }); at >= 0 {
+		return keys[at]
 	}
 	if len(keys) > 1 {
 		return ""
 	}
 	return keys[0]
+}
+
+// refers reports whether a column has the name of a reference to the key: order_id refers to orders.id.
+func refers(name, key string) bool {
+	stem := strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "id"), "_")
+	return stem != "" && strings.HasPrefix(strings.ToLower(key), stem)
 }
 
 // tokens returns the times and the values of a run that look random.

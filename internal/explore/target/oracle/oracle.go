@@ -4,7 +4,8 @@
 //
 //	Add        the answers and the data after buyers who came one after the other
 //	Settle     what differs between two equal runs is left out
-//	Judge      the answers and the data after a schedule; the nearest order and the difference
+//	Judge      the answers and the data after a schedule; the nearest order and the difference, or
+//	           the buyers that were refused while a unit was left
 //
 // A buyer that was refused need not be part of the order, but must have left nothing. Generated keys and
 // random values are compared by where they stand, not by their value, see form.
@@ -54,7 +55,7 @@ type serial struct {
 }
 
 // New returns an oracle for programs that begin with the data of reset. except lists what may differ:
-// "table.column", "table.*", or "body /path" for a place in the JSON of an answer ("body" for all of it).
+// "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for all of it).
 func New(reset Data, except []string) *Oracle {
 	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset})}
 	for _, e := range except {
@@ -113,8 +114,8 @@ func (o *Oracle) Only(touched func(table string) bool) {
 	}
 }
 
-// Settle leaves out the columns that differ between two runs of one order. The error is one line: what
-// still differs, so no schedule can be judged.
+// Settle leaves out the columns that differ between two runs of one order. It may be called again after a further
+// Add. The error is one line: what still differs, so no schedule can be judged.
 func (o *Oracle) Settle() error {
 	for _, s := range o.serial {
 		for _, again := range s.runs[1:] {
@@ -136,6 +137,7 @@ func (o *Oracle) Settle() error {
 	}
 	for i := range o.serial {
 		s := &o.serial[i]
+		clear(s.forms)
 		for _, again := range s.runs[1:] {
 			one, other := o.form(s.runs[0], nil), o.form(again, nil)
 			if d := compare(one, other); d != nil {
@@ -164,8 +166,9 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 			}
 		}
 	}
+	_, redis := o.reset[redisTable]
 	for _, e := range except {
-		if !places[e] {
+		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // a key may appear in a race only
 			all = append(all, e)
 		}
 	}
@@ -175,10 +178,11 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 // LeftOut returns the columns that are not compared, in the words of New's except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
-// Judge returns nil if the run ended as some order of the buyers does.
-func (o *Oracle) Judge(r Run) (*Difference, error) {
-	var nearest *Difference
+// Judge returns nil if the run ended as some order of the buyers does, and how it differs from the nearest order
+// otherwise. refused lists the buyers that were refused although they would be served after that order.
+func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
 	seen := map[string]*form{}
+	right := false
 	for i := range o.serial {
 		s := &o.serial[i]
 		drop, fits := dropped(s.order, r.Answers)
@@ -194,17 +198,38 @@ func (o *Oracle) Judge(r Run) (*Difference, error) {
 		}
 		d := compare(seen[key], s.forms[key])
 		if d == nil {
-			return nil, nil
+			right = true
+			if refused = o.servedAfter(s.order, r.Answers); len(refused) == 0 {
+				return nil, nil, nil
+			}
+			continue
 		}
 		d.Order = s.order
 		if nearest == nil || d.size() < nearest.size() {
 			nearest = d
 		}
 	}
-	if nearest == nil {
-		return nil, errors.New("no order of the buyers was run")
+	if right {
+		return nil, refused, nil
 	}
-	return nearest, nil
+	if nearest == nil {
+		return nil, nil, errors.New("no order of the buyers was run")
+	}
+	return nearest, nil, nil
+}
+
+// servedAfter returns the buyers that were refused, are not part of the order, and are served if they come next.
+func (o *Oracle) servedAfter(order []int, answers map[int]Answer) (all []int) {
+	for _, b := range slices.Sorted(maps.Keys(answers)) {
+		if slices.Contains(order, b) || answers[b].Lost {
+			continue
+		}
+		next := append(slices.Clone(order), b)
+		if at := slices.IndexFunc(o.serial, func(s serial) bool { return slices.Equal(s.order, next) }); at >= 0 && !o.serial[at].runs[0].Answers[b].refused() {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // dropped returns the buyers whose answers are not compared with an order: those that are not part of it,

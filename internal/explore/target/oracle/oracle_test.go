@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		"the sale is not stored":        {shop(1, 0, nil, map[int]Answer{1: bought(80), 2: busy}), "answer items orders"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := lastUnit(t).Judge(c.run)
+			d, _, err := lastUnit(t).Judge(c.run)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,6 +79,36 @@ func TestJudge(t *testing.T) {
 				t.Errorf("it differs in %q, want %q: %+v", got, c.want, d)
 			}
 		})
+	}
+}
+
+// TestRefused: a buyer is refused while a unit is left if it would be served after the others.
+func TestRefused(t *testing.T) {
+	busy, lost := Answer{Status: 503}, Answer{Lost: true}
+	two := func() *Oracle { // two units
+		o := New(shop(2, 0, nil, nil).Data, nil)
+		o.Add([]int{1, 2}, shop(0, 3, []int{1, 2}, map[int]Answer{1: bought(3), 2: bought(4)}))
+		o.Add([]int{2, 1}, shop(0, 3, []int{2, 1}, map[int]Answer{1: bought(4), 2: bought(3)}))
+		o.Add([]int{1}, shop(1, 3, []int{1}, map[int]Answer{1: bought(3)}))
+		o.Add([]int{2}, shop(1, 3, []int{2}, map[int]Answer{2: bought(3)}))
+		o.Add(nil, shop(2, 0, nil, nil))
+		return o
+	}
+	for name, c := range map[string]struct {
+		oracle *Oracle
+		run    Run
+		want   []int
+	}{
+		"both of one unit":        {lastUnit(t), shop(1, 0, nil, map[int]Answer{1: busy, 2: busy}), []int{1, 2}},
+		"the second of one":       {lastUnit(t), shop(0, 7, []int{1}, map[int]Answer{1: bought(7), 2: busy}), nil},
+		"no answer to either":     {lastUnit(t), shop(1, 0, nil, map[int]Answer{1: lost, 2: lost}), nil},
+		"the second of two":       {two(), shop(1, 7, []int{1}, map[int]Answer{1: bought(7), 2: busy}), []int{2}},
+		"one of two, one is lost": {two(), shop(1, 7, []int{1}, map[int]Answer{1: lost, 2: busy}), []int{2}},
+		"both of two are served":  {two(), shop(0, 7, []int{1, 2}, map[int]Answer{1: bought(7), 2: bought(8)}), nil},
+	} {
+		if d, got, err := c.oracle.Judge(c.run); d != nil || err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d were refused, want %d: %+v, %v", name, got, c.want, d, err)
+		}
 	}
 }
 
@@ -103,7 +133,7 @@ func TestNodes(t *testing.T) {
 		end   Data
 		equal bool
 	}{{data(100, "ann", "bob"), true}, {data(100, "bob", "ann"), false}, {data(100, "ann", "ann"), false}} {
-		if d, err := o.Judge(Run{nil, c.end}); err != nil || (d == nil) != c.equal {
+		if d, _, err := o.Judge(Run{nil, c.end}); err != nil || (d == nil) != c.equal {
 			t.Errorf("%v: %+v, %v", c.end["lines"].Rows, d, err)
 		}
 	}
@@ -129,8 +159,115 @@ func TestPosition(t *testing.T) {
 		"reader": {[]Column{{Name: "name"}, {Name: "last_id"}}, [][]string{{"mail", "1"}}},
 		"read":   {[]Column{{Name: "event_id"}}, [][]string{{"1"}}},
 	}})
-	if d, _ := o.Judge(end("2", "2")); d == nil {
+	if d, _, _ := o.Judge(end("2", "2")); d == nil {
 		t.Error("the reader has skipped ann's event, and no difference is found")
+	}
+}
+
+// TestSharedRow: a row that both buyers write may count, although its number equals a generated key. A column
+// with the name of the key's table is a reference.
+func TestSharedRow(t *testing.T) {
+	for column, counts := range map[string]bool{"last_no": true, "order_id": false} {
+		end := func(number string, buyers ...int) Run {
+			d := Data{
+				"orders": {[]Column{{Name: "id", Key: "orders.id"}}, nil},
+				"daily":  {[]Column{{Name: "day"}, {Name: column}}, [][]string{{"2026-11-28", number}}},
+			}
+			for i := range buyers {
+				d["orders"].Rows = append(d["orders"].Rows, []string{fmt.Sprint(1001 + i)})
+			}
+			return Run{nil, d}
+		}
+		o := New(Data{"daily": end("", 0).Data["daily"], "orders": {[]Column{{Name: "id", Key: "orders.id"}}, nil}}, nil)
+		o.reset["daily"].Rows = nil
+		for _, order := range [][]int{{1, 2}, {2, 1}, {1}, {2}} {
+			o.Add(order, end(fmt.Sprint(1000+len(order)), order...))
+		}
+		o.Add(nil, Run{nil, o.reset})
+		if d, _, err := o.Judge(end("1002", 1, 2)); d != nil || err != nil {
+			t.Errorf("%s: %+v, %v", column, d, err)
+		}
+		if d, _, err := o.Judge(end("1001", 1, 2)); (d != nil) != counts || err != nil {
+			t.Errorf("%s, a lost update: %+v, %v", column, d, err)
+		}
+	}
+}
+
+// TestPadded: a generated key with leading zeros is a key.
+func TestPadded(t *testing.T) {
+	end := func(first, second int) Run {
+		row := func(id int) []string { return []string{fmt.Sprint(id)} }
+		return Run{
+			map[int]Answer{1: {Status: 201, Body: fmt.Sprintf(`{"order": "ORD-%05d", "seat": "A"}`, first)}, 2: {Status: 201, Body: fmt.Sprintf(`{"order": "ORD-%05d", "seat": "B"}`, second)}},
+			Data{"orders": {[]Column{{Name: "id", Key: "orders.id"}}, [][]string{row(1), row(2)}}},
+		}
+	}
+	o := New(Data{}, nil)
+	o.Add([]int{1, 2}, end(1, 2))
+	if d, _, err := o.Judge(end(2, 1)); d != nil || err != nil {
+		t.Errorf("the seats in another order than the numbers: %+v, %v", d, err)
+	}
+	if d, _, _ := o.Judge(end(1, 1)); d == nil {
+		t.Error("one number for two orders: no difference")
+	}
+}
+
+// TestRedis: a key of Redis can be left out alone. One whose value differs each time leaves the others compared.
+func TestRedis(t *testing.T) {
+	end := func(keys ...string) Run {
+		d := Data{redisTable: {[]Column{{Name: "key"}, {Name: "value"}}, nil}}
+		for i := 0; i < len(keys); i += 2 {
+			d[redisTable].Rows = append(d[redisTable].Rows, keys[i:i+2])
+		}
+		return Run{nil, d}
+	}
+	o := New(end().Data, []string{"redis.cache:2"})
+	o.Add([]int{1}, end("sold", "1", "tip", "34"))
+	o.Add([]int{1}, end("sold", "1", "tip", "78"))
+	if err := o.Settle(); err != nil || !slices.Equal(o.LeftOut(), []string{"redis.cache:2", "redis.tip"}) {
+		t.Fatal(err, o.LeftOut())
+	}
+	for name, c := range map[string]struct {
+		run    Run
+		places string
+	}{
+		"a tip":              {end("sold", "1", "tip", "90"), ""},
+		"a cache":            {end("sold", "1", "tip", "90", "cache:2", "x"), ""},
+		"another cache":      {end("sold", "1", "tip", "90", "cache:1", "x"), "redis.cache:1"},
+		"a lost sale":        {end("sold", "0", "tip", "90"), "redis.sold"},
+		"a cache of a token": {end("sold", "1", "tip", "90", "cache:6f9619ff-8b86-d011-b42d-00cf4fc964ff", "x"), "redis.*"},
+	} {
+		places := ""
+		if d, _, _ := o.Judge(c.run); d != nil {
+			places = strings.Join(d.Places(), " ")
+		}
+		if places != c.places {
+			t.Errorf("%s: %q, want %q", name, places, c.places)
+		}
+	}
+	if got := o.Unmatched([]string{"redis.cache:2"}); got != nil {
+		t.Errorf("entries for nothing: %q", got)
+	}
+}
+
+// TestSettleAgain: what has changed since the first run of an order is left out, also after a run was judged.
+func TestSettleAgain(t *testing.T) {
+	end := func(pickup string) Run {
+		return Run{map[int]Answer{1: {Status: 201, Body: `{"pickup": "` + pickup + `"}`}}, nil}
+	}
+	o := New(Data{}, nil)
+	o.Add([]int{1}, end("18:45"))
+	for pickup, ages := range map[string]bool{"18:46": true, "soon": false} {
+		if d, _, _ := o.Judge(end(pickup)); d == nil || d.MayAge() != ages {
+			t.Errorf("%s instead of 18:45: %+v", pickup, d)
+		}
+	}
+	o.Add([]int{1}, end("18:47"))
+	if err := o.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if d, _, _ := o.Judge(end("18:46")); d != nil {
+		t.Errorf("the time of day differs: %+v", d)
 	}
 }
 
@@ -153,16 +290,16 @@ func TestSettle(t *testing.T) {
 	if got := strings.Join(o.LeftOut(), ", "); got != "body, log.token" {
 		t.Errorf("left out: %s", got)
 	}
-	if d, _ := o.Judge(end("uio", "1", 1)); d != nil {
+	if d, _, _ := o.Judge(end("uio", "1", 1)); d != nil {
 		t.Errorf("another token: %+v", d)
 	}
-	d, _ := o.Judge(end("uio", "2", 1))
+	d, _, _ := o.Judge(end("uio", "2", 1))
 	if d == nil || strings.Join(d.Places(), ", ") != "log.n" {
 		t.Errorf("another count: %+v", d)
 	}
 	if o = New(Data{}, []string{"log.n", "body"}); true {
 		o.Add([]int{1}, end("qwe", "1", 1))
-		if d, _ := o.Judge(end("qwe", "2", 1)); d != nil {
+		if d, _, _ := o.Judge(end("qwe", "2", 1)); d != nil {
 			t.Errorf("with except: %+v", d)
 		}
 	}
@@ -201,7 +338,7 @@ func TestFixed(t *testing.T) {
 		"the same": {end("0.50000000", later, ann, bob), false}, "a lost debit": {end("0.75000000", later, ann, bob), true},
 		"a lost hour": {end("0.50000000", soon, ann, bob), true}, "owners exchanged": {end("0.50000000", later, bob, ann), true},
 	} {
-		if d, err := o.Judge(c.run); err != nil || (d != nil) != c.wrong {
+		if d, _, err := o.Judge(c.run); err != nil || (d != nil) != c.wrong {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}

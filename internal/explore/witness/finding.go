@@ -55,6 +55,11 @@ func Queries(findings []Finding) string {
 // Text writes the description, and the rows of the query as a small table.
 func (f Finding) Text(out io.Writer) error {
 	t := newTable()
+	var configs []table.ColumnConfig
+	for i := range f.Columns {
+		configs = append(configs, table.ColumnConfig{Number: i + 1, WidthMax: columnWidth, WidthMaxEnforcer: wrapLines})
+	}
+	t.SetColumnConfigs(configs)
 	t.AppendHeader(cells(f.Columns))
 	for _, row := range f.Shown() {
 		t.AppendRow(cells(row))

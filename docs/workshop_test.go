@@ -163,7 +163,7 @@ var otherExamples = map[string]string{
 	"guides/lock-in-your-program.md": "TestLockExample",
 	"reference/databases.md":         "TestDatabasesPage", "reference/glossary.md": "TestGlossary",
 	"reference/track-record.md": "trackrecord/libraries",
-	"reference/tests.md":        "make lint", "reference/articles.md": "TestArticles", "reference/tryton-assigns-twice.md": "TestTryton",
+	"reference/tests.md":        "make lint", "reference/articles.md": "TestArticles", "reference/tryton-assigns-twice.md": "TestTryton", "reference/better-auth-last-use.md": "TestBetterAuth",
 	"reference/matrix/":       "TestMatrixPages",
 	"reference/strategies.md": "TestStrategyPages", "reference/strategies/": "TestStrategyPages",
 	"reference/witnesses/": "TestWitnesses, and internal/explore/promisetest",

@@ -154,7 +154,7 @@ func wakesByMessage(t *testing.T, b *bench, name, channel string, release func()
 // TestRedisson: the real Redisson and rlock exclude and wake each other, by every kind of lock that
 // both have. redisson/pom.xml names the version.
 func TestRedisson(t *testing.T) {
-	tier.Soak(t, "needs Maven Central, and 20 s; TestWire, TestFairWire, TestMessageWakes and TestHandOversPublish see the same format")
+	tier.Soak(t, "needs Maven Central; TestWire and TestFairWire see the same format")
 	b, _ := ownServer(t)
 	java := startJava(t, b.addr)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)

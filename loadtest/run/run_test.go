@@ -55,7 +55,7 @@ func TestVegeta(t *testing.T) {
 }
 
 func TestK6(t *testing.T) {
-	tier.Soak(t, "the first run builds k6, which takes minutes; TestVegeta has the same judge")
+	tier.Soak(t, "builds k6, which takes minutes; TestVegeta has the same judge")
 	testTool(t, "k6")
 }
 

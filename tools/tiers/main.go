@@ -1,4 +1,4 @@
-// Command tiers counts the tests that each of make quick, make test and make soak runs, as a page:
+// Command tiers lists which tests each of make quick, make test and make soak runs, as a page:
 //
 //	go run -C tools ./tiers > docs/reference/tests.md
 //
@@ -11,22 +11,24 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// A test is a function of a package. Without any of these, make quick runs all of it.
+// A test is a function of a package. Its reasons are empty if nothing holds it back from make quick.
 type test struct {
 	name       string
-	soak, part bool // only make soak runs it, or a part of it
-	servers    bool // make quick leaves out the test, or a part of it
+	soak, part string // why only make soak runs it, or a part of it
+	servers    bool   // make quick leaves out the test, or a part of it
 }
 
-// mostFew is the number of tests beyond make quick up to which a package has no row.
-const mostFew = 5
+// otherModule is the reason of a test in another module of this repository.
+const otherModule = "a module of its own"
 
 func main() {
 	packages := map[string][]test{}
@@ -57,7 +59,7 @@ func main() {
 		}
 		if slices.ContainsFunc(modules, func(module string) bool { return name == module || strings.HasPrefix(name, module+"/") }) {
 			for i := range tests {
-				tests[i].soak = true
+				tests[i].soak = otherModule
 			}
 		}
 	}
@@ -146,10 +148,14 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 		case slices.Contains(starters, from.Name) && selected.Sel.Name != "Embedded" && selected.Sel.Name != "Serve", slices.Contains(skipping, from.Name+"."+selected.Sel.Name):
 			t.servers = true
 		case from.Name == "tier" && selected.Sel.Name == "Soak":
+			why := "each row of the test has its reason"
+			if text, ok := call.Args[1].(*ast.BasicLit); ok {
+				why, _ = strconv.Unquote(text.Value)
+			}
 			if whole := depth == 0 && f.Name.Name == t.name && !conditional(stack); whole {
-				t.soak = true
-			} else {
-				t.part = true
+				t.soak = why
+			} else if t.part == "" {
+				t.part = why
 			}
 		}
 		return true
@@ -172,52 +178,53 @@ func print(packages map[string][]test) {
 # Tests
 
 This page shows a developer what ` + "`make quick`, `make test` and `make soak`" + ` run. Each runs the tests of the one before it, too.
-A test in two columns has parts that only the second command runs.
-` + "`make test` also runs TestLivePage of e2e, if Chromium is installed. This lists each test of `make soak`, with the reason:" + `
+A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
 
-    grep -rn 'tier.Soak(' --include=*_test.go .
-
-| package | quick | test | soak |
-|---|---:|---:|---:|
 `)
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range packages {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+	names := slices.Sorted(maps.Keys(packages))
 	var sum [3]int
-	var few []string // packages with at most mostFew tests beyond make quick
-	var rest [3]int  // their tests
 	for _, name := range names {
-		var n [3]int
 		for _, t := range packages[name] {
 			switch {
-			case t.soak:
-				n[2]++
+			case t.soak != "":
+				sum[2]++
 				continue
 			case t.servers:
-				n[1]++
+				sum[1]++
 			default:
-				n[0]++
+				sum[0]++
 			}
-			if t.part {
-				n[2]++
+			if t.part != "" {
+				sum[2]++
 			}
-		}
-		for i := range n {
-			sum[i] += n[i]
-		}
-		if n[1]+n[2] > mostFew {
-			fmt.Printf("| %s | %d | %d | %d |\n", name, n[0], n[1], n[2])
-			continue
-		}
-		few = append(few, name)
-		for i := range n {
-			rest[i] += n[i]
 		}
 	}
-	fmt.Printf("| %d other packages | %d | %d | %d |\n", len(few), rest[0], rest[1], rest[2])
-	fmt.Printf("| **all** | %d | %d | %d |\n", sum[0], sum[1], sum[2])
+	fmt.Printf("`make quick` has %d tests, `make test` %d more, and `make soak` %d more, those of other modules included.\n", sum[0], sum[1], sum[2])
+	fmt.Print("\n## Only in make soak\n\nOf a test in brackets, make test runs a part.\n\n")
+	held := map[string][]string{} // tests by reason
+	var reasons []string
+	hold := func(why, name string) {
+		if why == "" || why == otherModule {
+			return // the page only counts these
+		}
+		if text, _, _ := strings.Cut(why, ": "); text == "no other test has it" {
+			why = text // the test's own line says what it has
+		}
+		if held[why] == nil {
+			reasons = append(reasons, why)
+		}
+		held[why] = append(held[why], name)
+	}
+	for _, name := range names {
+		for _, t := range packages[name] {
+			if t.soak != "" {
+				hold(t.soak, t.name)
+			} else {
+				hold(t.part, "("+t.name+")")
+			}
+		}
+	}
+	for _, why := range reasons {
+		fmt.Printf("- %s: %s\n", why, strings.Join(held[why], ", "))
+	}
 }

@@ -108,7 +108,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 
 // TestVerifyAppSerial: a rush whose commands never overlapped proves nothing.
 func TestVerifyAppSerial(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; TestCrowd of internal/explore/target has a burst without overlap")
+	tier.Soak(t, "TestCrowd of internal/explore/target has a burst without overlap")
 	t.Parallel()
 	code, r, stderr := verified(t, "serial.yaml", "--repeat", "1")
 	c := roundsOf(t, r.Rush, 1)[0]

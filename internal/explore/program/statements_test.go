@@ -331,7 +331,7 @@ func padding() (all []string) {
 // TestAppRowsAtRandom: random programs reach the same states with the search by rows as without it. The
 // padding turns it on. A rule that one third of the last states break shows which of them a search reaches.
 func TestAppRowsAtRandom(t *testing.T) {
-	tier.Soak(t, "60 searches, half of them of a program with 100 commands")
+	tier.Soak(t, "60 searches")
 	t.Parallel()
 	statements := []string{
 		"UPDATE items SET seen = seen * 3 + {0} WHERE id = %s",

@@ -68,7 +68,7 @@ func TestEveryStrategy(t *testing.T) {
 // TestSameAgain: the schedule determines everything that a strategy can observe. Each search with the same
 // limit therefore runs the same schedules in the same order, on an idle machine and beside busy loops.
 func TestSameAgain(t *testing.T) {
-	tier.Soak(t, "three searches of each strategy, the last ones beside busy loops")
+	tier.Soak(t, "three searches of each strategy")
 	e, digests := enginetest.Embedded(t), map[string]string{}
 	for _, how := range []string{"first", "again", "busy"} {
 		for range 6 {

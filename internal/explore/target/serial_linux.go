@@ -200,7 +200,7 @@ func quoted(entries []string) (all []string) {
 }
 
 // age runs the nearest order again if the last run differs from it in numbers alone, once for each place: a time of
-// day changes while the search goes on. What differs between the two runs of that order is left out from now
+// day changes while the search goes on. Differences between the two runs of that order are left out from now
 // on. The programs start anew, since a race may have left something in their memory.
 func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) error {
 	d := o.differs

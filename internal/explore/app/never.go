@@ -104,7 +104,7 @@ func (a *App) judged(f *file) error {
 	return nil
 }
 
-var exceptEntry = regexp.MustCompile(`^(?:[^\s./]+(?:\.[^\s./]+)?\.(?:[^\s./]+|\*)|redis\.\S+|status|body(?: /\S+)?)$`)
+var exceptEntry = regexp.MustCompile(`^(?:[^\s./]+(?:\.[^\s./]+)?\.(?:[^\s./]+|\*)|redis\.\S+|status|body(?: /.+)?)$`)
 
 // queries checks the rules and the watch query: each needs a database.
 func (a *App) queries(*file) error {

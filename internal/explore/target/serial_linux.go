@@ -215,12 +215,10 @@ func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) er
 	}
 	o.aged[key] = true
 	x.recovery.Anew()
-	if err := o.run(ctx, x, d.Order); err != nil {
-		return err
-	}
+	err := o.run(ctx, x, d.Order)
 	o.Only(o.names)
-	if o.Settle() != nil { // the difference stays, and a person looks at it
-		return nil
+	if err != nil || o.Settle() != nil { // the difference stays, and a person looks at it
+		return ctx.Err()
 	}
 	findings, early, err := o.found(false)
 	if err == nil && len(findings) == 0 {

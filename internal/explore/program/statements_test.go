@@ -138,6 +138,7 @@ func TestAppWithoutRules(t *testing.T) {
 		{"a refused buyer with an order", statementShop{database: "mysql", sql: []string{"INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock = 2", "UPDATE items SET stock = 0 WHERE id = 1"}, never: "-"}, shoptest.Broken, "equals no order of the buyers", nil, false},
 		{"an owner who allows it", statementShop{database: "postgres", sql: naive.sql, never: "-", more: "except: [ items.stock, status ]\n"}, 0, "", []string{"items.stock", "status"}, false},
 		{"a rule and the orders", statementShop{database: "postgres", sql: naive.sql, never: "SELECT 1 WHERE false", more: "rules: also\n"}, shoptest.Broken, "equals no order", nil, false},
+		{"a number that changes during the search", statementShop{database: "postgres", sql: []string{"INSERT INTO log VALUES (nextval('tick') / 30)", take, take}, never: "-", schema: "CREATE TABLE log (n INT);\nCREATE SEQUENCE tick;\n", reset: "DELETE FROM log"}, 0, "", []string{"log.n"}, false},
 		{"a table that reset forgets", statementShop{database: "postgres", sql: []string{"INSERT INTO log VALUES (1)"}, never: "-", schema: "CREATE TABLE log (n INT);\n"}, shoptest.Harness, "reset does not restore log, which a buyer uses", nil, false},
 		{"chance", statementShop{database: "postgres", sql: []string{"INSERT INTO orders SELECT 1 FROM generate_series(1, 1 + floor(random() * 1000000)::int / 1000)"}, never: "-"}, shoptest.Harness, "end differently each time: orders.*", nil, false},
 	} {

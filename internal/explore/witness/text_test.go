@@ -3,6 +3,7 @@ package witness
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestFoldedNotes: a long note is folded into lines that people can read, and a short one stays one line.
@@ -20,5 +21,22 @@ func TestFoldedNotes(t *testing.T) {
 	}
 	if lines[0] != "answers: 200 (2)" || strings.Join(strings.Fields(strings.Join(lines[1:], " ")), " ") != long {
 		t.Errorf("%q", lines)
+	}
+}
+
+// TestFindingFolded: a wide cell of a finding is folded.
+func TestFindingFolded(t *testing.T) {
+	var out strings.Builder
+	f := Finding{Title: "a wide row", Columns: []string{"where", "this run"}, Rows: [][]string{{"orders", strings.Repeat("column value, ", 20)}}}
+	if err := f.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("%d characters: %s", n, line)
+		}
+	}
+	if n := strings.Count(out.String(), "column value,"); n != 20 {
+		t.Errorf("%d of 20 values", n)
 	}
 }

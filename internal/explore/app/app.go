@@ -22,7 +22,7 @@ import (
 type App struct {
 	allowed string // set by Guard
 	Name    string // letters, digits, dots, underscores and hyphens
-	Dir     string // folder of the file; commands run there, and paths are relative to it
+	Dir     string // folder of the file, or `folder`; commands run there, and paths are relative to it
 
 	// Exactly one of these three is set.
 	Run    []string // command lines of instances: one for all, or one per buyer
@@ -41,20 +41,23 @@ type App struct {
 	Schema                 string  // a file with SQL for a private database, or a folder of such files; "" if none
 	Migrate                string  // a command line that creates the tables on private servers, run once before the program; "" if none
 
-	Buyers  []Request
-	Reset   Reset
-	Sold    Answers          // answers that acknowledge a sale
-	Refused Answers          // answers that refuse one, although their status is that of a failure
-	Pauses  bool             // the owner vouches for pauses that are too short to explore
-	Atomic  bool             // the owner vouches for statements that read and write
-	Never   []string         // queries that must return no row
-	Serial  bool             // each run must end like an order of the buyers, one after the other
-	Strict  bool             // a buyer that such an order serves may not be refused
-	Except  []string         // differences from that order that are allowed, see package oracle
-	Random  []*regexp.Regexp // values that differ between runs
-	Ignore  Ignore           // commands of the program's own work
-	Quiet   time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
-	Watch   string           // a query whose first row is shown after each step; "" if none
+	Buyers []Request
+	// Requests are those of a scan, which explores them in pairs. A file with them may have no Buyers.
+	Requests []Request
+	Before   []Before // what each buyer sends before each schedule, in this order
+	Reset    Reset
+	Sold     Answers          // answers that acknowledge a sale
+	Refused  Answers          // answers that refuse one, although their status is that of a failure
+	Pauses   bool             // the owner vouches for pauses that are too short to explore
+	Atomic   bool             // the owner vouches for statements that read and write
+	Never    []string         // queries that must return no row
+	Serial   bool             // each run must end like an order of the buyers, one after the other
+	Strict   bool             // a buyer that such an order serves may not be refused
+	Except   []string         // differences from that order that are allowed, see package oracle
+	Random   []*regexp.Regexp // values that differ between runs
+	Ignore   Ignore           // commands of the program's own work
+	Quiet    time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
+	Watch    string           // a query whose first row is shown after each step; "" if none
 
 	Guesses []string // keys whose drafted values are not confirmed, each with its line: "run (line 3)"
 
@@ -62,6 +65,7 @@ type App struct {
 	lines    lines
 	ruled    map[string]string // see RuleOn
 	template *Request          // value of `buyer:`; nil if each buyer has its own request
+	defaults Request           // header and body of `buyer:` for a list
 }
 
 // Attach is a program that already runs and connects to the gates.
@@ -81,6 +85,7 @@ type Request struct {
 	Method, URL string
 	Header      map[string]string
 	Body        string
+	Named       string // of a scan: what tells it from others with the same method and path; "" if nothing has to
 }
 
 // CheckOverlap returns why no statement of the program can be held inside its server, in one line; nil if
@@ -118,8 +123,11 @@ type file struct {
 	Local       bool              `yaml:"local"`
 	Schema      string            `yaml:"schema"`
 	Migrate     string            `yaml:"migrate"`
+	Folder      string            `yaml:"folder"`
 	Buyers      any               `yaml:"buyers"`
 	Buyer       any               `yaml:"buyer"`
+	Requests    []any             `yaml:"requests"`
+	Before      []any             `yaml:"before"`
 	Reset       reset             `yaml:"reset"`
 	Sold        any               `yaml:"sold"`
 	Refused     any               `yaml:"refused"`
@@ -150,6 +158,29 @@ type reset struct {
 
 // Load reads a file. The error is one line: the file, the line if known, and what to do.
 func Load(path string) (*App, error) {
+	a, err := read(path)
+	if err == nil && len(a.Buyers) == 0 {
+		err = fmt.Errorf("%s: %w", path, a.noBuyer())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// LoadScan reads a file for a scan of its requests, which may have no buyers. Each run is judged by the orders of
+// its buyers alone, since the rules of `never` and the answers of `sold` belong to one request.
+func LoadScan(path string) (*App, error) {
+	a, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	a.Never, a.ruled, a.Serial = nil, nil, true
+	a.Sold, err = answersOf([]any{"2xx", "3xx"}, "")
+	return a, err
+}
+
+func read(path string) (*App, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--app: %w; "+seeExample, err)
@@ -178,6 +209,9 @@ func parse(text []byte, dir string) (*App, error) {
 	if err := unfilled(text); err != nil {
 		return nil, err
 	}
+	if dir = filepath.Join(dir, f.Folder); filepath.IsAbs(f.Folder) {
+		dir = f.Folder
+	}
 	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
 	if a.Pauses && f.Pauses != "accepted" {
 		return nil, fmt.Errorf(": pauses: %q; the only value is accepted: you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise", f.Pauses)
@@ -191,7 +225,7 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	a.lines = linesOf(text)
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).places, (*App).answers, (*App).judged, (*App).queries, (*App).random, (*App).background,
+		(*App).program, (*App).servers, (*App).buyers, (*App).scanned, (*App).beforehand, (*App).resetting, (*App).places, (*App).answers, (*App).judged, (*App).queries, (*App).random, (*App).background,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)

@@ -26,6 +26,12 @@ func (a *App) places(*file) error {
 	for _, b := range a.Buyers {
 		asked = append(asked, struct{ key, target string }{"buyer", b.URL})
 	}
+	for _, r := range a.Requests {
+		asked = append(asked, struct{ key, target string }{"requests", r.URL})
+	}
+	for _, b := range a.Before {
+		asked = append(asked, struct{ key, target string }{"before", b.URL})
+	}
 	for _, r := range a.Reset.HTTP {
 		asked = append(asked, struct{ key, target string }{"reset: http", r.URL})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -25,6 +26,11 @@ func (a *App) buyers(f *file) error {
 	if list, is := f.Buyers.([]any); is {
 		return a.listed(list, f.Buyer)
 	}
+	if m, isMap := f.Buyer.(map[string]any); isMap && m["request"] == nil && f.Buyers == nil {
+		var err error
+		a.defaults, _, err = parts("buyer", m)
+		return err
+	}
 	if f.Buyer != nil {
 		r, err := request("buyer", f.Buyer)
 		if err != nil {
@@ -35,7 +41,7 @@ func (a *App) buyers(f *file) error {
 	switch b := f.Buyers.(type) {
 	case nil:
 		if a.template == nil {
-			return errors.New("buyer is missing; set the request of a buyer, for example POST http://127.0.0.1:8080/buy?item=1")
+			return nil
 		}
 		return a.SetBuyers(minBuyers)
 	case uint64:
@@ -48,8 +54,54 @@ func (a *App) buyers(f *file) error {
 	}
 }
 
-// listed reads a list of requests. common is the map of the key `buyer`, nil if there is none. Its header and
-// its body are those of each request that has none of its own.
+// noBuyer is the error for a file that only has requests of a scan.
+func (a *App) noBuyer() error {
+	switch {
+	case len(a.Requests) > 0:
+		return errors.New("buyer is missing; shop scan explores the pairs of requests, and this command needs the request of a buyer")
+	case a.defaults.Header != nil || a.defaults.Body != "":
+		return errNoLine("buyer")
+	}
+	return errors.New("buyer is missing; set the request of a buyer, for example POST http://127.0.0.1:8080/buy?item=1")
+}
+
+func errNoLine(key string) error {
+	return fmt.Errorf("%s: expected METHOD URL, for example POST http://127.0.0.1:8080/buy?item=1", key)
+}
+
+// scanned reads the requests of a scan.
+func (a *App) scanned(f *file) error {
+	for n, one := range f.Requests {
+		name := ""
+		if m, isMap := one.(map[string]any); isMap {
+			m = maps.Clone(m)
+			name, _ = m["name"].(string)
+			delete(m, "name")
+			one = m
+		}
+		r, err := request(fmt.Sprintf("requests: the %d.", n+1), one)
+		if err != nil {
+			return err
+		}
+		r.Named = name
+		a.Requests = append(a.Requests, r.or(a.defaults))
+	}
+	return nil
+}
+
+// Import adds requests that a file of another format has. The header of `buyer` goes before theirs, since it has
+// the values that are handed on.
+func (a *App) Import(requests []Request) {
+	for _, r := range requests {
+		body := r.Body
+		r = Request{Method: r.Method, URL: r.URL, Header: a.defaults.Header, Named: r.Named}.or(r)
+		r.Body = body
+		a.Requests = append(a.Requests, r)
+	}
+}
+
+// listed reads a list of requests. common is the map in buyer: each request has its header and its body,
+// unless it has its own; nil: there is none.
 func (a *App) listed(list []any, common any) error {
 	all, isMap := common.(map[string]any)
 	if _, one := all["request"]; common != nil && (!isMap || one) {
@@ -129,7 +181,7 @@ func request(key string, v any) (r Request, err error) {
 	}
 	method, target, found := strings.Cut(line, " ")
 	if !ok || !found || method != strings.ToUpper(method) {
-		return r, fmt.Errorf("%s: expected METHOD URL, for example POST http://127.0.0.1:8080/buy?item=1", key)
+		return r, errNoLine(key)
 	}
 	r.Method, r.URL = method, strings.TrimSpace(target)
 	if !token.MatchString(method) {

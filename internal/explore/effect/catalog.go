@@ -32,6 +32,7 @@ type Relation struct {
 	View             string    // the definition of a view; "": a table
 	Parts            []string  // partitions, children and parents, which have the same rows
 	Deletes, Updates []Cascade // the foreign keys whose rows change with deleted rows and with changed keys
+	Related          []string  // the tables that a foreign key connects with it, in both directions
 	Code             []Code
 }
 
@@ -106,6 +107,7 @@ func With(c *Catalog, text string, d Dialect) Statement {
 type Uses struct {
 	Reads  []string // tables whose rows it reads without a lock; anyTable stands for all
 	Writes []string // tables whose rows it may change
+	Locks  []string // tables and views with rows that it locks
 	Any    bool     // it may read and write any table
 	Waits  bool     // the code that it runs takes a lock
 	// Guard is a lock that it takes before it reads and keeps to the end of its transaction, so two texts with

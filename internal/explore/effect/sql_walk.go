@@ -60,6 +60,8 @@ func newWalk(c *Catalog) *walk {
 // found returns the Uses after a walk has ended.
 func (w *walk) found() *Uses {
 	u := &w.uses
+	u.Locks = slices.Sorted(maps.Keys(w.locked))
+	u.Locks = slices.AppendSeq(u.Locks, maps.Keys(w.shared))
 	for name := range w.writes {
 		if w.shared[name] || w.locked[name] && w.inserted[name] {
 			w.reads[name] = true // a lock on rows stops no other such lock, or no new row

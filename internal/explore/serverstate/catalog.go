@@ -205,9 +205,10 @@ func (r catalogReader) code(table string, one effect.Code) {
 
 func (r catalogReader) view(name, definition string) { r.table(name).View = definition }
 
-// cascade adds a column that a foreign key of child references, if a change of the parent changes the child.
+// cascade adds a foreign key of child, and its column if a change of the parent changes the child.
 func (r catalogReader) cascade(child, parent, column string, deletes, updates bool) {
-	to := r.table(parent)
+	from, to := r.table(child), r.table(parent)
+	from.Related, to.Related = append(from.Related, parent), append(to.Related, child)
 	if deletes && !slices.ContainsFunc(to.Deletes, func(k effect.Cascade) bool { return k.Table == child }) {
 		to.Deletes = append(to.Deletes, effect.Cascade{Table: child})
 	}

@@ -39,6 +39,21 @@ end
 return n`)
 }
 
+// Named returns the keys that a command names, as the server tells them. known is false if it may use others: it
+// runs a script, or works on all keys.
+func (k Keyspace) Named(ctx context.Context, words []string) (keys []string, known bool, _ error) {
+	args := []any{"COMMAND", "GETKEYS"}
+	for _, word := range words {
+		args = append(args, word)
+	}
+	keys, err := k.client.Do(ctx, args...).StringSlice()
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		return nil, false, nil
+	}
+	return keys, err == nil && len(keys) > 0, err
+}
+
 // Stretch gives two minutes to every lease that has less than half of that left. The program can see
 // that in the answer to a command such as PTTL.
 func (k Keyspace) Stretch(ctx context.Context) error {

@@ -275,7 +275,7 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
 	default:
 		if failed == nil {
-			a.Answer = reply.Text()
+			a.Status, a.Answer = reply.Status, reply.Text()
 		}
 		err = judge(&a, reply, failed)
 	}

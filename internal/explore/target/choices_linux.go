@@ -34,6 +34,7 @@ func (r *choices) mayCross(m, other move) bool {
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
+	filled    func(buyer int) app.Request // its request with the values of `before`
 	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
@@ -210,7 +211,7 @@ func (r *choices) request(b *client.Buyer) (m move, comes bool) {
 	m.Text = "sends " + m.Name
 	m.Make = func(ctx context.Context) error {
 		r.coming = slices.DeleteFunc(slices.Clone(r.coming), func(other *client.Buyer) bool { return other == b })
-		return r.buyers.Send(ctx, b, r.instances.Of(b.ID))
+		return r.buyers.Send(ctx, b, r.filled(b.ID), r.instances.Of(b.ID))
 	}
 	return m, true
 }

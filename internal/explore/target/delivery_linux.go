@@ -235,7 +235,7 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 		d.whose.continues(o, shown)
 	}
 	if d.record.Observe {
-		d.answers = append(d.answers, exchange{o.Shown, protocol, d.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text))})
+		d.answers = append(d.answers, exchange{o.Shown, protocol, d.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)), d.usage(o)})
 	}
 	if o.Answer.Changed && backend.Defines(o.Text) {
 		d.programs.Code.Read(ctx, d.programs.Servers)

@@ -61,7 +61,7 @@ func TestSetUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shop.Close()
-	if err := r.buyers.Send(t.Context(), r.buyers.Of(1), loopback{shop.Addr()}); err != nil {
+	if err := r.buyers.Send(t.Context(), r.buyers.Of(1), x.programs.Request(1), loopback{shop.Addr()}); err != nil {
 		t.Fatal(err)
 	}
 	say := func(conn net.Conn, command string) (held int) {

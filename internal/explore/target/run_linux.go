@@ -65,7 +65,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.namesakes = &namesakes{instances: p.Instances, first: map[string]int{}}
 	r.splitting = &splitting{on: x.overlap, table: p.Gates.Table, code: p.Code}
 	r.choices = &choices{
-		app: p.App, instances: p.Instances, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
+		app: p.App, instances: p.Instances, filled: p.Request, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
 		snapshot: snapshots{}, splitting: r.splitting, rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},
 	}
 	r.pause = &pause{shared: p.Instances.Shared(), table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, choices: r.choices, record: r.record, roles: map[*wire.Conn]string{}}
@@ -104,7 +104,7 @@ func (r *run) Begin(ctx context.Context) error {
 
 // send sends a buyer's request, and returns when nothing moves.
 func (r *run) send(ctx context.Context, b *client.Buyer) error {
-	if err := r.buyers.Send(ctx, b, r.programs.Instances.Of(b.ID)); err != nil {
+	if err := r.buyers.Send(ctx, b, r.programs.Request(b.ID), r.programs.Instances.Of(b.ID)); err != nil {
 		return err
 	}
 	return r.settling.Settle(ctx)

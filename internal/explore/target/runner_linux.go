@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -22,6 +23,7 @@ import (
 // their runs have taught; each run is a value of its own.
 type Runner struct {
 	programs  session.Programs
+	spec      Spec
 	rehearsal *session.Rehearsal
 	recovery  *session.Recovery
 	guard     *ignoreGuard // see app.Ignore
@@ -75,14 +77,29 @@ func newRunner(s Spec) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	return runnerOf(programs, s), nil
+}
+
+// runnerOf returns a runner of programs.
+func runnerOf(programs session.Programs, s Spec) *Runner {
 	x := &Runner{
-		programs: programs, rehearsal: session.NewRehearsal(programs), guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
+		programs: programs, spec: s, rehearsal: session.NewRehearsal(programs), guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
 		tries: cmp.Or(s.Tries, DefaultTries), steps: retry.MaxSteps, learned: learned{routine: retry.Routine{}, memory: newMemory()},
 	}
 	x.recovery = session.NewRecovery(x.rehearsal)
 	x.rehearsal.Together = x.together
 	x.learned.varying.Asked = s.App.Random
-	return x, nil
+	return x
+}
+
+// Next returns a runner of the same programs for other buyers, one or as many as before. Check must follow. The old
+// runner must not be used any more, and the new one is closed in its place.
+func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error) {
+	if err := x.recovery.Recover(ctx); err != nil {
+		return nil, err
+	}
+	x.programs.App.Buyers = buyers
+	return runnerOf(x.programs, x.spec), nil
 }
 
 // Watch makes Check wait for the time d without a buyer, and record for Check.Pollers what the programs send.

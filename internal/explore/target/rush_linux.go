@@ -47,7 +47,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 		return c, false, err
 	}
 	p.Gates.Crowd.Gather()
-	all, undone, err := p.Probe().AskAll(ctx, c.Buyers)
+	all, undone, err := p.Probe().AskAll(ctx, c.Buyers, p.Request)
 	if err != nil {
 		return c, false, err
 	}

@@ -48,6 +48,7 @@ type Check struct {
 type Alone struct {
 	Buyer    int
 	Request  string
+	Status   int // 0: no answer
 	Answer   string
 	Sold     bool
 	Took     time.Duration
@@ -71,7 +72,48 @@ type Alone struct {
 }
 
 // An exchange is a command and its answer, both with the names of their values and in full.
-type exchange struct{ command, server, answer string }
+type exchange struct {
+	command, server, answer string
+	usage                   usage
+}
+
+// A usage is what a command uses.
+type usage struct {
+	reads, locks, writes []Resource // read without a lock, with one or for a foreign key, and written
+	words                []string   // of a command of Redis, whose keys only the server knows
+	changes              bool       // it may change them
+	database             string     // "db 1", or another text for the first database
+}
+
+// A Resource is a table of a database or a key of Redis. The name * stands for all of its server.
+type Resource struct{ Server, Name string }
+
+const anything = "*"
+
+// Covers reports whether both may be the same.
+func (r Resource) Covers(other Resource) bool {
+	return r.Server == other.Server && (r.Name == other.Name || r.Name == anything || other.Name == anything)
+}
+
+// String returns the resource for people.
+func (r Resource) String() string {
+	switch {
+	case r.Server == "redis" && r.Name == "*":
+		return "any key of redis"
+	case r.Server == "redis":
+		return "redis key " + r.Name
+	case r.Name == "*":
+		return "any table of " + r.Server
+	}
+	return r.Name
+}
+
+// A Footprint is what a buyer alone used. No resource is twice in a list.
+type Footprint struct {
+	Reads  []Resource // also what it locks, and what a foreign key makes it read
+	Writes []Resource
+	Naive  []Resource // written after a read without a lock, which a command of another buyer can make stale
+}
 
 // Err returns why the program cannot be explored, in one line, or nil.
 func (c Check) Err() error {

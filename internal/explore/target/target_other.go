@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
@@ -20,6 +21,9 @@ func New(context.Context, Spec) (*Runner, error) {
 }
 
 func (*Runner) Check(context.Context) (Check, error)                         { return Check{}, nil }
+func (*Runner) Footprint(context.Context, Alone) (f Footprint, err error)    { return f, nil }
+func (*Runner) Next(context.Context, []app.Request) (*Runner, error)         { return nil, nil }
+func (*Runner) Anew()                                                        {}
 func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) { return nil, nil }
 func (*Runner) Watch(time.Duration)                                          {}
 func (*Runner) Printed() string                                              { return "" }

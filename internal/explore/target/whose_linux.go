@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/target/client"
@@ -94,7 +95,11 @@ type attribution struct {
 func newAttribution(now func() gates.Commands, b *client.Buyers, n *naming.Names, h *habits) *attribution {
 	a := &attribution{now: now, buyers: b, names: n, habits: h, traces: map[int]*trace{}, open: map[*wire.Conn][]int{}}
 	for _, one := range b.All {
-		a.traces[one.ID] = &trace{way: wayOf(one.Request), sentSince: map[string]int{}}
+		w := wayOf(one.Request)
+		if one.Request.IsPersonal() {
+			w = w.after("buyer", strconv.Itoa(one.ID))
+		}
+		a.traces[one.ID] = &trace{way: w, sentSince: map[string]int{}}
 	}
 	return a
 }

@@ -147,7 +147,7 @@ func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) 
 	}
 	var conns []net.Conn
 	for _, b := range all.All[:buyers] {
-		if err := all.Send(t.Context(), b, loopback{program.Addr()}); err != nil {
+		if err := all.Send(t.Context(), b, b.Request, loopback{program.Addr()}); err != nil {
 			t.Fatal(err)
 		}
 		conn, err := program.Accept()

@@ -60,8 +60,8 @@ func (c Catalogs) known(o *gates.Op) *effect.Catalog {
 	return nil
 }
 
-// uses returns what a command uses.
-func (c Catalogs) uses(o *gates.Op) *effect.Uses {
+// Uses returns what a command at a database uses.
+func (c Catalogs) Uses(o *gates.Op) *effect.Uses {
 	known, text := c.known(o), o.InFull()
 	if known == nil || noSQL.MatchString(text) {
 		return &effect.Uses{Any: true}
@@ -69,11 +69,25 @@ func (c Catalogs) uses(o *gates.Op) *effect.Uses {
 	return known.Uses(text)
 }
 
-// Divides reports whether the other command, at the same database, may change rows between two reads of this
-// one, or between its read and its write.
+// Related returns the tables that a foreign key connects with a table.
+func (c Catalogs) Related(o *gates.Op, table string) []string {
+	if known := c.known(o); known != nil && known.Tables[table] != nil {
+		return known.Tables[table].Related
+	}
+	return nil
+}
+
+// IsView reports whether the database of a command has a view of that name.
+func (c Catalogs) IsView(o *gates.Op, name string) bool {
+	known := c.known(o)
+	return known != nil && known.Tables[name] != nil && known.Tables[name].View != ""
+}
+
+// Divides reports whether the other command, at the same database, may change rows that this one reads in the
+// middle of itself.
 func (c Catalogs) Divides(o, other *gates.Op) bool {
 	locked := o.Conn().Protocol == "mysql" || !o.Snapshots
-	return c.uses(o).Meets(c.uses(other), locked)
+	return c.Uses(o).Meets(c.Uses(other), locked)
 }
 
 // Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
@@ -84,11 +98,11 @@ func (c Catalogs) Crosses(o, other *gates.Op) bool {
 
 // Share reports whether two commands at the same database may use rows of one table, if only through a view, a
 // foreign key, or code.
-func (c Catalogs) Share(o, other *gates.Op) bool { return c.uses(o).Shares(c.uses(other)) }
+func (c Catalogs) Share(o, other *gates.Op) bool { return c.Uses(o).Shares(c.Uses(other)) }
 
 // Runs names the code that a command runs: ", which runs function take_job"; "" if its text shows all.
 func (c Catalogs) Runs(o *gates.Op) string {
-	if all := c.uses(o).Runs; o.Hidden && len(all) > 0 {
+	if all := c.Uses(o).Runs; o.Hidden && len(all) > 0 {
 		return ", which runs " + strings.Join(all[:min(len(all), 3)], ", ")
 	}
 	return ""

@@ -28,7 +28,7 @@ type Buyers struct {
 // A Buyer is one request.
 type Buyer struct {
 	ID       int
-	Request  app.Request
+	Request  app.Request   // as the file has it
 	Begun    bool          // one of its commands has come
 	Crashed  bool          // its program was killed
 	Since    int           // Buyers.Handed at the last delivery to this buyer
@@ -71,10 +71,10 @@ type Server interface {
 	Said() string
 }
 
-// Send sends the buyer's request to its program. The gates count the answer as on its way until the buyer is
+// Send sends the buyer's request r to its program. The gates count the answer as on its way until the buyer is
 // known to be done.
-func (all *Buyers) Send(ctx context.Context, b *Buyer, to Server) error {
-	req, err := NewRequest(ctx, b.Request)
+func (all *Buyers) Send(ctx context.Context, b *Buyer, r app.Request, to Server) error {
+	req, err := NewRequest(ctx, r)
 	if err != nil {
 		return err
 	}

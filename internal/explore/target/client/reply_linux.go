@@ -32,6 +32,7 @@ func HostPort(target string) (string, error) {
 type Reply struct {
 	Status int
 	Body   string
+	Header http.Header
 }
 
 // The maximum number of characters that are shown of an answer. An answer of 5xx shows more, since it
@@ -97,7 +98,7 @@ func ReadReply(from *bufio.Reader, req *http.Request) (Reply, error) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, bodySize))
-	return Reply{answer.StatusCode, string(body)}, err
+	return Reply{answer.StatusCode, string(body), answer.Header}, err
 }
 
 // NewRequest builds a buyer's request from the file.

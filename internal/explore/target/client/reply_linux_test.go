@@ -12,13 +12,13 @@ func TestReply(t *testing.T) {
 		reply Reply
 		want  string
 	}{
-		{Reply{200, "bought\n"}, "200 bought"},
-		{Reply{303, ""}, "303"},
-		{Reply{409, long}, "409 " + strings.Repeat("é", 60) + "…"},
-		{Reply{500, "no\n\tdatabase"}, "500 no database"},
-		{Reply{503, long}, "503 " + strings.Repeat("é", 300) + "…"},
-		{Reply{500, "<!doctype html>\n<html><head><style>a{}</style>\n<title>OperationalError\n at /buy &amp; no table</title>"}, "500 OperationalError at /buy & no table"},
-		{Reply{500, "a\xffb"}, "500 a\uFFFDb"},
+		{Reply{Status: 200, Body: "bought\n"}, "200 bought"},
+		{Reply{Status: 303, Body: ""}, "303"},
+		{Reply{Status: 409, Body: long}, "409 " + strings.Repeat("é", 60) + "…"},
+		{Reply{Status: 500, Body: "no\n\tdatabase"}, "500 no database"},
+		{Reply{Status: 503, Body: long}, "503 " + strings.Repeat("é", 300) + "…"},
+		{Reply{Status: 500, Body: "<!doctype html>\n<html><head><style>a{}</style>\n<title>OperationalError\n at /buy &amp; no table</title>"}, "500 OperationalError at /buy & no table"},
+		{Reply{Status: 500, Body: "a\xffb"}, "500 a\uFFFDb"},
 	} {
 		if got := c.reply.Text(); got != c.want {
 			t.Errorf("%d: %q, want %q", c.reply.Status, got, c.want)

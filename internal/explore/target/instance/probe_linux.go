@@ -29,13 +29,14 @@ type Told struct {
 // buyerPatience is added to a burst's time for each buyer, since a program may serve them one by one.
 const buyerPatience = 100 * time.Millisecond
 
-// AskAll sends all requests at once. It returns when every buyer is answered or the time is up. In the
-// latter case undone says so.
-func (d Probe) AskAll(ctx context.Context, buyers int) (all []Told, undone string, err error) {
+// AskAll sends a request for each buyer at once, those of the file's buyers in turn. request returns that of a
+// buyer of the file, by its number. AskAll returns when every buyer is answered or the time is up. In the latter case
+// undone says so.
+func (d Probe) AskAll(ctx context.Context, buyers int, request func(id int) app.Request) (all []Told, undone string, err error) {
 	asks := make([]func(context.Context) Told, buyers)
 	for n := range asks {
-		id := n % len(d.Instances.app.Buyers)
-		if asks[n], err = d.asking(ctx, d.Instances.Of(id+1), d.Instances.app.Buyers[id]); err != nil {
+		id := 1 + n%len(d.Instances.app.Buyers)
+		if asks[n], err = d.asking(ctx, d.Instances.Of(id), request(id)); err != nil {
 			return nil, "", err
 		}
 	}
@@ -90,7 +91,7 @@ func (d Probe) asking(ctx context.Context, i *Instance, r app.Request) (func(con
 		defer c.Close()
 		answer := c.Send(ctx, req)
 		return Told{
-			Reply: client.Reply{Status: answer.Status, Body: string(answer.Body)}, Err: answer.Err, Sent: answer.Connected,
+			Reply: client.Reply{Status: answer.Status, Body: string(answer.Body), Header: answer.Header}, Err: answer.Err, Sent: answer.Connected,
 			Late: answer.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded),
 		}
 	}, nil

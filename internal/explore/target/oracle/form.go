@@ -246,25 +246,28 @@ type known struct {
 }
 
 func (o *Oracle) known(d Data) known {
-	k := known{map[string][]string{}, map[node]bool{}, o.fixed}
-	each := func(d Data, do func(node)) {
-		for _, t := range d {
-			for i, c := range t.Columns {
-				for _, values := range t.Rows {
-					if c.Key != "" && values[i] != Null {
-						do(node{c.Key, values[i]})
-					}
+	k := known{map[string][]string{}, o.before, o.fixed}
+	for n := range nodes(d) {
+		if !k.before[n] && !slices.Contains(k.keys[n.value], n.key) {
+			k.keys[n.value] = append(k.keys[n.value], n.key)
+		}
+	}
+	return k
+}
+
+// nodes returns the generated keys of the data.
+func nodes(d Data) map[node]bool {
+	all := map[node]bool{}
+	for _, t := range d {
+		for i, c := range t.Columns {
+			for _, values := range t.Rows {
+				if c.Key != "" && values[i] != Null {
+					all[node{c.Key, values[i]}] = true
 				}
 			}
 		}
 	}
-	each(o.reset, func(n node) { k.before[n] = true })
-	each(d, func(n node) {
-		if !k.before[n] && !slices.Contains(k.keys[n.value], n.key) {
-			k.keys[n.value] = append(k.keys[n.value], n.key)
-		}
-	})
-	return k
+	return all
 }
 
 // after returns how many new keys of the same column are greater.

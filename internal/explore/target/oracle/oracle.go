@@ -45,6 +45,7 @@ type Oracle struct {
 	serial []serial
 	out    map[string]bool // columns that are left out, in the words of New's except
 	fixed  map[string]bool // values that look random or like the time, and are the same in equal runs
+	before map[node]bool   // generated keys from before any buyer
 }
 
 // A serial is one order of some buyers, and one or two runs of it.
@@ -57,15 +58,19 @@ type serial struct {
 // New returns an oracle for programs that begin with the data of reset. except lists what may differ:
 // "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for all of it).
 func New(reset Data, except []string) *Oracle {
-	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset})}
+	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset}), before: nodes(reset)}
 	for _, e := range except {
 		o.out[e] = true
 	}
 	return o
 }
 
-// Unrestored returns the tables that differ from those of New although no buyer came. They are left out.
+// Unrestored returns the tables that differ from those of New although no buyer came. They are left out. A key
+// and a random value that each reset makes anew, such as those of a login, are no such difference.
 func (o *Oracle) Unrestored(again Data) (tables []string) {
+	values, keys := tokens(Run{Data: again}), nodes(again)
+	maps.DeleteFunc(o.fixed, func(value string, _ bool) bool { return !values[value] })
+	maps.DeleteFunc(o.before, func(n node, _ bool) bool { return !keys[n] })
 	d := compare(o.form(Run{Data: o.reset}, nil), o.form(Run{Data: again}, nil))
 	if d == nil {
 		return nil

@@ -150,7 +150,7 @@ func (x *Rehearsal) oneByOne(ctx context.Context, i *instance.Instance) error {
 		x.p.Gates.Connections.Forget()
 		all := client.New(x.p.Gates, x.p.App.Buyers)
 		b := all.Of(id)
-		if err := all.Send(ctx, b, i); err != nil {
+		if err := all.Send(ctx, b, x.p.Request(id), i); err != nil {
 			return err
 		}
 		limit, cancel := pulse.WithTimeout(ctx, x.p.App.IdleWithin)
@@ -264,12 +264,12 @@ const staleConnections = 20
 func (x *Rehearsal) reopened(ctx context.Context) (bool, error) {
 	for range staleConnections {
 		failed := false
-		for n, request := range x.p.App.Buyers {
+		for n := range x.p.App.Buyers {
 			if err := x.p.Reset(ctx); err != nil {
 				return false, err
 			}
 			x.p.Gates.Open()
-			answer, err := x.p.Probe().Ask(ctx, x.p.Instances.Of(n+1), request)
+			answer, err := x.p.Probe().Ask(ctx, x.p.Instances.Of(n+1), x.p.Request(n+1))
 			if err != nil {
 				return false, err
 			}

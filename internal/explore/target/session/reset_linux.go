@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target/client"
+	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
@@ -27,6 +30,9 @@ func (p Programs) Reset(ctx context.Context) error {
 		return err
 	}
 	if err := p.resetByHTTP(ctx); err != nil {
+		return err
+	}
+	if err := p.before(ctx); err != nil {
 		return err
 	}
 	if err := notices.Hear(ctx); err != nil {
@@ -53,24 +59,59 @@ func (p Programs) Reset(ctx context.Context) error {
 func (p Programs) resetByHTTP(ctx context.Context) error {
 	for _, r := range p.App.Reset.HTTP {
 		for _, i := range p.Instances.All {
-			answer, err := p.Probe().Ask(ctx, i, r)
-			if err != nil {
-				return err
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			why := answer.Err
-			switch {
-			case answer.Late:
-				why = fmt.Errorf("no answer within %s; `idle-within:` gives it more time", p.Instances.Patience())
-			case why == nil && answer.Reply.Status >= http.StatusBadRequest:
-				why = errors.New("it is answered " + answer.Reply.Text())
-			}
-			if why != nil {
-				return fmt.Errorf("reset fails: %s %s: %w%s", r.Method, r.URL, why, i.Said())
+			if _, err := p.send(ctx, i, r); err != nil {
+				return fmt.Errorf("reset fails: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// before sends the requests of `before` for each buyer, and keeps the values that they hand on.
+func (p Programs) before(ctx context.Context) error {
+	for n := range p.App.Buyers {
+		buyer, values := n+1, map[string]string{}
+		for _, b := range p.App.Before {
+			reply, err := p.send(ctx, p.Instances.Of(buyer), b.With(buyer, values))
+			if err != nil {
+				return fmt.Errorf("before fails for buyer %d: %w", buyer, err)
+			}
+			for name, v := range b.Values {
+				text, found := v.In(reply.Header, reply.Body)
+				if !found {
+					return fmt.Errorf("before fails for buyer %d: %s %s is answered %s, without %s: %s; correct `values`", buyer, b.Method, b.URL, reply.Text(), name, v)
+				}
+				values[b.Name+"."+name] = text
+			}
+		}
+		p.handed[buyer] = values
+	}
+	return nil
+}
+
+// Request returns the request of a buyer, with the values that the last Reset handed on.
+func (p Programs) Request(buyer int) app.Request {
+	return p.App.Buyers[buyer-1].With(buyer, p.handed[buyer])
+}
+
+// send sends a request that must succeed to an instance.
+func (p Programs) send(ctx context.Context, i *instance.Instance, r app.Request) (reply client.Reply, _ error) {
+	answer, err := p.Probe().Ask(ctx, i, r)
+	if err != nil {
+		return reply, err
+	}
+	if ctx.Err() != nil {
+		return reply, context.Cause(ctx)
+	}
+	why := answer.Err
+	switch {
+	case answer.Late:
+		why = fmt.Errorf("no answer within %s; `idle-within:` gives it more time", p.Instances.Patience())
+	case why == nil && answer.Reply.Status >= http.StatusBadRequest:
+		why = errors.New("it is answered " + answer.Reply.Text())
+	}
+	if why != nil {
+		return reply, fmt.Errorf("%s %s: %w%s", r.Method, r.URL, why, i.Said())
+	}
+	return answer.Reply, nil
 }

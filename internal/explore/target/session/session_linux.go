@@ -29,11 +29,13 @@ type Programs struct {
 	Code      backend.Catalogs
 	Instances *instance.Instances
 	Holdings  *backend.Holdings
+
+	handed map[int]map[string]string // values that the requests of `before` handed on, by buyer and by their name
 }
 
 // Open returns programs that are not started, behind open gates. The caller calls Gates.End at the end.
 func Open(a *app.App, servers *app.Servers) (p Programs, err error) {
-	p = Programs{App: a, Servers: servers, Code: backend.NewCatalogs()}
+	p = Programs{App: a, Servers: servers, Code: backend.NewCatalogs(), handed: map[int]map[string]string{}}
 	p.Backends = backend.Open(servers, p.Code)
 	if p.Gates, err = gates.New(a, servers.Listener()); err != nil {
 		return p, err

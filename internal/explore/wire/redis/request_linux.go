@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +44,19 @@ func (r *reader) request() (request, error) {
 			return request{}, errTooLong // too many empty commands
 		}
 	}
+}
+
+// Words returns the words of a command as the program sent it; nil if it is none.
+func Words(raw []byte) (words []string) {
+	r := reader{from: bufio.NewReader(bytes.NewReader(raw))}
+	q, err := r.request()
+	if err != nil {
+		return nil
+	}
+	for _, a := range q.args {
+		words = append(words, string(a))
+	}
+	return words
 }
 
 // multibulk reads an array of strings.

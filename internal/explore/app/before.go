@@ -1,0 +1,191 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/internal/nearest"
+)
+
+// A Before is a request that each buyer sends before each schedule, such as a login.
+type Before struct {
+	Request
+	Name   string           // the first half of {{login.token}}
+	Values map[string]Value // by the second half
+}
+
+// A Value is a place in an answer whose text later requests have.
+type Value struct {
+	kind string // one of valueKinds
+	at   string // a JSON pointer, or the name of a header or cookie
+	text *regexp.Regexp
+}
+
+// valueKinds are the places of a value, each with an example.
+var valueKinds = map[string]string{"body": "body /token", "header": "header Location", "cookie": "cookie session", "match": `match "id":(\d+)`}
+
+// handed matches {{login.token}} and {{buyer}}.
+var handed = regexp.MustCompile(`\{\{ *(buyer|[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+) *\}\}`)
+
+// valueName matches the name of a value and of a request of `before`.
+var valueName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// beforehand reads the requests that each buyer sends before a schedule, and checks that each value is handed on
+// before it is used.
+func (a *App) beforehand(f *file) error {
+	known := []string{"buyer"}
+	for n, one := range f.Before {
+		key := fmt.Sprintf("before: the %d.", n+1)
+		b := Before{Values: map[string]Value{}}
+		m, isMap := one.(map[string]any)
+		if isMap {
+			m = maps.Clone(m)
+			b.Name, _ = m["name"].(string)
+			values, are := m["values"].(map[string]any)
+			if _, given := m["values"]; given && (!are || !valueName.MatchString(b.Name)) {
+				return fmt.Errorf("%s: values needs a name of letters and digits, and a map; expected, for example, { name: login, request: ..., values: { token: body /token } }", key)
+			}
+			delete(m, "name")
+			delete(m, "values")
+			one = m
+			for name, place := range values {
+				v, err := valueOf(name, fmt.Sprint(place))
+				if err != nil {
+					return fmt.Errorf("%s: values: %w", key, err)
+				}
+				b.Values[name] = v
+			}
+		}
+		var err error
+		if b.Request, err = request(key, one); err != nil {
+			return err
+		}
+		if err := b.Request.uses(key, known); err != nil {
+			return err
+		}
+		for name := range b.Values {
+			known = append(known, b.Name+"."+name)
+		}
+		a.Before = append(a.Before, b)
+	}
+	for _, r := range slices.Concat(a.Buyers, a.Requests) {
+		if err := r.uses(r.Method+" "+r.URL, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// valueOf reads where a value stands: "body /token".
+func valueOf(name, text string) (v Value, err error) {
+	v.kind, v.at, _ = strings.Cut(text, " ")
+	v.at = strings.TrimSpace(v.at)
+	example, known := valueKinds[v.kind]
+	switch {
+	case !valueName.MatchString(name):
+		return v, fmt.Errorf("%q is not a name of letters and digits", name)
+	case !known:
+		return v, fmt.Errorf("%s: %w", name, nearest.Unknown("place", v.kind, slices.Sorted(maps.Keys(valueKinds)), ""))
+	case v.at == "" || v.kind == "body" && v.at[0] != '/':
+		return v, fmt.Errorf("%s: %q; expected, for example, %s", name, text, example)
+	case v.kind == "match":
+		if v.text, err = regexp.Compile(v.at); err == nil && v.text.NumSubexp() != 1 {
+			err = errors.New("it needs one group, whose text is the value")
+		}
+		if err != nil {
+			return v, fmt.Errorf("%s: %s: %w", name, v.at, err)
+		}
+	}
+	return v, nil
+}
+
+// String returns the place as the file has it.
+func (v Value) String() string { return v.kind + " " + v.at }
+
+// In returns the value in an answer. found reports whether it is there.
+func (v Value) In(header http.Header, body string) (text string, found bool) {
+	switch v.kind {
+	case "header":
+		return header.Get(v.at), header.Get(v.at) != ""
+	case "cookie":
+		for _, c := range (&http.Response{Header: header}).Cookies() {
+			if c.Name == v.at {
+				return c.Value, true
+			}
+		}
+		return "", false
+	case "match":
+		m := v.text.FindStringSubmatch(body)
+		return strings.Join(m[min(len(m), 1):], ""), m != nil
+	}
+	var at any
+	d := json.NewDecoder(strings.NewReader(body))
+	d.UseNumber()
+	if d.Decode(&at) != nil {
+		return "", false
+	}
+	for step := range strings.SplitSeq(v.at[1:], "/") {
+		switch in := at.(type) {
+		case map[string]any:
+			at = in[step]
+		case []any:
+			n, err := strconv.Atoi(step)
+			if err != nil || n < 0 || n >= len(in) {
+				return "", false
+			}
+			at = in[n]
+		default:
+			return "", false
+		}
+	}
+	return fmt.Sprint(at), at != nil
+}
+
+// IsPersonal reports whether the request differs between buyers.
+func (r Request) IsPersonal() bool { return slices.ContainsFunc(r.texts(), handed.MatchString) }
+
+// texts returns the parts of the request that can have a value.
+func (r Request) texts() []string {
+	return append([]string{r.URL, r.Body}, slices.Collect(maps.Values(r.Header))...)
+}
+
+// uses returns an error if the request has a value that is not among the known names.
+func (r Request) uses(key string, known []string) error {
+	for _, text := range r.texts() {
+		for _, m := range handed.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(known, m[1]) {
+				return fmt.Errorf("%s: %s: %w; values of a request in before: hand it on", key, m[0], nearest.Unknown("value", m[1], known, ""))
+			}
+		}
+	}
+	return nil
+}
+
+// With returns the request with the values that were handed on, by their names, and with the buyer's number.
+func (r Request) With(buyer int, values map[string]string) Request {
+	fill := func(text string, escape func(string) string) string {
+		return handed.ReplaceAllStringFunc(text, func(found string) string {
+			name := handed.FindStringSubmatch(found)[1]
+			if name == "buyer" {
+				return strconv.Itoa(buyer)
+			}
+			return escape(values[name])
+		})
+	}
+	plain := func(text string) string { return text }
+	r.URL, r.Body = fill(r.URL, url.PathEscape), fill(r.Body, plain)
+	header := map[string]string{}
+	for name, text := range r.Header {
+		header[name] = fill(text, plain)
+	}
+	r.Header = header
+	return r
+}

@@ -1,0 +1,104 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/target/gates"
+	"github.com/oversell/oversell/internal/explore/wire/redis"
+)
+
+// usage returns what a command uses.
+func (d *delivery) usage(o *gates.Op) (u usage) {
+	server := o.Conn().Protocol
+	if server == "redis" {
+		u.words, u.changes = redis.Words(o.Raw), o.Effect != schedule.Reads
+		u.database, _, _ = strings.Cut(o.Text, ": ")
+		return u
+	}
+	all := func(names []string) (resources []Resource) {
+		for _, name := range names {
+			resources = append(resources, Resource{server, name})
+		}
+		return resources
+	}
+	code := d.programs.Code
+	uses := code.Uses(o)
+	u.reads, u.writes = all(uses.Reads), all(uses.Writes)
+	for _, name := range uses.Locks {
+		if code.IsView(o, name) {
+			name = anything
+		}
+		u.locks = append(u.locks, Resource{server, name})
+	}
+	for _, name := range uses.Writes {
+		u.locks = append(u.locks, all(code.Related(o, name))...)
+	}
+	if uses.Any {
+		u.reads, u.writes = all([]string{anything}), all([]string{anything})
+	}
+	return u
+}
+
+// Footprint returns what the buyer of a Check used. Redis tells the keys of a command, except those of a script and
+// of a transaction: such a command may use any key.
+func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) {
+	var stale []Resource // read without a lock
+	for _, e := range a.answers {
+		u := e.usage
+		if err := x.resolve(ctx, &u); err != nil {
+			return f, err
+		}
+		f.Reads = append(f.Reads, slices.Concat(u.reads, u.locks)...)
+		f.Writes = append(f.Writes, u.writes...)
+		stale = append(stale, u.reads...)
+		for _, r := range u.writes {
+			if slices.Contains(stale, r) {
+				f.Naive = append(f.Naive, r)
+			}
+		}
+	}
+	for _, list := range []*[]Resource{&f.Reads, &f.Writes, &f.Naive} {
+		slices.SortFunc(*list, func(a, b Resource) int { return strings.Compare(a.String(), b.String()) })
+		*list = slices.Compact(*list)
+	}
+	return f, nil
+}
+
+// resolve asks Redis for the keys of its command.
+func (x *Runner) resolve(ctx context.Context, u *usage) error {
+	if u.words == nil {
+		return nil
+	}
+	var keys []string
+	known := false
+	c := effect.Redis{Name: strings.ToUpper(u.words[0])}
+	switch {
+	case strings.HasSuffix(c.Name, "PUBLISH") && len(u.words) > 1:
+		keys, known = []string{"of channel " + u.words[1]}, true
+	case !c.IsScript():
+		var err error
+		if keys, known, err = x.programs.Servers.Redis().Named(ctx, u.words); err != nil {
+			return fmt.Errorf("redis: %w", err)
+		}
+	}
+	if !known {
+		keys = []string{anything}
+	}
+	for _, key := range keys {
+		if strings.HasPrefix(u.database, "db ") && key != anything {
+			key += " in " + u.database
+		}
+		one := Resource{"redis", key}
+		if !u.changes {
+			u.reads = append(u.reads, one)
+			continue
+		}
+		u.locks, u.writes = append(u.locks, one), append(u.writes, one) // Redis runs one command at a time
+	}
+	return nil
+}

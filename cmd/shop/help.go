@@ -148,6 +148,7 @@ type commandLine struct{ use, task string }
 var rootGroups = []commandGroup{
 	{"Your shop", []commandLine{
 		{"init", ""},
+		{"scan", ""},
 		{"explore --app", "Run every interleaving of two buyers' commands, in any language"},
 		{"ci", ""},
 		{"verify --target", "Send bursts to a running service, and compare answers with records"},

@@ -64,7 +64,7 @@ Exit codes: 0 success, 1 a promise is broken, 2 error, 3 nothing proved, 130 int
 	root.Version = version.Current().String() // --version prints what `shop version` prints
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), rushCommand(), initCommand(), exploreCommand(), verifyCommand(), ciCommand(), benchCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), versionCommand(), faultsTopic())
+	root.AddCommand(serveCommand(), rushCommand(), initCommand(), scanCommand(), exploreCommand(), verifyCommand(), ciCommand(), benchCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand(), versionCommand(), faultsTopic())
 	root.AddCommand(&cobra.Command{Use: "soak", Hidden: true, DisableFlagParsing: true, RunE: func(*cobra.Command, []string) error { return errors.New("use shop rush --for 1h instead of shop soak") }})
 	setHelp(root, "docs/README.md")
 	completeFlags(root)

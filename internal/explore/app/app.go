@@ -66,6 +66,7 @@ type App struct {
 	ruled    map[string]string // see RuleOn
 	template *Request          // value of `buyer:`; nil if each buyer has its own request
 	defaults Request           // header and body of `buyer:` for a list
+	handed   []string          // names of the values that `before` hands on
 }
 
 // Attach is a program that already runs and connects to the gates.
@@ -176,9 +177,12 @@ func LoadScan(path string) (*App, error) {
 		return nil, err
 	}
 	a.Never, a.ruled, a.Serial = nil, nil, true
-	a.Sold, err = answersOf([]any{"2xx", "3xx"}, "")
+	a.Sold, err = answersOf(anySuccess, "")
 	return a, err
 }
+
+// anySuccess is `sold` of a scan, whose requests need not sell anything.
+var anySuccess = []any{"2xx", "3xx"}
 
 func read(path string) (*App, error) {
 	text, err := os.ReadFile(path)

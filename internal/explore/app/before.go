@@ -76,8 +76,14 @@ func (a *App) beforehand(f *file) error {
 		}
 		a.Before = append(a.Before, b)
 	}
-	for _, r := range slices.Concat(a.Buyers, a.Requests) {
-		if err := r.uses(r.Method+" "+r.URL, known); err != nil {
+	a.handed = known
+	return a.areHanded(slices.Concat(a.Buyers, a.Requests))
+}
+
+// areHanded returns an error if a request has a value that no request of `before` hands on.
+func (a *App) areHanded(requests []Request) error {
+	for _, r := range requests {
+		if err := r.uses(r.Method+" "+r.URL, a.handed); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -54,6 +55,20 @@ func (a *App) places(*file) error {
 		}
 	}
 	return nil
+}
+
+// Origin returns the scheme, host and port at which the program serves, as far as the file says it; "" if it does not.
+func (a *App) Origin() string {
+	asked := []string{a.Ready}
+	for _, r := range slices.Concat(a.Buyers, a.Requests) {
+		asked = append(asked, r.URL)
+	}
+	for _, target := range asked {
+		if u, err := url.Parse(target); err == nil && u.Host != "" {
+			return u.Scheme + "://" + u.Host
+		}
+	}
+	return ""
 }
 
 // listens normalizes an address as its listener sees it: all names of loopback are one.

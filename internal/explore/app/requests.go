@@ -91,13 +91,14 @@ func (a *App) scanned(f *file) error {
 
 // Import adds requests that a file of another format has. The header of `buyer` goes before theirs, since it has
 // the values that are handed on.
-func (a *App) Import(requests []Request) {
+func (a *App) Import(requests []Request) error {
 	for _, r := range requests {
 		body := r.Body
 		r = Request{Method: r.Method, URL: r.URL, Header: a.defaults.Header, Named: r.Named}.or(r)
 		r.Body = body
 		a.Requests = append(a.Requests, r)
 	}
+	return a.areHanded(a.Requests)
 }
 
 // listed reads a list of requests. common is the map in buyer: each request has its header and its body,

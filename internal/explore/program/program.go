@@ -54,6 +54,16 @@ func (p *Program) Close() (err error) {
 	return err
 }
 
+// Send sets the requests of the buyers for the next Check, one or as many as before, and keeps the programs and
+// their servers. An explorer from before must not be used any more.
+func (p *Program) Send(ctx context.Context, buyers ...app.Request) error {
+	next, err := p.Runner.Next(ctx, buyers)
+	if err == nil {
+		p.Runner = next
+	}
+	return err
+}
+
 // Explorer returns a search of the program's schedules, and completes its config.
 func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	config.Servers, config.Racing = p.servers.Versions(), p.Runner.Racing()

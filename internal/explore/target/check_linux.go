@@ -97,7 +97,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		if c.Orders, err = x.learned.serial.learn(ctx, check); err != nil {
 			return c, err
 		}
-		c.Uncompared = x.learned.serial.LeftOut()
+		c.Uncompared, c.Unmatched = x.learned.serial.LeftOut(), x.learned.serial.unmatched
 	}
 	return c, nil
 }

@@ -28,6 +28,8 @@ type serialOracle struct {
 	aged    map[string]bool // the places of differences after which their order ran again
 	ended   *oracle.Run     // the end of the last run that was judged
 	differs *oracle.Difference
+
+	unmatched []string // entries of except that name nothing
 }
 
 // newSerialOracle reads the data right after reset. It returns nil if the file leaves the judgement to
@@ -63,12 +65,16 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 	}
 	unrestored := o.Unrestored(again)
 	all := oracle.Orders(len(x.programs.App.Buyers))
+	var whole time.Time // when the last of the whole orders has run
 	for _, order := range all {
 		if err := o.run(ctx, x, order); err != nil {
 			return 0, err
 		}
+		if len(order) == len(x.programs.App.Buyers) {
+			whole = time.Now()
+		}
 	}
-	time.Sleep(apart)
+	time.Sleep(time.Until(whole.Add(apart)))
 	for _, order := range all {
 		if len(order) < len(x.programs.App.Buyers) {
 			break
@@ -87,7 +93,8 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 			return 0, fmt.Errorf("%s, which a buyer uses, has more than %d rows, too many to compare after each run: start with fewer, or add except: [%s.*] to the file, or rules in never", name, oracle.MostRows, name)
 		}
 	}
-	if none := o.Unmatched(x.programs.App.Except); len(none) > 0 && x.programs.App.Requests == nil { // of a scan, another pair may have it
+	none := o.Unmatched(x.programs.App.Except)
+	if o.unmatched = none; len(none) > 0 && x.programs.App.Requests == nil { // another pair of a scan may have it
 		return 0, fmt.Errorf("except: %s names no table.column, no table.* and no place in an answer; --app-check shows the statements, and the body of an answer is body /path", none[0])
 	}
 	o.Only(o.names)

@@ -42,6 +42,7 @@ type Check struct {
 
 	Orders     int      // orders of some buyers that ran, one after the other; 0: the rules of `never` suffice
 	Uncompared []string // allowed differences from them, see explore.Report
+	Unmatched  []string // entries of `except` that belong to other requests of a scan
 }
 
 // Alone describes the run of one buyer.

@@ -93,7 +93,7 @@ func (c Catalogs) Divides(o, other *gates.Op) bool {
 // Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
 // opposite orders. Equal texts do not.
 func (c Catalogs) Crosses(o, other *gates.Op) bool {
-	return o.InFull() != other.InFull() && c.uses(o).Crosses(c.uses(other), o.Within, other.Within)
+	return o.InFull() != other.InFull() && c.Uses(o).Crosses(c.Uses(other), o.Within, other.Within)
 }
 
 // Share reports whether two commands at the same database may use rows of one table, if only through a view, a

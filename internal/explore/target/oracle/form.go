@@ -176,12 +176,15 @@ func (o *Oracle) isShared(table, first string) bool {
 		}
 		return n
 	}
-	if rows(o.reset) > 0 {
+	t := o.reset[table]
+	switch {
+	case t == nil || t.Columns[0].Key != "" && !o.before[node{t.Columns[0].Key, first}]: // each reset makes it anew
+		return false
+	case rows(o.reset) > 0:
 		return true
 	}
 	each := func(s serial) bool { return len(s.order) > 0 }
-	t := o.reset[table]
-	return t != nil && t.Columns[0].Key == "" && slices.ContainsFunc(o.serial, each) &&
+	return t.Columns[0].Key == "" && slices.ContainsFunc(o.serial, each) &&
 		!slices.ContainsFunc(o.serial, func(s serial) bool { return each(s) && rows(s.runs[0].Data) != 1 })
 }
 

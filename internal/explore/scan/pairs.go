@@ -1,0 +1,165 @@
+package scan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Request is a request of the scan, and what it did alone.
+type Request struct {
+	Name     string   `json:"name"`
+	Line     string   `json:"request"` // METHOD URL
+	Answer   string   `json:"answer"`  // "" if there is none
+	Commands int      `json:"commands"`
+	Reads    []string `json:"reads"` // tables and keys, with those that it locks
+	Writes   []string `json:"writes"`
+	Problem  string   `json:"problem,omitempty"` // why not all of its pairs are explored, and what to do
+
+	request app.Request
+	uses    target.Footprint
+	usable  bool // a pair with it can be explored
+	refused bool // alone it is refused, so not all that it uses is known
+}
+
+// A Pair is two requests at once, from two buyers.
+type Pair struct {
+	Requests   [2]string       `json:"requests"`
+	Conflicts  []string        `json:"conflicts"` // tables and keys that one writes and the other uses
+	LeftOut    bool            `json:"left_out"`
+	Verdict    verdict.Verdict `json:"verdict"` // "" if it was left out
+	Why        string          `json:"why"`     // "" if it holds
+	Schedules  int             `json:"schedules"`
+	Complete   bool            `json:"complete"`
+	Violations int             `json:"violations"`
+	Seconds    float64         `json:"seconds"`
+	Replay     string          `json:"replay,omitempty"` // the command that shows the witness, with --save
+	Search     *explore.Report `json:"search,omitempty"` // of the pair, with its witness
+
+	of        [2]int
+	suspicion int
+	commands  int // of both requests
+}
+
+// name returns the pair for people.
+func (p Pair) name() string {
+	if p.of[0] == p.of[1] {
+		return p.Requests[0] + " twice"
+	}
+	return strings.Join(p.Requests[:], " and ")
+}
+
+func (p *Pair) inconclusive(why string) { p.Verdict, p.Why = verdict.Inconclusive, why }
+
+// pairs returns all pairs of the requests: those to explore, the most suspicious first, and then those that are left
+// out.
+func pairs(requests []Request) (all []Pair) {
+	for i, a := range requests {
+		for j := i; j < len(requests); j++ {
+			all = append(all, pair([2]int{i, j}, a, requests[j]))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Pair) int {
+		if a.LeftOut != b.LeftOut {
+			return map[bool]int{false: -1, true: 1}[a.LeftOut]
+		}
+		return cmp.Or(b.suspicion-a.suspicion, a.commands-b.commands)
+	})
+	return all
+}
+
+// The suspicions of a pair.
+const (
+	writesBoth   = iota // both write, or a lock protects the read
+	readsFirst          // one reads without a lock what the other writes
+	readsToWrite        // one writes what it has read without a lock, and the other uses it
+)
+
+// pair decides whether two requests can conflict.
+func pair(of [2]int, a, b Request) Pair {
+	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
+	ab, ba := meet(a.uses.Writes, b.uses), meet(b.uses.Writes, a.uses)
+	conflicts := slices.Concat(ab, ba)
+	for _, r := range conflicts {
+		if text := r.String(); !slices.Contains(p.Conflicts, text) {
+			p.Conflicts = append(p.Conflicts, text)
+		}
+	}
+	slices.Sort(p.Conflicts)
+	switch {
+	case !a.usable || !b.usable:
+		p.LeftOut, p.Why = true, "one of them cannot be explored"
+	case of[0] == of[1] && a.refused:
+		p.LeftOut, p.Why = true, "it is refused without another request"
+	case len(conflicts) == 0 && len(meet(a.uses.Reads, b.uses)) > 0:
+		p.LeftOut, p.Why = true, "both only read what they share"
+	case len(conflicts) == 0:
+		p.LeftOut, p.Why = true, "no table and no key in common"
+	}
+	for _, r := range conflicts {
+		covers := func(other target.Resource) bool { return r.Covers(other) }
+		if slices.ContainsFunc(a.uses.Naive, covers) || slices.ContainsFunc(b.uses.Naive, covers) {
+			p.suspicion = readsToWrite
+		}
+	}
+	if len(conflicts) > 0 && p.suspicion < readsFirst && (slices.ContainsFunc(ab, unlocked(b)) || slices.ContainsFunc(ba, unlocked(a))) {
+		p.suspicion = readsFirst
+	}
+	return p
+}
+
+// unlocked reports whether a request reads a resource, and does not write it.
+func unlocked(r Request) func(target.Resource) bool {
+	return func(one target.Resource) bool {
+		return slices.ContainsFunc(r.uses.Reads, one.Covers) && !slices.ContainsFunc(r.uses.Writes, one.Covers)
+	}
+}
+
+// meet returns the resources that the footprint uses, too.
+func meet(all []target.Resource, f target.Footprint) (common []target.Resource) {
+	for _, r := range all {
+		if slices.ContainsFunc(f.Reads, r.Covers) || slices.ContainsFunc(f.Writes, r.Covers) {
+			common = append(common, r)
+		}
+	}
+	return common
+}
+
+// leftOut returns a line for each request and reason: the requests with which it cannot conflict.
+func leftOut(all []Pair) (lines []string) {
+	type group struct{ request, why string }
+	var order []group
+	others := map[group][]string{}
+	for _, p := range all {
+		if !p.LeftOut {
+			continue
+		}
+		g := group{p.Requests[0], p.Why}
+		if others[g] == nil {
+			order = append(order, g)
+		}
+		name := p.Requests[1]
+		if p.of[0] == p.of[1] {
+			name = "itself"
+		}
+		others[g] = append(others[g], name)
+	}
+	for _, g := range order {
+		with := others[g]
+		text := strings.Join(with[:min(len(with), mostNamed)], ", ")
+		if more := len(with) - mostNamed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		lines = append(lines, fmt.Sprintf("%s with %s: %s", g.request, text, g.why))
+	}
+	return lines
+}
+
+// mostNamed is the number of requests in a line, and of lines in a list.
+const mostNamed = 5

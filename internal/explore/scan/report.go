@@ -1,0 +1,190 @@
+package scan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Report is the result of a scan, as `shop scan --json` prints it.
+type Report struct {
+	Program       string    `json:"program"`
+	Servers       string    `json:"servers"`
+	Requests      []Request `json:"requests"`
+	Pairs         []Pair    `json:"pairs"`            // in the order in which they were explored, then those that are left out
+	Unused        []string  `json:"unused,omitempty"` // requests of --openapi or --curl that could not be read, each with what to do
+	BudgetSeconds float64   `json:"budget_seconds"`
+	Seconds       float64   `json:"seconds"`
+	Unfinished    string    `json:"unfinished,omitempty"` // why something is missing; "" if nothing is
+	OK            bool      `json:"ok"`                   // exit code 0
+}
+
+// Broken reports whether a pair races.
+func (r Report) Broken() bool { return r.count(verdict.Verdict.IsBreak) > 0 }
+
+// count returns the number of explored pairs with such a verdict.
+func (r Report) count(is func(verdict.Verdict) bool) (n int) {
+	for _, p := range r.Pairs {
+		if !p.LeftOut && is(p.Verdict) {
+			n++
+		}
+	}
+	return n
+}
+
+func isVerdict(v verdict.Verdict) func(verdict.Verdict) bool {
+	return func(other verdict.Verdict) bool { return other == v }
+}
+
+// Unproven says in one line why a scan without a race proves nothing; "" if it proves something.
+func (r Report) Unproven() string {
+	var reasons []string
+	for _, one := range r.Requests {
+		if one.Problem != "" {
+			reasons = append(reasons, one.Name+": "+one.Problem)
+		}
+	}
+	reasons = append(reasons, r.Unused...)
+	for _, p := range r.Pairs {
+		if !p.LeftOut && p.Verdict == verdict.Inconclusive {
+			reasons = append(reasons, p.name()+": "+p.Why)
+		}
+	}
+	switch {
+	case r.Unfinished != "":
+		return r.Unfinished
+	case len(reasons) > 1:
+		return fmt.Sprintf("%d requests and pairs are not explored to the end; %s", len(reasons), reasons[0])
+	case len(reasons) == 1:
+		return reasons[0]
+	case r.count(isVerdict(verdict.Holds)) == 0:
+		return "no request writes what another one uses, so nothing was explored: list requests that change something, such as a purchase"
+	}
+	return ""
+}
+
+// Finish sets what follows from the pairs. Call it last.
+func (r *Report) Finish() { r.OK = !r.Broken() && r.Unproven() == "" }
+
+// title describes the result in one line.
+func (r Report) title() string {
+	left := len(r.Pairs) - r.count(func(verdict.Verdict) bool { return true })
+	counts := []string{
+		fmt.Sprintf("%d race", r.count(verdict.Verdict.IsBreak)), fmt.Sprintf("%d hold", r.count(isVerdict(verdict.Holds))),
+		fmt.Sprintf("%d inconclusive", r.count(isVerdict(verdict.Inconclusive))), fmt.Sprintf("%d cannot conflict", left),
+	}
+	return fmt.Sprintf("%s on %s: %s, %s: %s", r.Program, r.Servers, witness.Count(len(r.Requests), "request"), witness.Count(len(r.Pairs), "pair"), strings.Join(counts, ", "))
+}
+
+// status is that of the pair's cell.
+func (p Pair) status() report.Status {
+	switch p.Verdict {
+	case verdict.Holds:
+		return report.Holds
+	case verdict.Inconclusive:
+		return report.Void
+	}
+	return report.Contradicts
+}
+
+// table has a row for each explored pair.
+func (r Report) table() report.Table {
+	t := report.Table{Columns: []report.Column{{Name: "pair"}, {Name: "conflict", Width: 40}, {Name: "schedules", Numbers: true}, {Name: "complete"}, {Name: "verdict"}}}
+	for _, p := range r.Pairs {
+		if p.LeftOut {
+			continue
+		}
+		row := report.Texts(p.name(), strings.Join(p.Conflicts, ", "), strconv.Itoa(p.Schedules), map[bool]string{true: "yes", false: "no"}[p.Complete], string(p.Verdict))
+		row[4].Status = p.status()
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// notes are the lines below the table.
+func (r Report) notes() (all []string) {
+	list := func(heading string, lines []string) {
+		if more := len(lines) - mostNamed; more > 0 {
+			lines = append(lines[:mostNamed:mostNamed], fmt.Sprintf("and %d more", more))
+		}
+		for i, line := range lines {
+			all = append(all, strings.TrimPrefix(map[bool]string{true: heading + ": "}[i == 0]+line, ""))
+		}
+	}
+	list("cannot conflict", leftOut(r.Pairs))
+	var problems, open []string
+	for _, one := range r.Requests {
+		if one.Problem != "" {
+			problems = append(problems, one.Name+": "+one.Problem)
+		}
+	}
+	list("not explored", append(problems, r.Unused...))
+	for _, p := range r.Pairs {
+		if !p.LeftOut && p.Verdict == verdict.Inconclusive {
+			open = append(open, p.name()+": "+p.Why)
+		}
+	}
+	list("inconclusive", open)
+	return all
+}
+
+// Text prints the result: the pairs, what was not explored, and the first witness.
+func (r Report) Text(w io.Writer, colour bool) error {
+	fmt.Fprintf(w, "%s in %.1f s\n", r.title(), r.Seconds)
+	if t := r.table(); len(t.Rows) > 0 {
+		fmt.Fprintln(w, t.Terminal(report.Look{Marks: true, Colour: colour}))
+	}
+	for _, note := range r.notes() {
+		fmt.Fprintln(w, note)
+	}
+	shown := false
+	for _, p := range r.Pairs {
+		if !p.Verdict.IsBreak() || p.LeftOut {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s: %s\n", p.name(), p.Why)
+		if !shown && p.Search.Witness != nil {
+			shown = true
+			if err := p.Search.Witness.Text(w, 2); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(w, "see it: %s\n", cmp.Or(p.Replay, "add --save DIR, or --report FILE"))
+	}
+	return nil
+}
+
+// Document returns the result for the formats of --report.
+func (r Report) Document(command string) (report.Document, error) {
+	d := report.Document{
+		Command: "shop scan", Title: "Which requests of " + r.Program + " race", Lead: r.title(), Took: time.Duration(r.Seconds * float64(time.Second)), Alarm: r.Unfinished,
+		Tables: []report.Table{r.table()}, Notes: r.notes(), Groups: []report.Group{{Heading: "Pairs"}}, Value: r,
+		Sums: []report.Sum{{Count: r.count(verdict.Verdict.IsBreak), What: "race", Status: report.Contradicts}, {Count: r.count(isVerdict(verdict.Inconclusive)), What: "inconclusive", Status: report.Void}, {Count: r.count(isVerdict(verdict.Holds)), What: "hold", Status: report.Holds}},
+	}
+	for _, p := range r.Pairs {
+		if p.LeftOut {
+			continue
+		}
+		one := report.Case{Status: p.status(), Word: string(p.Verdict), Seen: cmp.Or(p.Why, "none breaks")}
+		if p.Search != nil {
+			again := func(*explore.Witness) string { return cmp.Or(p.Replay, command) }
+			searched, err := findings.Origin{Subject: p.name(), Again: again}.Document(*p.Search)
+			if err != nil {
+				return d, err
+			}
+			one = searched.Cases[0]
+		}
+		one.Suite, one.Name, one.Title, one.Took = r.Program, p.name(), p.name(), time.Duration(p.Seconds*float64(time.Second))
+		d.Cases = append(d.Cases, one)
+	}
+	return d, nil
+}

@@ -1,0 +1,257 @@
+// Package scan finds out which requests of a program race, without rules: it explores the program with each pair of
+// requests, a request against itself included.
+//
+//	each request alone -> Footprint -> pairs: which cannot conflict, which is the most suspicious
+//	each pair          -> a search, judged by the orders of the two buyers -> Report
+package scan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/program"
+	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Config says how far a scan goes.
+type Config struct {
+	Search   explore.Config                   // of each pair; its Budget is not used
+	Budget   time.Duration                    // for all pairs
+	Save     string                           // folder for a file and a replay of each broken pair; "": none
+	Command  func(file, replay string) string // the command that shows such a replay
+	Progress func(format string, args ...any)
+}
+
+// leastBudget is the time for a pair, unless that of the scan ends before.
+const leastBudget = 10 * time.Second
+
+// A scan is one run of Run.
+type scan struct {
+	Config
+	app    *app.App
+	opened *program.Program // nil: not open
+	until  time.Time
+	saved  []string // folders in Save
+	report Report
+}
+
+// Run scans the program's requests. The error is one line. With an error or if ctx ends, the report has the pairs so
+// far.
+func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
+	requests := a.Requests
+	if len(requests) == 0 {
+		requests = distinct(a.Buyers)
+	}
+	if len(requests) == 0 {
+		return Report{}, errors.New("there are no requests: list them under `requests:` of the file, or give --openapi, --har or --curl")
+	}
+	begun := time.Now()
+	s := &scan{Config: c, app: a, until: begun.Add(c.Budget), report: Report{Program: a.Name, BudgetSeconds: c.Budget.Seconds()}}
+	for _, r := range requests {
+		s.report.Requests = append(s.report.Requests, Request{Name: s.name(r), Line: r.Method + " " + r.URL, request: r})
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	err = s.alone(ctx)
+	if err == nil {
+		s.report.Pairs = pairs(s.report.Requests)
+		err = s.search(ctx)
+	}
+	s.report.Seconds = time.Since(begun).Seconds()
+	return s.report, err
+}
+
+// distinct returns the requests without repetitions.
+func distinct(all []app.Request) (some []app.Request) {
+	for _, r := range all {
+		if !slices.ContainsFunc(some, func(other app.Request) bool { return fmt.Sprint(r) == fmt.Sprint(other) }) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// name returns a name for a request that no other request has: "POST /buy".
+func (s *scan) name(r app.Request) string {
+	path := r.URL
+	if u, err := url.Parse(r.URL); err == nil {
+		path = strings.TrimPrefix(r.URL, u.Scheme+"://"+u.Host)
+	}
+	first := cmp.Or(r.Named, r.Method+" "+path)
+	name := first
+	for n := 2; slices.ContainsFunc(s.report.Requests, func(other Request) bool { return other.Name == name }); n++ {
+		name = fmt.Sprintf("%s (%d)", first, n)
+	}
+	return name
+}
+
+// send gives the program other buyers. It opens the program first if it is not open.
+func (s *scan) send(ctx context.Context, buyers ...app.Request) error {
+	if s.opened != nil {
+		return s.opened.Send(ctx, buyers...)
+	}
+	s.app.Buyers = slices.Repeat(buyers[:1], 2) // an instance for each
+	opened, err := program.Open(ctx, s.app, s.Search)
+	if err != nil {
+		return err
+	}
+	s.opened = opened
+	return opened.Send(ctx, buyers...)
+}
+
+func (s *scan) close() error {
+	if s.opened == nil {
+		return nil
+	}
+	defer func() { s.opened = nil }()
+	return s.opened.Close()
+}
+
+// alone runs each request alone. The error is that of a program that cannot be explored with any request.
+func (s *scan) alone(ctx context.Context) error {
+	for i := range s.report.Requests {
+		r := &s.report.Requests[i]
+		s.Progress("%s: request %d of %d alone, %s", s.app.Name, i+1, len(s.report.Requests), r.Name)
+		if time.Now().After(s.until) {
+			r.Problem = "it was not run: --budget was spent; raise --budget, or list fewer requests"
+			continue
+		}
+		if err := s.send(ctx, r.request); err != nil {
+			return err
+		}
+		seen, err := s.opened.Runner.Check(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			r.Problem = err.Error()
+			s.opened.Runner.Anew()
+		default:
+			if err := r.learn(ctx, s.opened.Runner, seen); err != nil {
+				return err
+			}
+		}
+		s.report.Servers = cmp.Or(seen.Servers, s.report.Servers)
+	}
+	all := s.report.Requests
+	first := slices.IndexFunc(all, func(r Request) bool { return r.Problem != "" })
+	switch {
+	case slices.ContainsFunc(all, func(r Request) bool { return r.usable && len(r.uses.Reads)+len(r.uses.Writes) > 0 }):
+		return nil
+	case first < 0:
+		return errors.New("no request sends a command to a gate: the program goes around the gates (a unix socket, another address or port), or needs no server; shop explore --app-check shows all commands")
+	}
+	return fmt.Errorf("no request can be explored; %s: %s", all[first].Name, all[first].Problem)
+}
+
+// learn records what a request did alone.
+func (r *Request) learn(ctx context.Context, x *target.Runner, seen target.Check) (err error) {
+	a := seen.Buyers[0]
+	r.Answer, r.Commands = a.Answer, len(a.Commands)
+	switch err := seen.Err(); {
+	case a.Why != "" || a.Hides != "":
+		r.Problem = strings.TrimPrefix(err.Error(), "buyer 1 alone: ")
+		return nil
+	case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
+		r.Problem = fmt.Sprintf("it needs a login, since it is answered %s: add the login to `before`, and what it hands on to this request, for example header: { Authorization: Bearer {{login.token}} }", a.Answer)
+		return nil
+	case a.Status >= http.StatusBadRequest:
+		r.Problem = fmt.Sprintf("alone it is answered %s, so what it uses otherwise is not known: correct the request, or have `reset` or `before` make what it needs", a.Answer)
+		r.refused = true
+	}
+	r.usable = true
+	if r.uses, err = x.Footprint(ctx, a); err == nil {
+		r.Reads, r.Writes = texts(r.uses.Reads), texts(r.uses.Writes)
+	}
+	return err
+}
+
+func texts(all []target.Resource) []string {
+	words := []string{}
+	for _, r := range all {
+		words = append(words, r.String())
+	}
+	return words
+}
+
+// search explores the pairs that can conflict, the most suspicious first, until the budget is spent.
+func (s *scan) search(ctx context.Context) error {
+	var wanted []*Pair
+	for i := range s.report.Pairs {
+		if p := &s.report.Pairs[i]; !p.LeftOut {
+			wanted = append(wanted, p)
+		}
+	}
+	for n, p := range wanted {
+		left := time.Until(s.until)
+		if left <= 0 {
+			p.inconclusive("--budget was spent before its turn: raise --budget, or list fewer requests")
+			continue
+		}
+		s.Progress("%s: pair %d of %d, %s", s.app.Name, n+1, len(wanted), p.name())
+		err := s.explore(ctx, p, max(left/time.Duration(len(wanted)-n), leastBudget))
+		if ctx.Err() != nil {
+			p.inconclusive("it was interrupted")
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			p.inconclusive(err.Error())
+			if err := s.close(); err != nil { // the next pair starts anew
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// explore explores a pair for at most the budget.
+func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error {
+	begun := time.Now()
+	defer func() { p.Seconds = time.Since(begun).Seconds() }()
+	buyers := []app.Request{s.report.Requests[p.of[0]].request, s.report.Requests[p.of[1]].request}
+	if err := s.send(ctx, buyers...); err != nil {
+		return err
+	}
+	seen, err := s.opened.Runner.Check(ctx)
+	if err == nil {
+		err = seen.Err()
+	}
+	if err != nil {
+		return err
+	}
+	config := s.Search
+	config.Budget = max(min(budget, time.Until(s.until)), time.Second)
+	x, err := s.opened.Explorer(&config, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	r, err := program.Search(ctx, x, config)
+	if err != nil {
+		return err
+	}
+	p.Search, p.Schedules, p.Complete, p.Violations = &r, r.Explored, r.Complete, r.Violations
+	why := findings.Unproven(r)
+	switch {
+	case r.Violations > 0:
+		p.Verdict, p.Why = verdict.Broken, "without a witness"
+		if r.Witness != nil {
+			p.Verdict, p.Why = r.Witness.Verdict, r.Witness.Why
+			return s.save(p, x, buyers, seen.Unmatched)
+		}
+	case why != "":
+		p.inconclusive(strings.TrimPrefix(why, r.Strategy+": "))
+	default:
+		p.Verdict = verdict.Holds
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package source
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+// HAR reads a recording (HTTP Archive 1.2). A request that was recorded twice is read once.
+func HAR(text []byte, origin string) (requests []app.Request, unused []string, _ error) {
+	var recording struct {
+		Log struct {
+			Entries []struct {
+				Request struct {
+					Method, URL string
+					Headers     []struct{ Name, Value string }
+					PostData    struct {
+						MimeType, Text string
+						Params         []struct{ Name, Value string }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &recording); err != nil {
+		return nil, nil, fmt.Errorf("it is no HAR file: %w", err)
+	}
+	elsewhere := 0
+	var seen []string
+	for _, e := range recording.Log.Entries {
+		q := e.Request
+		r := app.Request{Method: q.Method, URL: at(q.URL, origin), Body: q.PostData.Text}
+		if r.URL == "" {
+			elsewhere++
+			continue
+		}
+		if r.Body == "" && len(q.PostData.Params) > 0 {
+			form := url.Values{}
+			for _, p := range q.PostData.Params {
+				form.Add(p.Name, p.Value)
+			}
+			r.Body = form.Encode()
+		}
+		if key := r.Method + " " + r.URL + "\x00" + r.Body; !slices.Contains(seen, key) {
+			seen = append(seen, key)
+			for _, h := range q.Headers {
+				addHeader(&r, h.Name, h.Value)
+			}
+			requests = append(requests, r)
+		}
+	}
+	if requests == nil && elsewhere > 0 {
+		return nil, nil, fmt.Errorf("none of its %d requests goes to %s, where the program serves: record it there", elsewhere, origin)
+	}
+	return requests, nil, nil
+}

@@ -1,0 +1,101 @@
+// Package source reads the requests of a scan from what a team has already: an OpenAPI document, a recording of a
+// browser, or lines of curl.
+//
+//	OpenAPI, HAR, Curl -> []app.Request for the program at an origin
+//
+// A request that goes elsewhere is left out, since the program under test is the only server in its network.
+package source
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+// A Format is a way to write requests down. Read returns the requests to the origin, and one line for each that it
+// cannot use, with what to do. The error is one line.
+type Format struct {
+	Name, What string // of its flag
+	Read       func(text []byte, origin string) (requests []app.Request, unused []string, err error)
+}
+
+// Formats are all formats.
+func Formats() []Format {
+	return []Format{
+		{"openapi", "OpenAPI 3 document", OpenAPI},
+		{"har", "HAR recording of a browser", HAR},
+		{"curl", "file with curl commands", Curl},
+	}
+}
+
+// File reads a file. Its errors and lines begin with the file's name.
+func (f Format) File(path, origin string) ([]app.Request, []string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--%s: %w", f.Name, err)
+	}
+	requests, unused, err := f.Read(text, origin)
+	for i := range unused {
+		unused[i] = path + ": " + unused[i]
+	}
+	if err == nil && len(requests) == 0 {
+		err = fmt.Errorf("no request to %s in it", origin)
+		if len(unused) > 0 {
+			err = fmt.Errorf("no request can be sent: %s", strings.TrimPrefix(unused[0], path+": "))
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return requests, unused, nil
+}
+
+// Origin returns scheme, host and port of a URL, with 127.0.0.1 for each name of this machine; "" if it has none.
+func Origin(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	host, port := u.Hostname(), u.Port()
+	if host == "localhost" || host == "::1" || host == "0.0.0.0" {
+		host = "127.0.0.1"
+	}
+	if port == "" {
+		port = map[string]string{"https": "443"}[u.Scheme]
+	}
+	if port == "" {
+		port = "80"
+	}
+	return u.Scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// at returns the URL of a recorded request at the program; "" if it went elsewhere.
+func at(text, origin string) string {
+	if Origin(text) != Origin(origin) {
+		return ""
+	}
+	u, _ := url.Parse(text)
+	// Values that are handed on keep their form: {{cart.id}}.
+	return strings.TrimSuffix(origin, "/") + strings.NewReplacer("%7B%7B", "{{", "%7D%7D", "}}").Replace(u.RequestURI())
+}
+
+// notSent are headers that belong to the recorded connection. An answer without Accept-Encoding can be read.
+var notSent = []string{"Host", "Content-Length", "Connection", "Accept-Encoding", "Transfer-Encoding", "Keep-Alive", "Upgrade-Insecure-Requests"}
+
+// addHeader adds a recorded header, unless it belongs to the connection.
+func addHeader(r *app.Request, name, value string) {
+	name = http.CanonicalHeaderKey(name)
+	if strings.HasPrefix(name, ":") || slices.Contains(notSent, name) {
+		return
+	}
+	if r.Header == nil {
+		r.Header = map[string]string{}
+	}
+	r.Header[name] = value
+}

@@ -18,14 +18,14 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 // longestName is the length of a request in the name of a folder.
 const longestName = 40
 
-// folder returns a name for the pair's folder that no other has: "post-buy+post-cancel".
+// folder returns a name for the pair's folder that no other has: "post-buy_post-cancel".
 func (s *scan) folder(p *Pair) string {
 	var names []string
 	for _, name := range p.Requests {
 		name = notInNames.ReplaceAllString(strings.ToLower(name), "-")
 		names = append(names, strings.Trim(name[:min(len(name), longestName)], "-"))
 	}
-	first := strings.Join(names, "+")
+	first := strings.Join(names, "_")
 	name := first
 	for n := 2; slices.Contains(s.saved, name); n++ {
 		name = fmt.Sprintf("%s-%d", first, n)

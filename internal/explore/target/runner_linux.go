@@ -77,13 +77,13 @@ func newRunner(s Spec) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runnerOf(programs, s), nil
+	return runnerOf(programs, session.NewRehearsal(programs), s), nil
 }
 
 // runnerOf returns a runner of programs.
-func runnerOf(programs session.Programs, s Spec) *Runner {
+func runnerOf(programs session.Programs, rehearsal *session.Rehearsal, s Spec) *Runner {
 	x := &Runner{
-		programs: programs, spec: s, rehearsal: session.NewRehearsal(programs), guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
+		programs: programs, spec: s, rehearsal: rehearsal, guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
 		tries: cmp.Or(s.Tries, DefaultTries), steps: retry.MaxSteps, learned: learned{routine: retry.Routine{}, memory: newMemory()},
 	}
 	x.recovery = session.NewRecovery(x.rehearsal)
@@ -99,7 +99,7 @@ func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error
 		return nil, err
 	}
 	x.programs.App.Buyers = buyers
-	return runnerOf(x.programs, x.spec), nil
+	return runnerOf(x.programs, x.rehearsal.Next(), x.spec), nil
 }
 
 // Watch makes Check wait for the time d without a buyer, and record for Check.Pollers what the programs send.

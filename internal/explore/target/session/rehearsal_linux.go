@@ -34,6 +34,9 @@ type Rehearsal struct {
 // NewRehearsal returns a rehearsal of these programs.
 func NewRehearsal(p Programs) *Rehearsal { return &Rehearsal{p: p, calm: map[string]bool{}} }
 
+// Next returns a rehearsal of the same programs for other buyers.
+func (x *Rehearsal) Next() *Rehearsal { return &Rehearsal{p: x.p, calm: x.calm} }
+
 // errLeaves reports that a buyer of a rehearsal left a lock behind. It is no verdict, since a rehearsal
 // is not explored.
 var errLeaves = errors.New("a lock is left behind")

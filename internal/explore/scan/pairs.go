@@ -21,6 +21,7 @@ type Request struct {
 	Reads    []string `json:"reads"` // tables and keys, with those that it locks
 	Writes   []string `json:"writes"`
 	Problem  string   `json:"problem,omitempty"` // why not all of its pairs are explored, and what to do
+	NotRun   bool     `json:"not_run,omitempty"` // the budget was spent before its turn
 
 	request app.Request
 	uses    target.Footprint
@@ -33,8 +34,9 @@ type Pair struct {
 	Requests   [2]string       `json:"requests"`
 	Conflicts  []string        `json:"conflicts"` // tables and keys that one writes and the other uses
 	LeftOut    bool            `json:"left_out"`
-	Verdict    verdict.Verdict `json:"verdict"` // "" if it was left out
-	Why        string          `json:"why"`     // "" if it holds
+	NotRun     bool            `json:"not_run,omitempty"` // the budget was spent before its turn
+	Verdict    verdict.Verdict `json:"verdict"`           // "" if it was left out
+	Why        string          `json:"why"`               // "" if it holds
 	Schedules  int             `json:"schedules"`
 	Complete   bool            `json:"complete"`
 	Violations int             `json:"violations"`
@@ -57,12 +59,14 @@ func (p Pair) name() string {
 
 func (p *Pair) inconclusive(why string) { p.Verdict, p.Why = verdict.Inconclusive, why }
 
-// pairs returns all pairs of the requests: those to explore, the most suspicious first, and then those that are left
-// out.
+// pairs returns all pairs of the usable requests: those to explore, the most suspicious first, and then those that are
+// left out.
 func pairs(requests []Request) (all []Pair) {
 	for i, a := range requests {
 		for j := i; j < len(requests); j++ {
-			all = append(all, pair([2]int{i, j}, a, requests[j]))
+			if b := requests[j]; a.usable && b.usable {
+				all = append(all, pair([2]int{i, j}, a, b))
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Pair) int {
@@ -81,7 +85,8 @@ const (
 	readsToWrite        // one writes what it has read without a lock, and the other uses it
 )
 
-// pair decides whether two requests can conflict.
+// pair decides whether two requests can conflict. What they use alone suffices: until the first read that sees a write
+// of the other, both do what they do alone, so that read and that write are known.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
 	ab, ba := meet(a.uses.Writes, b.uses), meet(b.uses.Writes, a.uses)
@@ -93,10 +98,8 @@ func pair(of [2]int, a, b Request) Pair {
 	}
 	slices.Sort(p.Conflicts)
 	switch {
-	case !a.usable || !b.usable:
-		p.LeftOut, p.Why = true, "one of them cannot be explored"
-	case of[0] == of[1] && a.refused:
-		p.LeftOut, p.Why = true, "it is refused without another request"
+	case a.refused && b.refused:
+		p.LeftOut, p.Why = true, "both are refused alone"
 	case len(conflicts) == 0 && len(meet(a.uses.Reads, b.uses)) > 0:
 		p.LeftOut, p.Why = true, "both only read what they share"
 	case len(conflicts) == 0:

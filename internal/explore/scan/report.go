@@ -45,25 +45,49 @@ func isVerdict(v verdict.Verdict) func(verdict.Verdict) bool {
 	return func(other verdict.Verdict) bool { return other == v }
 }
 
+// open returns a line for each request and pair that was not explored to its end, and what to do. Those without a turn
+// are one line.
+func (r Report) open() (requests, pairs []string) {
+	notRun := 0
+	for _, one := range r.Requests {
+		switch {
+		case one.NotRun:
+			notRun++
+		case one.Problem != "":
+			requests = append(requests, one.Name+": "+one.Problem)
+		}
+	}
+	requests = append(requests, r.Unused...)
+	if notRun > 0 {
+		requests = append(requests, witness.Count(notRun, "request")+noTurn)
+	}
+	notRun = 0
+	for _, p := range r.Pairs {
+		switch {
+		case p.LeftOut:
+		case p.NotRun:
+			notRun++
+		case p.Verdict == verdict.Inconclusive:
+			pairs = append(pairs, p.name()+": "+p.Why)
+		}
+	}
+	if notRun > 0 {
+		pairs = append(pairs, witness.Count(notRun, "pair")+noTurn)
+	}
+	return requests, pairs
+}
+
+const noTurn = " had no turn before --budget was spent: raise --budget, or list fewer requests"
+
 // Unproven says in one line why a scan without a race proves nothing; "" if it proves something.
 func (r Report) Unproven() string {
-	var reasons []string
-	for _, one := range r.Requests {
-		if one.Problem != "" {
-			reasons = append(reasons, one.Name+": "+one.Problem)
-		}
-	}
-	reasons = append(reasons, r.Unused...)
-	for _, p := range r.Pairs {
-		if !p.LeftOut && p.Verdict == verdict.Inconclusive {
-			reasons = append(reasons, p.name()+": "+p.Why)
-		}
-	}
+	requests, pairs := r.open()
+	reasons := append(requests, pairs...)
 	switch {
 	case r.Unfinished != "":
 		return r.Unfinished
 	case len(reasons) > 1:
-		return fmt.Sprintf("%d requests and pairs are not explored to the end; %s", len(reasons), reasons[0])
+		return fmt.Sprintf("%s; and %s", reasons[0], witness.Count(len(reasons)-1, "other reason"))
 	case len(reasons) == 1:
 		return reasons[0]
 	case r.count(isVerdict(verdict.Holds)) == 0:
@@ -77,10 +101,17 @@ func (r *Report) Finish() { r.OK = !r.Broken() && r.Unproven() == "" }
 
 // title describes the result in one line.
 func (r Report) title() string {
-	left := len(r.Pairs) - r.count(func(verdict.Verdict) bool { return true })
-	counts := []string{
-		fmt.Sprintf("%d race", r.count(verdict.Verdict.IsBreak)), fmt.Sprintf("%d hold", r.count(isVerdict(verdict.Holds))),
-		fmt.Sprintf("%d inconclusive", r.count(isVerdict(verdict.Inconclusive))), fmt.Sprintf("%d cannot conflict", left),
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{r.count(verdict.Verdict.IsBreak), "race"}, {r.count(isVerdict(verdict.Holds)), "hold"}, {r.count(isVerdict(verdict.Inconclusive)), "inconclusive"},
+		{len(r.Pairs) - r.count(func(verdict.Verdict) bool { return true }), "left out"},
+	} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
 	}
 	return fmt.Sprintf("%s on %s: %s, %s: %s", r.Program, r.Servers, witness.Count(len(r.Requests), "request"), witness.Count(len(r.Pairs), "pair"), strings.Join(counts, ", "))
 }
@@ -100,7 +131,7 @@ func (p Pair) status() report.Status {
 func (r Report) table() report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "pair"}, {Name: "conflict", Width: 40}, {Name: "schedules", Numbers: true}, {Name: "complete"}, {Name: "verdict"}}}
 	for _, p := range r.Pairs {
-		if p.LeftOut {
+		if p.LeftOut || p.NotRun {
 			continue
 		}
 		row := report.Texts(p.name(), strings.Join(p.Conflicts, ", "), strconv.Itoa(p.Schedules), map[bool]string{true: "yes", false: "no"}[p.Complete], string(p.Verdict))
@@ -116,24 +147,14 @@ func (r Report) notes() (all []string) {
 		if more := len(lines) - mostNamed; more > 0 {
 			lines = append(lines[:mostNamed:mostNamed], fmt.Sprintf("and %d more", more))
 		}
-		for i, line := range lines {
-			all = append(all, strings.TrimPrefix(map[bool]string{true: heading + ": "}[i == 0]+line, ""))
+		for _, line := range lines {
+			all = append(all, heading+": "+line)
 		}
 	}
-	list("cannot conflict", leftOut(r.Pairs))
-	var problems, open []string
-	for _, one := range r.Requests {
-		if one.Problem != "" {
-			problems = append(problems, one.Name+": "+one.Problem)
-		}
-	}
-	list("not explored", append(problems, r.Unused...))
-	for _, p := range r.Pairs {
-		if !p.LeftOut && p.Verdict == verdict.Inconclusive {
-			open = append(open, p.name()+": "+p.Why)
-		}
-	}
-	list("inconclusive", open)
+	list("left out", leftOut(r.Pairs))
+	requests, pairs := r.open()
+	list("not explored", requests)
+	list("inconclusive", pairs)
 	return all
 }
 
@@ -146,7 +167,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 	for _, note := range r.notes() {
 		fmt.Fprintln(w, note)
 	}
-	shown := false
+	shown, unsaved := false, false
 	for _, p := range r.Pairs {
 		if !p.Verdict.IsBreak() || p.LeftOut {
 			continue
@@ -158,7 +179,13 @@ func (r Report) Text(w io.Writer, colour bool) error {
 				return err
 			}
 		}
-		fmt.Fprintf(w, "see it: %s\n", cmp.Or(p.Replay, "add --save DIR, or --report FILE"))
+		if p.Replay != "" {
+			fmt.Fprintln(w, "see it: "+p.Replay)
+		}
+		unsaved = unsaved || p.Replay == ""
+	}
+	if unsaved {
+		fmt.Fprintln(w, "\n--save DIR keeps a replay of each, and --report FILE shows all")
 	}
 	return nil
 }
@@ -171,7 +198,7 @@ func (r Report) Document(command string) (report.Document, error) {
 		Sums: []report.Sum{{Count: r.count(verdict.Verdict.IsBreak), What: "race", Status: report.Contradicts}, {Count: r.count(isVerdict(verdict.Inconclusive)), What: "inconclusive", Status: report.Void}, {Count: r.count(isVerdict(verdict.Holds)), What: "hold", Status: report.Holds}},
 	}
 	for _, p := range r.Pairs {
-		if p.LeftOut {
+		if p.LeftOut || p.NotRun {
 			continue
 		}
 		one := report.Case{Status: p.status(), Word: string(p.Verdict), Seen: cmp.Or(p.Why, "none breaks")}

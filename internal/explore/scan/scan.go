@@ -119,11 +119,11 @@ func (s *scan) close() error {
 
 // alone runs each request alone. The error is that of a program that cannot be explored with any request.
 func (s *scan) alone(ctx context.Context) error {
+	half := s.until.Add(-s.Budget / 2) // the rest is for the pairs
 	for i := range s.report.Requests {
 		r := &s.report.Requests[i]
 		s.Progress("%s: request %d of %d alone, %s", s.app.Name, i+1, len(s.report.Requests), r.Name)
-		if time.Now().After(s.until) {
-			r.Problem = "it was not run: --budget was spent; raise --budget, or list fewer requests"
+		if r.NotRun = time.Now().After(half); r.NotRun {
 			continue
 		}
 		if err := s.send(ctx, r.request); err != nil {
@@ -147,6 +147,8 @@ func (s *scan) alone(ctx context.Context) error {
 	first := slices.IndexFunc(all, func(r Request) bool { return r.Problem != "" })
 	switch {
 	case slices.ContainsFunc(all, func(r Request) bool { return r.usable && len(r.uses.Reads)+len(r.uses.Writes) > 0 }):
+		return nil
+	case slices.ContainsFunc(all, func(r Request) bool { return r.NotRun }): // the report says so
 		return nil
 	case first < 0:
 		return errors.New("no request sends a command to a gate: the program goes around the gates (a unix socket, another address or port), or needs no server; shop explore --app-check shows all commands")
@@ -194,8 +196,8 @@ func (s *scan) search(ctx context.Context) error {
 	}
 	for n, p := range wanted {
 		left := time.Until(s.until)
-		if left <= 0 {
-			p.inconclusive("--budget was spent before its turn: raise --budget, or list fewer requests")
+		if p.NotRun = left <= 0; p.NotRun {
+			p.inconclusive("it had no turn")
 			continue
 		}
 		s.Progress("%s: pair %d of %d, %s", s.app.Name, n+1, len(wanted), p.name())

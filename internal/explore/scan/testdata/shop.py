@@ -1,7 +1,7 @@
 """A shop with a login, for tests of shop scan: python3 shop.py
 
 POST /login hands out a token. POST /buy reads the stock and writes it back. POST /visit counts in Redis. GET /profile
-reads the buyer's own row. Without a token, each answers 401.
+reads the buyer's own row. POST /lottery answers another status each time. Without a token, each answers 401.
 """
 import json
 import secrets
@@ -42,7 +42,12 @@ def profile(user):
     return 200, {"name": one("SELECT name FROM users WHERE id = %s", user)[0]}
 
 
-routes = {"POST /buy": buy, "POST /visit": visit, "GET /profile": profile}
+def lottery(_):
+    cursor.execute("UPDATE items SET stock = stock + 1")
+    return 200 + secrets.randbelow(90), {}
+
+
+routes = {"POST /buy": buy, "POST /visit": visit, "GET /profile": profile, "POST /lottery": lottery}
 
 
 class Handler(BaseHTTPRequestHandler):

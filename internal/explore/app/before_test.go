@@ -1,0 +1,114 @@
+package app
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestValues: a value is found in the body, a header or a cookie of an answer, and stands in later requests.
+func TestValues(t *testing.T) {
+	header := http.Header{"Location": {"/cart/7"}, "Set-Cookie": {"theme=dark; Path=/", "sid=abc; HttpOnly"}}
+	const body = `{"data": {"token": "t-1", "carts": [{"id": 12345678901234567890}], "none": null}}`
+	for place, want := range map[string]string{
+		"body /data/token": "t-1", "body /data/carts/0/id": "12345678901234567890", "header location": "/cart/7", "cookie sid": "abc",
+		`match "token": "([^"]*)"`: "t-1", "body /data/none": "", "body /data/carts/1/id": "", "body /data/token/x": "", "cookie id": "", "header X": "", "match (zzz)": "",
+	} {
+		v, err := valueOf("v", place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, found := v.In(header, body); got != want && found || found != (want != "") {
+			t.Errorf("%s: %q, found %t; want %q", place, got, found, want)
+		}
+	}
+	r := Request{Method: "POST", URL: "http://127.0.0.1:8080/cart/{{cart.id}}?b={{buyer}}", Header: map[string]string{"Authorization": "Bearer {{ login.token }}"}, Body: `{"a": {"b": "{{login.token}}"}}`}
+	got := r.With(2, map[string]string{"cart.id": "a/b", "login.token": "t/1"})
+	if got.URL != "http://127.0.0.1:8080/cart/a%2Fb?b=2" || got.Header["Authorization"] != "Bearer t/1" || got.Body != `{"a": {"b": "t/1"}}` {
+		t.Errorf("%+v", got)
+	}
+	if !r.IsPersonal() || (Request{Body: `{"a":{"b":{}}}`}).IsPersonal() {
+		t.Error("only a request with a value differs between buyers")
+	}
+}
+
+// TestScanFile: a file of a scan needs no buyer, and its requests have the header of `buyer`. Load refuses it.
+func TestScanFile(t *testing.T) {
+	const buyer = "buyer: POST http://127.0.0.1:8080/buy?item=1"
+	scanned := strings.Replace(sound, buyer, `buyer: { header: { Authorization: "Bearer {{login.token}}" } }
+before:
+  - { name: login, request: "POST http://127.0.0.1:8080/login", body: 'u={{buyer}}', values: { token: body /token } }
+requests:
+  - GET http://127.0.0.1:8080/items
+  - { name: purchase, request: "POST http://127.0.0.1:8080/buy", header: { authorization: none } }`, 1)
+	path := t.TempDir() + "/oversell.yaml"
+	for _, c := range []struct{ old, by, says string }{
+		{"", "", ""},
+		{"{{login.token}}", "{{login.tokens}}", `{{login.tokens}}: unknown value "login.tokens" (did you mean "login.token"?)`},
+		{"u={{buyer}}", "{{login.token}}", "before: the 1.: {{login.token}}: unknown value"},
+		{"body /token", "body token", `before: the 1.: values: token: "body token"; expected, for example, body /token`},
+		{"body /token", "json /token", `values: token: unknown place "json"; choose from: body, cookie, header, match`},
+		{"body /token", "match token", "values: token: token: it needs one group, whose text is the value"},
+		{"name: login, ", "", "before: the 1.: values needs a name"},
+		{"GET http://127.0.0.1:8080/items", "GET /items", `requests: the 1.: "/items" is not a URL`},
+	} {
+		write(t, path, strings.Replace(scanned, c.old, c.by, 1))
+		a, err := LoadScan(path)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want one line with %q", err, c.says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Requests) != 2 || a.Requests[0].Header["Authorization"] != "Bearer {{login.token}}" || a.Requests[1].Header["Authorization"] != "none" || a.Requests[1].Named != "purchase" || !a.Serial || len(a.Never) > 0 {
+			t.Errorf("%+v", a)
+		}
+		if err := a.Import([]Request{{Method: "GET", URL: "http://127.0.0.1:8080/", Header: map[string]string{"Authorization": "old"}}}); err != nil || a.Requests[2].Header["Authorization"] != "Bearer {{login.token}}" {
+			t.Errorf("%v, %+v", err, a.Requests)
+		}
+		if err := a.Import([]Request{{Method: "GET", URL: "http://127.0.0.1:8080/{{cart.id}}"}}); err == nil {
+			t.Error("a value that nothing hands on was imported")
+		}
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "shop scan explores the pairs of requests") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDerived: the file of a pair describes the same program from another folder.
+func TestDerived(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/oversell.yaml", strings.Replace(sound, "buyer: POST", "folder: sub\nexcept: [ body /a, items.b ]\nrules: also\nrequests: [ GET http://127.0.0.1:8080/ ]\nbuyer: POST", 1))
+	a, err := LoadScan(dir + "/oversell.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := Request{Method: "POST", URL: "http://127.0.0.1:8080/buy", Header: map[string]string{"A": "b"}, Body: `{"a": 1}`}
+	text, err := a.Derived(dir+"/races/pair", []Request{one, {Method: "GET", URL: "http://127.0.0.1:8080/"}}, []string{"items.b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := t.TempDir() + "/oversell.yaml"
+	write(t, pair, string(text))
+	b, err := Load(pair)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if b.Name != a.Name || len(b.Buyers) != 2 || b.Buyers[0].Body != one.Body || b.Buyers[0].Header["A"] != "b" || b.Buyers[1].Method != "GET" || !b.Serial || len(b.Never) > 0 || len(b.Requests) > 0 {
+		t.Errorf("%+v\n%s", b, text)
+	}
+	if len(b.Except) != 1 || !b.Sold.Has(302, "") || !strings.HasSuffix(a.Dir, "/sub") || !strings.Contains(string(text), "folder: ../../sub\n") {
+		t.Errorf("%s: %+v\n%s", a.Dir, b, text)
+	}
+}

@@ -1,0 +1,83 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore/target"
+)
+
+// resources reads "items redis:lock".
+func resources(text string) (all []target.Resource) {
+	for _, name := range strings.Fields(text) {
+		server, key, found := strings.Cut(name, ":")
+		if !found {
+			server, key = "mysql", name
+		}
+		all = append(all, target.Resource{Server: server, Name: key})
+	}
+	return all
+}
+
+func used(name string, commands int, reads, writes, naive string) Request {
+	return Request{Name: name, Commands: commands, usable: true, uses: target.Footprint{Reads: resources(reads), Writes: resources(writes), Naive: resources(naive)}}
+}
+
+// TestPairs: only pairs that can conflict are explored, the most suspicious first.
+func TestPairs(t *testing.T) {
+	refused := used("refused", 1, "orders", "", "")
+	refused.refused = true
+	all := pairs([]Request{
+		used("locked", 3, "items", "items orders", ""), used("naive", 4, "items orders", "items orders", "items"), used("list", 1, "orders", "", ""),
+		used("key", 1, "redis:n", "redis:n", ""), used("script", 1, "redis:*", "redis:*", ""), {Name: "broken", Problem: "it fails"}, refused,
+	})
+	var got []string
+	for _, p := range all {
+		what := p.Why
+		if !p.LeftOut {
+			what = fmt.Sprint(p.suspicion, " ", strings.Join(p.Conflicts, ", "))
+		}
+		got = append(got, p.name()+": "+what)
+	}
+	want := []string{
+		"naive and list: 1 orders", "naive and refused: 1 orders", "locked and naive: 2 items, orders", "naive twice: 2 items, orders",
+		"locked and list: 1 orders", "locked and refused: 1 orders", "key twice: 0 redis key n", "key and script: 0 any key of redis, redis key n", "script twice: 0 any key of redis", "locked twice: 0 items, orders",
+	}
+	for _, w := range want {
+		if !slices.Contains(got[:len(want)], w) {
+			t.Errorf("no pair %q", w)
+		}
+	}
+	for _, w := range []string{"list twice: both only read what they share", "list and key: no table and no key in common", "refused twice: both are refused alone", "list and refused: both only read what they share"} {
+		if !slices.Contains(got[len(want):], w) {
+			t.Errorf("not left out: %q", w)
+		}
+	}
+	if strings.Contains(strings.Join(got, "\n"), "broken") {
+		t.Error("a request with a problem is in a pair")
+	}
+	if t.Failed() {
+		t.Log(strings.Join(got, "\n"))
+	}
+}
+
+// TestUnproven: a scan without a race that left something open proves nothing, and neither does an empty one.
+func TestUnproven(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Report
+		says string
+	}{
+		{"all hold", Report{Pairs: []Pair{{Verdict: "holds"}, {LeftOut: true}}}, ""},
+		{"none explored", Report{Pairs: []Pair{{LeftOut: true}}}, "no request writes what another one uses"},
+		{"one open", Report{Pairs: []Pair{{Verdict: "holds"}, {Requests: [2]string{"a", "b"}, of: [2]int{0, 1}, Verdict: "inconclusive", Why: "why"}}}, "a and b: why"},
+		{"no turn", Report{Pairs: []Pair{{Verdict: "holds"}, {NotRun: true, Verdict: "inconclusive"}, {NotRun: true, Verdict: "inconclusive"}}}, "2 pairs had no turn before --budget was spent"},
+		{"a problem", Report{Requests: []Request{{Name: "a", Problem: "p"}}, Unused: []string{"u"}, Pairs: []Pair{{Verdict: "holds"}}}, "a: p; and 1 other reason"},
+	} {
+		if got := c.r.Unproven(); !strings.HasPrefix(got, c.says) || c.says == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.name, got, c.says)
+		}
+	}
+}

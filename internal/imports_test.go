@@ -76,6 +76,8 @@ var allowed = map[string][]string{
 	"internal/explore/program":         {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/process", "internal/explore/target", "internal/judge/verdict", "internal/nearest"},
 	"internal/explore/gate":            {"internal/explore/effect", "internal/explore/schedule", "internal/explore/serverstate", "internal/lockstrategy/redisscript"},
 	"internal/explore/rows":            {"internal/explore/effect", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/load/pulse"},
+	"internal/explore/scan":            {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/target", "internal/explore/witness", "internal/judge/report", "internal/judge/verdict"},
+	"internal/explore/scan/source":     {"internal/explore/app"},
 	"internal/explore/schedule":        {"internal/explore/witness", "internal/judge/verdict"},
 	"internal/explore/serverstate":     {"internal/engine/dialect", "internal/explore/effect", "internal/explore/schedule", "internal/judge/audit", "internal/product/stock"},
 	"internal/explore/standstill":      {"internal/explore/gate", "internal/lockstrategy", "rlock"},

@@ -49,13 +49,13 @@ Exit codes: 0 no pair races, 1 a pair races, 2 error, 3 a pair or a request was 
 	flags := c.Flags()
 	flags.StringVar(&o.file, "app", draft.FileName, "`file` that describes your program")
 	for _, f := range source.Formats() {
-		o.sources[f.Name] = flags.String(f.Name, "", "`file` with more requests: "+f.What)
+		o.sources[f.Name] = flags.String(f.Name, "", "`file` with more requests, as "+f.What)
 	}
 	flags.DurationVar(&o.budget, "budget", scanBudget, "time for all pairs")
 	flags.StringVar(&o.save, "save", "", "`folder` for a file and a replay of each pair that races")
 	flags.StringVar(&o.allowed, wipeFlag, "", "`host:port` of a remote server that the search can reset")
 	o.output.register(c)
-	setHelp(c, "docs/guides/test-your-shop.md", "app", "openapi", "har", "curl", "budget", "save", "report")
+	setHelp(c, "docs/guides/test-your-shop.md", "app", "openapi", "har", "curl", "save")
 	return c
 }
 

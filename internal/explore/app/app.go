@@ -44,7 +44,7 @@ type App struct {
 	Buyers []Request
 	// Requests are those of a scan, which explores them in pairs. A file with them may have no Buyers.
 	Requests []Request
-	Before   []Before // what each buyer sends before each schedule, in this order
+	Before   []Before // sent by each buyer before each schedule, in this order
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
 	Refused  Answers          // answers that refuse one, although their status is that of a failure

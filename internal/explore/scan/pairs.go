@@ -85,8 +85,8 @@ const (
 	readsToWrite        // one writes what it has read without a lock, and the other uses it
 )
 
-// pair decides whether two requests can conflict. What they use alone suffices: until the first read that sees a write
-// of the other, both do what they do alone, so that read and that write are known.
+// pair decides whether two requests can conflict, from what each uses alone. That suffices: until the first read that
+// sees a write of the other, both requests do what they do alone, so that read and that write are known.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
 	ab, ba := meet(a.uses.Writes, b.uses), meet(b.uses.Writes, a.uses)

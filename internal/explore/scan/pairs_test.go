@@ -31,7 +31,9 @@ func TestPairs(t *testing.T) {
 	refused.refused = true
 	all := pairs([]Request{
 		used("locked", 3, "items", "items orders", ""), used("naive", 4, "items orders", "items orders", "items"), used("list", 1, "orders", "", ""),
-		used("key", 1, "redis:n", "redis:n", ""), used("script", 1, "redis:*", "redis:*", ""), {Name: "broken", Problem: "it fails"}, refused,
+		used("key", 1, "redis:n", "redis:n", ""), used("script", 1, "redis:*", "redis:*", ""),
+		{Name: "broken", Problem: "it fails"},
+		refused,
 	})
 	var got []string
 	for _, p := range all {

@@ -106,7 +106,9 @@ func (r Report) title() string {
 		n    int
 		what string
 	}{
-		{r.count(verdict.Verdict.IsBreak), "race"}, {r.count(isVerdict(verdict.Holds)), "hold"}, {r.count(isVerdict(verdict.Inconclusive)), "inconclusive"},
+		{r.count(verdict.Verdict.IsBreak), "race"},
+		{r.count(isVerdict(verdict.Holds)), "hold"},
+		{r.count(isVerdict(verdict.Inconclusive)), "inconclusive"},
 		{len(r.Pairs) - r.count(func(verdict.Verdict) bool { return true }), "left out"},
 	} {
 		if c.n > 0 {

@@ -58,7 +58,7 @@ func TestScan(t *testing.T) {
 
 // TestScanInput: each mistake is one line that says what to do.
 func TestScanInput(t *testing.T) {
-	tier.Soak(t, "starts servers for each mistake; TestUnproven and package source have the same rules")
+	tier.Soak(t, "TestUnproven and TestFormats have these rules")
 	t.Parallel()
 	for _, c := range []struct {
 		name    string

@@ -21,16 +21,16 @@ import (
 // A Format is a way to write requests down. Read returns the requests to the origin, and one line for each that it
 // cannot use, with what to do. The error is one line.
 type Format struct {
-	Name, What string // of its flag
+	Name, What string // its flag, and the format for people
 	Read       func(text []byte, origin string) (requests []app.Request, unused []string, err error)
 }
 
 // Formats are all formats.
 func Formats() []Format {
 	return []Format{
-		{"openapi", "OpenAPI 3 document", OpenAPI},
-		{"har", "HAR recording of a browser", HAR},
-		{"curl", "file with curl commands", Curl},
+		{"openapi", "OpenAPI 3", OpenAPI},
+		{"har", "HAR", HAR},
+		{"curl", "curl commands", Curl},
 	}
 }
 

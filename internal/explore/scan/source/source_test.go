@@ -50,12 +50,14 @@ curl -G -d q=x http://127.0.0.1:8080/find
 		{name: "curl, file", read: Curl, text: "curl -d @f http://127.0.0.1:8080/", fails: "command 1: -d @f names a file: write the body itself"},
 		{name: "another command", read: Curl, text: "wget http://127.0.0.1:8080/", fails: `command 1 begins with "wget"; expected curl`},
 
-		{name: "HAR", read: HAR, text: `{"log": {"entries": [
+		{
+			name: "HAR", read: HAR, text: `{"log": {"entries": [
 			{"request": {"method": "POST", "url": "http://localhost:8080/buy", "headers": [{"name": ":path", "value": "/buy"}, {"name": "content-type", "value": "application/json"}, {"name": "Accept-Encoding", "value": "br"}], "postData": {"text": "{}"}}},
 			{"request": {"method": "POST", "url": "http://localhost:8080/buy", "headers": [], "postData": {"text": "{}"}}},
 			{"request": {"method": "POST", "url": "http://localhost:8080/login", "headers": [], "postData": {"params": [{"name": "user", "value": "a b"}]}}},
 			{"request": {"method": "GET", "url": "https://fonts.example.com/a.css", "headers": []}}]}}`,
-			want: []string{"POST http://127.0.0.1:8080/buy [Content-Type: application/json] {}", "POST http://127.0.0.1:8080/login user=a+b"}},
+			want: []string{"POST http://127.0.0.1:8080/buy [Content-Type: application/json] {}", "POST http://127.0.0.1:8080/login user=a+b"},
+		},
 		{name: "HAR of another site", read: HAR, text: `{"log": {"entries": [{"request": {"method": "GET", "url": "https://example.com/"}}]}}`, fails: "none of its 1 requests goes to http://127.0.0.1:8080, where the program serves: record it there"},
 		{name: "no HAR", read: HAR, text: "<html>", fails: "it is no HAR file: "},
 

@@ -93,7 +93,7 @@ var allowed = map[string][]string{
 	"internal/explore/target/retry":    {"internal/explore/target/naming"},
 	"internal/explore/target/session":  {"internal/explore/app", "internal/explore/schedule", "internal/explore/target/backend", "internal/explore/target/client", "internal/explore/target/gates", "internal/explore/target/instance", "internal/explore/target/naming", "internal/explore/target/rest", "internal/explore/wire", "internal/load/pulse"},
 	"internal/explore/wire":            {"internal/explore/wire", "internal/explore/effect", "internal/explore/schedule"},
-	"internal/judge/ci":                {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/testbed/localserver"},
+	"internal/judge/ci":                {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/program", "internal/explore/scan.", "internal/explore/witness", "internal/judge/ci/format", "internal/judge/ci/result", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/testbed/localserver"},
 	"internal/judge/ci/format":         {"internal/judge/ci/result", "internal/judge/report"},
 	"internal/judge/ci/result":         {"internal/explore/schedule", "internal/explore/witness", "internal/judge/promise", "internal/judge/report", "internal/judge/verdict"},
 	"internal/judge/ci/system":         {"internal/judge/ci/format", "internal/judge/ci/result"},

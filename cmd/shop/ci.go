@@ -221,8 +221,13 @@ func (o *ciOptions) readApps(more *ciFlags) (apps []ci.App, _ error) {
 func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 	search := more.explore
 	search.app.file, search.budget, search.format = file, o.budget, "text"
-	if a.App, err = app.Load(file); err != nil {
+	if a.App, err = app.LoadScan(file); err != nil {
 		return a, err
+	}
+	if a.Scan = len(a.App.Buyers) == 0 && len(a.App.Requests) > 0; !a.Scan {
+		if a.App, err = app.Load(file); err != nil {
+			return a, err
+		}
 	}
 	if err := a.App.Guard(search.app.allowed); err != nil {
 		return a, err
@@ -234,6 +239,9 @@ func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 	}
 	if a.Search, err = search.checkApp(more.command, a.App); err != nil {
 		return a, err
+	}
+	if a.Scan {
+		a.Search.Buyers = 2 // of each pair
 	}
 	a.Path, a.Flags = file, more.given(more.ofApp)
 	if o.budget != defaultBudget {

@@ -11,7 +11,7 @@ import (
 // lines are the places of the file that a violation can point at, as line numbers from 1.
 type lines struct {
 	never []int // of each rule of `never`
-	buyer int   // of the buyers' request
+	buyer int   // of the buyers' request, or of the requests of a scan
 }
 
 // linesOf finds the lines in a text that is valid YAML.
@@ -21,7 +21,7 @@ func linesOf(text []byte) (l lines) {
 	if err != nil { // cannot happen: the same library has decoded the text
 		return l
 	}
-	for _, key := range []string{"buyers", "buyer"} {
+	for _, key := range []string{"requests", "buyers", "buyer"} {
 		if node := at(file, "$."+key); node != nil {
 			l.buyer = node.GetToken().Position.Line
 		}

@@ -49,13 +49,16 @@ type Pair struct {
 	commands  int // of both requests
 }
 
-// name returns the pair for people.
-func (p Pair) name() string {
+// Name returns the pair for people.
+func (p Pair) Name() string {
 	if p.of[0] == p.of[1] {
 		return p.Requests[0] + " twice"
 	}
 	return strings.Join(p.Requests[:], " and ")
 }
+
+// Explored reports whether the pair had its turn.
+func (p Pair) Explored() bool { return !p.LeftOut && !p.NotRun }
 
 func (p *Pair) inconclusive(why string) { p.Verdict, p.Why = verdict.Inconclusive, why }
 

@@ -41,7 +41,7 @@ func TestPairs(t *testing.T) {
 		if !p.LeftOut {
 			what = fmt.Sprint(p.suspicion, " ", strings.Join(p.Conflicts, ", "))
 		}
-		got = append(got, p.name()+": "+what)
+		got = append(got, p.Name()+": "+what)
 	}
 	want := []string{
 		"naive and list: 1 orders", "naive and refused: 1 orders", "locked and naive: 2 items, orders", "naive twice: 2 items, orders",

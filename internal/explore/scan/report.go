@@ -68,7 +68,7 @@ func (r Report) open() (requests, pairs []string) {
 		case p.NotRun:
 			notRun++
 		case p.Verdict == verdict.Inconclusive:
-			pairs = append(pairs, p.name()+": "+p.Why)
+			pairs = append(pairs, p.Name()+": "+p.Why)
 		}
 	}
 	if notRun > 0 {
@@ -133,10 +133,10 @@ func (p Pair) status() report.Status {
 func (r Report) table() report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "pair"}, {Name: "conflict", Width: 40}, {Name: "schedules", Numbers: true}, {Name: "complete"}, {Name: "verdict"}}}
 	for _, p := range r.Pairs {
-		if p.LeftOut || p.NotRun {
+		if !p.Explored() {
 			continue
 		}
-		row := report.Texts(p.name(), strings.Join(p.Conflicts, ", "), strconv.Itoa(p.Schedules), map[bool]string{true: "yes", false: "no"}[p.Complete], string(p.Verdict))
+		row := report.Texts(p.Name(), strings.Join(p.Conflicts, ", "), strconv.Itoa(p.Schedules), map[bool]string{true: "yes", false: "no"}[p.Complete], string(p.Verdict))
 		row[4].Status = p.status()
 		t.Rows = append(t.Rows, row)
 	}
@@ -174,7 +174,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 		if !p.Verdict.IsBreak() || p.LeftOut {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s: %s\n", p.name(), p.Why)
+		fmt.Fprintf(w, "\n%s: %s\n", p.Name(), p.Why)
 		if !shown && p.Search.Witness != nil {
 			shown = true
 			if err := p.Search.Witness.Text(w, 2); err != nil {
@@ -200,19 +200,19 @@ func (r Report) Document(command string) (report.Document, error) {
 		Sums: []report.Sum{{Count: r.count(verdict.Verdict.IsBreak), What: "race", Status: report.Contradicts}, {Count: r.count(isVerdict(verdict.Inconclusive)), What: "inconclusive", Status: report.Void}, {Count: r.count(isVerdict(verdict.Holds)), What: "hold", Status: report.Holds}},
 	}
 	for _, p := range r.Pairs {
-		if p.LeftOut || p.NotRun {
+		if !p.Explored() {
 			continue
 		}
 		one := report.Case{Status: p.status(), Word: string(p.Verdict), Seen: cmp.Or(p.Why, "none breaks")}
 		if p.Search != nil {
 			again := func(*explore.Witness) string { return cmp.Or(p.Replay, command) }
-			searched, err := findings.Origin{Subject: p.name(), Again: again}.Document(*p.Search)
+			searched, err := findings.Origin{Subject: p.Name(), Again: again}.Document(*p.Search)
 			if err != nil {
 				return d, err
 			}
 			one = searched.Cases[0]
 		}
-		one.Suite, one.Name, one.Title, one.Took = r.Program, p.name(), p.name(), time.Duration(p.Seconds*float64(time.Second))
+		one.Suite, one.Name, one.Title, one.Took = r.Program, p.Name(), p.Name(), time.Duration(p.Seconds*float64(time.Second))
 		d.Cases = append(d.Cases, one)
 	}
 	return d, nil

@@ -49,7 +49,7 @@ func (s *scan) save(p *Pair, x *explore.Explorer, buyers []app.Request, unmatche
 		return fmt.Errorf("--save: %w", err)
 	}
 	file, replay := filepath.Join(folder, "oversell.yaml"), filepath.Join(folder, "replay")
-	text = append([]byte("# shop scan wrote this: "+p.name()+"\n"), text...)
+	text = append([]byte("# shop scan wrote this: "+p.Name()+"\n"), text...)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("--save: %w", err)
 	}

@@ -200,7 +200,7 @@ func (s *scan) search(ctx context.Context) error {
 			p.inconclusive("it had no turn")
 			continue
 		}
-		s.Progress("%s: pair %d of %d, %s", s.app.Name, n+1, len(wanted), p.name())
+		s.Progress("%s: pair %d of %d, %s", s.app.Name, n+1, len(wanted), p.Name())
 		err := s.explore(ctx, p, max(left/time.Duration(len(wanted)-n), leastBudget))
 		if ctx.Err() != nil {
 			p.inconclusive("it was interrupted")

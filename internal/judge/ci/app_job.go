@@ -51,6 +51,9 @@ func (j *appJob) failed(err error) result.Check {
 
 // run implements job.
 func (j *appJob) run(ctx context.Context) []result.Check {
+	if j.app.Scan {
+		return j.scan(ctx)
+	}
 	begun := time.Now()
 	c, err := j.search(ctx)
 	switch {
@@ -112,10 +115,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 // the program's output.
 func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) {
 	c.Status, c.Verdict, c.Why = result.Broken, w.Verdict, w.Why
-	shown := result.BreakingSchedule{Replay: w.Schedule, Steps: w.Steps, Rules: []string{}}
-	for _, f := range w.Findings {
-		shown.Rules = append(shown.Rules, f.Query)
-	}
+	shown := result.BreakingSchedule{Replay: w.Schedule, Steps: w.Steps, Rules: rules(w)}
 	if saved, err := x.Saved(w); err == nil {
 		shown.Saved = saved
 	}
@@ -127,6 +127,15 @@ func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Pr
 		}
 	}
 	c.Sources = j.sources(c.Witness.Printed)
+}
+
+// rules returns the rules that a schedule breaks.
+func rules(w *explore.Witness) []string {
+	all := []string{}
+	for _, f := range w.Findings {
+		all = append(all, f.Query)
+	}
+	return all
 }
 
 // show sets the witness of a check. The witness may come from another run, whose file and command do not

@@ -43,6 +43,7 @@ type Config struct {
 type App struct {
 	Path   string // as the user typed it
 	App    *app.App
+	Scan   bool // the pairs of its requests, instead of its buyers
 	Search explore.Config
 	Flags  string // of the search and of its replay, with a leading space; "" if there are none
 }
@@ -147,6 +148,9 @@ func (c Config) first(ctx context.Context, j job, unavailable error) []result.Ch
 
 // again repeats an inconclusive check, alone. A second inconclusive attempt is the result.
 func (c Config) again(ctx context.Context, j job, first result.Check) result.Check {
+	if a, is := j.(*appJob); is && a.app.Scan { // all of its pairs would run again
+		return first
+	}
 	if t, is := j.(*targetJob); is {
 		j = &targetJob{t.Config, first.Strategy, first.Fault}
 	}

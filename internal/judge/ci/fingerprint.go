@@ -23,10 +23,11 @@ import (
 
 // fingerprint returns a hash of everything that decides the result of a search: the repository, the file, the
 // flags, this program, its servers and interpreters, and the image of the runner. Files that git ignores do not count, except .env. It is
-// "" if the search uses a program or servers that are already running, whose state no file describes.
+// "" if the search uses a program or servers that are already running, whose state no file describes, and for a scan,
+// which has several results.
 func (j *appJob) fingerprint(ctx context.Context) string {
 	a := j.app.App
-	if a.Attach != nil || !a.Local {
+	if a.Attach != nil || !a.Local || j.app.Scan {
 		return ""
 	}
 	content, err := j.content(ctx)

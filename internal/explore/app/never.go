@@ -87,7 +87,7 @@ func (a *App) judged(f *file) error {
 		return fmt.Errorf("rules: %q; expected also (each run must end like an order of the buyers, and `never` must hold) or only (only `never`)", f.Rules)
 	case f.Rules != "" && len(a.Never) == 0:
 		return fmt.Errorf("rules: %s needs never: list queries that must return no row, for example SELECT * FROM items WHERE stock < 0, or omit rules", f.Rules)
-	case len(a.Except) > 0 && !a.Serial:
+	case len(a.Except) > 0 && !a.Serial && len(a.Requests) == 0: // a scan always compares with the orders
 		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
 	case a.Strict && !a.Serial:
 		return errors.New("strict compares with the orders of the buyers, and with never only the rules count: omit strict, or set rules: also")

@@ -44,9 +44,9 @@ type Pair struct {
 	Replay     string          `json:"replay,omitempty"` // the command that shows the witness, with --save
 	Search     *explore.Report `json:"search,omitempty"` // of the pair, with its witness
 
-	of        [2]int
-	suspicion int
-	commands  int // of both requests
+	of         [2]int
+	suspicious bool // one writes what the other has read without a lock, and then writes
+	commands   int  // of both requests
 }
 
 // Name returns the pair for people.
@@ -73,20 +73,19 @@ func pairs(requests []Request) (all []Pair) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Pair) int {
-		if a.LeftOut != b.LeftOut {
-			return map[bool]int{false: -1, true: 1}[a.LeftOut]
+		rank := func(p Pair) int {
+			switch {
+			case p.LeftOut:
+				return 2
+			case p.suspicious:
+				return 0
+			}
+			return 1
 		}
-		return cmp.Or(b.suspicion-a.suspicion, a.commands-b.commands)
+		return cmp.Or(rank(a)-rank(b), a.commands-b.commands)
 	})
 	return all
 }
-
-// The suspicions of a pair.
-const (
-	writesBoth   = iota // both write, or a lock protects the read
-	readsFirst          // one reads without a lock what the other writes
-	readsToWrite        // one writes what it has read without a lock, and the other uses it
-)
 
 // pair decides whether two requests can conflict, from what each uses alone. That suffices: until the first read that
 // sees a write of the other, both requests do what they do alone, so that read and that write are known.
@@ -108,23 +107,13 @@ func pair(of [2]int, a, b Request) Pair {
 	case len(conflicts) == 0:
 		p.LeftOut, p.Why = true, "no table and no key in common"
 	}
-	for _, r := range conflicts {
-		covers := func(other target.Resource) bool { return r.Covers(other) }
-		if slices.ContainsFunc(a.uses.Naive, covers) || slices.ContainsFunc(b.uses.Naive, covers) {
-			p.suspicion = readsToWrite
-		}
-	}
-	if len(conflicts) > 0 && p.suspicion < readsFirst && (slices.ContainsFunc(ab, unlocked(b)) || slices.ContainsFunc(ba, unlocked(a))) {
-		p.suspicion = readsFirst
-	}
+	p.suspicious = slices.ContainsFunc(ab, among(b.uses.Naive)) || slices.ContainsFunc(ba, among(a.uses.Naive))
 	return p
 }
 
-// unlocked reports whether a request reads a resource, and does not write it.
-func unlocked(r Request) func(target.Resource) bool {
-	return func(one target.Resource) bool {
-		return slices.ContainsFunc(r.uses.Reads, one.Covers) && !slices.ContainsFunc(r.uses.Writes, one.Covers)
-	}
+// among reports whether a resource is among those of a footprint.
+func among(all []target.Resource) func(target.Resource) bool {
+	return func(one target.Resource) bool { return slices.ContainsFunc(all, one.Covers) }
 }
 
 // meet returns the resources that the footprint uses, too.

@@ -33,8 +33,8 @@ type Config struct {
 	Progress func(format string, args ...any)
 }
 
-// leastBudget is the time for a pair, unless that of the scan ends before.
-const leastBudget = 10 * time.Second
+// firstBudget is the time for the first search of a pair.
+const firstBudget = 15 * time.Second
 
 // A scan is one run of Run.
 type scan struct {
@@ -95,10 +95,16 @@ func (s *scan) name(r app.Request) string {
 	return name
 }
 
-// send gives the program other buyers. It opens the program first if it is not open.
+// send gives the program other buyers. It opens the program if it is not open, or cannot go on.
 func (s *scan) send(ctx context.Context, buyers ...app.Request) error {
 	if s.opened != nil {
-		return s.opened.Send(ctx, buyers...)
+		err := s.opened.Send(ctx, buyers...)
+		if err == nil || ctx.Err() != nil || s.app.Attach != nil {
+			return err
+		}
+		if err := s.close(); err != nil {
+			return err
+		}
 	}
 	s.app.Buyers = slices.Repeat(buyers[:1], 2) // an instance for each
 	opened, err := program.Open(ctx, s.app, s.Search)
@@ -186,7 +192,8 @@ func texts(all []target.Resource) []string {
 	return words
 }
 
-// search explores the pairs that can conflict, the most suspicious first, until the budget is spent.
+// search explores the pairs that can conflict, the most suspicious first, until the budget is spent: each for a short
+// time, so that a large one does not keep the others waiting, and then those that need more.
 func (s *scan) search(ctx context.Context) error {
 	var wanted []*Pair
 	for i := range s.report.Pairs {
@@ -194,23 +201,35 @@ func (s *scan) search(ctx context.Context) error {
 			wanted = append(wanted, p)
 		}
 	}
+	if err := s.round(ctx, wanted, firstBudget); err != nil {
+		return err
+	}
+	wanted = slices.DeleteFunc(wanted, func(p *Pair) bool { return p.Search == nil || p.Complete || p.Verdict != verdict.Inconclusive })
+	return s.round(ctx, wanted, s.Budget)
+}
+
+// round explores pairs, each for at most the time, and for its share of what is left.
+func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) error {
 	for n, p := range wanted {
 		left := time.Until(s.until)
-		if p.NotRun = left <= 0; p.NotRun {
-			p.inconclusive("it had no turn")
+		if left <= 0 {
+			if p.NotRun = p.Search == nil; p.NotRun {
+				p.inconclusive("it had no turn")
+			}
 			continue
 		}
 		s.Progress("%s: pair %d of %d, %s", s.app.Name, n+1, len(wanted), p.Name())
-		err := s.explore(ctx, p, max(left/time.Duration(len(wanted)-n), leastBudget))
+		err := s.explore(ctx, p, min(most, max(left/time.Duration(len(wanted)-n), firstBudget)))
 		if ctx.Err() != nil {
 			p.inconclusive("it was interrupted")
 			return context.Cause(ctx)
 		}
 		if err != nil {
 			p.inconclusive(err.Error())
-			if err := s.close(); err != nil { // the next pair starts anew
+			if s.opened == nil {
 				return err
 			}
+			s.opened.Runner.Anew()
 		}
 	}
 	return nil
@@ -219,7 +238,7 @@ func (s *scan) search(ctx context.Context) error {
 // explore explores a pair for at most the budget.
 func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error {
 	begun := time.Now()
-	defer func() { p.Seconds = time.Since(begun).Seconds() }()
+	defer func() { p.Seconds += time.Since(begun).Seconds() }()
 	buyers := []app.Request{s.report.Requests[p.of[0]].request, s.report.Requests[p.of[1]].request}
 	if err := s.send(ctx, buyers...); err != nil {
 		return err
@@ -242,7 +261,8 @@ func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error
 		return err
 	}
 	p.Search, p.Schedules, p.Complete, p.Violations = &r, r.Explored, r.Complete, r.Violations
-	why := findings.Unproven(r)
+	why, several := findings.Unproven(r), r
+	several.Explored = 2
 	switch {
 	case r.Violations > 0:
 		p.Verdict, p.Why = verdict.Broken, "without a witness"
@@ -250,6 +270,8 @@ func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error
 			p.Verdict, p.Why = r.Witness.Verdict, r.Witness.Why
 			return s.save(p, x, buyers, seen.Unmatched)
 		}
+	case r.Complete && r.Explored == 1 && findings.Unproven(several) == "": // nothing but that is missing
+		p.LeftOut, p.Why = true, "they use different rows of what they share"
 	case why != "":
 		p.inconclusive(strings.TrimPrefix(why, r.Strategy+": "))
 	default:

@@ -47,7 +47,17 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 		return nil, err
 	}
 	o.Oracle = oracle.New(o.reset, x.programs.App.Except)
-	return o, nil
+	if len(x.programs.App.Before) == 0 {
+		return o, nil
+	}
+	if err := x.programs.Reset(ctx); err != nil {
+		return nil, err
+	}
+	again, err := reader.Read(ctx, nil)
+	if err == nil {
+		o.Renewed(again)
+	}
+	return o, err
 }
 
 // apart is the time between two runs of one order. A time that is rounded to a second differs then.

@@ -65,12 +65,27 @@ func New(reset Data, except []string) *Oracle {
 	return o
 }
 
-// Unrestored returns the tables that differ from those of New although no buyer came. They are left out. A key
-// and a random value that each reset makes anew, such as those of a login, are no such difference.
-func (o *Oracle) Unrestored(again Data) (tables []string) {
+// Renewed learns from the data after another reset, before any buyer, what each reset makes anew: keys, random
+// values, and columns of other long texts, such as the tokens of logins. A short text may be a quantity that the
+// reset does not restore.
+func (o *Oracle) Renewed(again Data) {
 	values, keys := tokens(Run{Data: again}), nodes(again)
 	maps.DeleteFunc(o.fixed, func(value string, _ bool) bool { return !values[value] })
 	maps.DeleteFunc(o.before, func(n node, _ bool) bool { return !keys[n] })
+	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
+	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
+		isShort := func(value string) bool { return len(value) < shortestToken && !strings.Contains(value, "\x00") }
+		if !slices.ContainsFunc(slices.Concat(one[place], other[place]), isShort) {
+			o.out[place] = true
+		}
+	}
+}
+
+// shortestToken is the length of a text in bytes that is no quantity.
+const shortestToken = 16
+
+// Unrestored returns the tables that differ from those of New although no buyer came. They are left out.
+func (o *Oracle) Unrestored(again Data) (tables []string) {
 	d := compare(o.form(Run{Data: o.reset}, nil), o.form(Run{Data: again}, nil))
 	if d == nil {
 		return nil

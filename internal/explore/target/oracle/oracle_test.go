@@ -271,6 +271,30 @@ func TestSettleAgain(t *testing.T) {
 	}
 }
 
+// TestRenewed: what each reset makes anew, such as the session of a login, is no difference; a quantity that grows
+// from reset to reset is.
+func TestRenewed(t *testing.T) {
+	for name, c := range map[string]struct {
+		again [3]string // id, token and logins
+		want  string
+	}{
+		"a hexadecimal token": {[3]string{"2", "00112233445566778899aabbccddeeff", "1"}, ""},
+		"another token":       {[3]string{"2", "QvJ2-xYz_0aBcDeFgHiJkL", "1"}, ""},
+		"a counter":           {[3]string{"2", "ffeeddccbbaa99887766554433221100", "2"}, "sessions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := func(id, token, logins string) Data {
+				return Data{"sessions": {[]Column{{Name: "id", Key: "sessions.id"}, {Name: "token"}, {Name: "logins"}}, [][]string{{id, token, logins}}}}
+			}
+			o := New(data("1", "ffeeddccbbaa99887766554433221100", "1"), nil)
+			o.Renewed(data(c.again[0], c.again[1], c.again[2]))
+			if got := strings.Join(o.Unrestored(data("3", strings.ToLower(c.again[1]), c.again[2])), " "); got != c.want {
+				t.Errorf("not restored: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestSettle: what differs between two runs of one order is not compared. An end that differs otherwise
 // is an error.
 func TestSettle(t *testing.T) {

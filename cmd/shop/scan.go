@@ -72,6 +72,10 @@ func (o *scanOptions) run(c *cobra.Command) error {
 			Buyers:    2, Bound: -1, Shared: a.Shared != "" || a.Attach != nil,
 		},
 		Budget: o.budget, Save: o.save, Progress: progress.show,
+		Found: func(p scan.Pair, after time.Duration) {
+			progress.clear()
+			fmt.Fprintf(c.ErrOrStderr(), "found after %.0f s: %s\n", after.Seconds(), p.Name())
+		},
 		Command: func(file, replay string) string {
 			again := appFlags{file: file, tries: target.DefaultTries, allowed: o.allowed}
 			return again.command() + " --replay " + trial.ShellWord(replay)

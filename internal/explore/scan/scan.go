@@ -31,6 +31,7 @@ type Config struct {
 	Save     string                           // folder for a file and a replay of each broken pair; "": none
 	Command  func(file, replay string) string // the command that shows such a replay
 	Progress func(format string, args ...any)
+	Found    func(p Pair, after time.Duration) // called for each pair that races; nil: no call
 }
 
 // firstBudget is the time for the first search of a pair.
@@ -224,12 +225,15 @@ func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) er
 			p.inconclusive("it was interrupted")
 			return context.Cause(ctx)
 		}
-		if err != nil {
+		switch {
+		case err != nil && s.opened == nil:
 			p.inconclusive(err.Error())
-			if s.opened == nil {
-				return err
-			}
+			return err
+		case err != nil:
+			p.inconclusive(err.Error())
 			s.opened.Runner.Anew()
+		case p.Verdict.IsBreak() && !p.LeftOut && s.Found != nil:
+			s.Found(*p, s.Budget-time.Until(s.until))
 		}
 	}
 	return nil

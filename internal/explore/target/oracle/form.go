@@ -301,7 +301,7 @@ func (k known) cell(name, key, value string) cell {
 	}
 	text := naming.Moment.ReplaceAllStringFunc(value, func(found string) string {
 		if isNow(found) && !k.fixed[found] {
-			return "<time>"
+			return someTime
 		}
 		return found
 	})
@@ -313,7 +313,7 @@ func (k known) cell(name, key, value string) cell {
 		case !naming.Random.MatchString(found) || k.fixed[found]:
 			return found
 		case naming.IsClock(found):
-			return "<time>"
+			return someTime
 		default:
 			c.nodes = append(c.nodes, node{"", found})
 		}
@@ -374,6 +374,14 @@ func tokens(r Run) map[string]bool {
 
 // inText matches what may be a node in a longer text.
 var inText = regexp.MustCompile(naming.Random.String() + `|\b\d{4,}\b`)
+
+// isNoTime reports whether a cell has another text than a time.
+func isNoTime(text string) bool {
+	return text == "" || text != someTime && naming.Moment.FindString(text) != text
+}
+
+// someTime stands for a time that depends on when the run was.
+const someTime = "<time>"
 
 // around is the distance from now within which a time depends on when the run was.
 const around = 48 * time.Hour

@@ -84,8 +84,15 @@ func (o *Oracle) Renewed(again Data) {
 // shortestToken is the length of a text in bytes that is no quantity.
 const shortestToken = 16
 
-// Unrestored returns the tables that differ from those of New although no buyer came. They are left out.
+// Unrestored returns the tables that differ from those of New although no buyer came. They are left out. A column of
+// times, such as updated_at, is left out alone: hardly a reset restores it.
 func (o *Oracle) Unrestored(again Data) (tables []string) {
+	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
+	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
+		if len(one[place]) == len(other[place]) && !slices.ContainsFunc(slices.Concat(one[place], other[place]), isNoTime) {
+			o.out[place] = true
+		}
+	}
 	d := compare(o.form(Run{Data: o.reset}, nil), o.form(Run{Data: again}, nil))
 	if d == nil {
 		return nil

@@ -295,6 +295,27 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
+// TestUnrestored: a time that the reset does not restore is left out alone. A time that was not there is a difference.
+func TestUnrestored(t *testing.T) {
+	now := func(later time.Duration) string { return time.Now().Add(later).UTC().Format("2006-01-02 15:04:05") }
+	data := func(stock, at, paid string) Data {
+		return Data{"items": {[]Column{{Name: "id", Key: "items.id"}, {Name: "stock"}, {Name: "updated_at"}, {Name: "paid_at"}}, [][]string{{"1", stock, at, paid}}}}
+	}
+	for _, c := range []struct {
+		again     Data
+		want, out string
+	}{
+		{data("1", now(time.Minute), Null), "", "items.updated_at"},
+		{data("0", now(time.Minute), Null), "items", "items.* items.updated_at"},
+		{data("1", now(time.Minute), now(0)), "items", "items.* items.updated_at"},
+	} {
+		o := New(data("1", now(0), Null), nil)
+		if got := strings.Join(o.Unrestored(c.again), " "); got != c.want || strings.Join(o.LeftOut(), " ") != c.out {
+			t.Errorf("not restored: %q, want %q; left out: %s, want %s", got, c.want, o.LeftOut(), c.out)
+		}
+	}
+}
+
 // TestSettle: what differs between two runs of one order is not compared. An end that differs otherwise
 // is an error.
 func TestSettle(t *testing.T) {

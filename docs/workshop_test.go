@@ -153,7 +153,7 @@ var transcribedLong = []string{
 	"design/judging.md", "design/servers.md", "design/explorer.md", "design/programs.md",
 	"README.md", "reference/yaml.md", "reference/faults.md", "reference/benchmarks.md",
 	"reference/commands/bench.md", "reference/commands/ci.md", "reference/commands/exercise.md", "reference/commands/init.md", "reference/commands/migrate.md",
-	"reference/commands/play.md", "reference/commands/serve.md",
+	"reference/commands/play.md", "reference/commands/scan.md", "reference/commands/serve.md",
 	"reference/commands/strategies.md", "reference/commands/verify.md", "reference/commands/version.md",
 	"reference/matrix/README.md", "reference/strategies/coordination.md",
 }

@@ -102,6 +102,8 @@ func pair(of [2]int, a, b Request) Pair {
 	switch {
 	case a.refused && b.refused:
 		p.LeftOut, p.Why = true, "both are refused alone"
+	case a.uses.Empty() || b.uses.Empty():
+		p.LeftOut, p.Why = true, "one of them uses no table and no key"
 	case len(conflicts) == 0 && len(meet(a.uses.Reads, b.uses)) > 0:
 		p.LeftOut, p.Why = true, "both only read what they share"
 	case len(conflicts) == 0:

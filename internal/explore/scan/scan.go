@@ -153,7 +153,7 @@ func (s *scan) alone(ctx context.Context) error {
 	all := s.report.Requests
 	first := slices.IndexFunc(all, func(r Request) bool { return r.Problem != "" })
 	switch {
-	case slices.ContainsFunc(all, func(r Request) bool { return r.usable && len(r.uses.Reads)+len(r.uses.Writes) > 0 }):
+	case slices.ContainsFunc(all, func(r Request) bool { return r.usable && !r.uses.Empty() }):
 		return nil
 	case slices.ContainsFunc(all, func(r Request) bool { return r.NotRun }): // the report says so
 		return nil

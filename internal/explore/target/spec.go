@@ -116,6 +116,9 @@ type Footprint struct {
 	Naive  []Resource // written after a read without a lock, which a command of another buyer can make stale
 }
 
+// Empty reports whether the buyer used nothing.
+func (f Footprint) Empty() bool { return len(f.Reads)+len(f.Writes) == 0 }
+
 // Err returns why the program cannot be explored, in one line, or nil.
 func (c Check) Err() error {
 	for _, a := range c.Buyers {

@@ -20,7 +20,7 @@ def one(sql, *values):
 
 
 def login(user):
-    token = secrets.token_hex(16)
+    token = secrets.token_urlsafe(16)
     cursor.execute("INSERT INTO sessions (token, user_id) SELECT %s, id FROM users WHERE name = %s", (token, user))
     return 200, {"data": {"token": token}}
 

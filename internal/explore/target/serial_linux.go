@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -93,9 +94,9 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 			return 0, err
 		}
 	}
-	for _, name := range unrestored {
+	for _, name := range slices.Sorted(maps.Keys(unrestored)) {
 		if o.names(name) {
-			return 0, fmt.Errorf("reset does not restore %s, which a buyer uses, so the ends of two runs cannot be compared: add a statement to reset, or except: [%s.*] to the file", name, name)
+			return 0, fmt.Errorf("reset does not restore %s, which a buyer uses, so the ends of two runs cannot be compared: add a statement to reset, or except: [%s] to the file", name, strings.Join(unrestored[name], ", "))
 		}
 	}
 	for _, name := range o.reader.Large {

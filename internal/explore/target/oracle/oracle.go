@@ -84,9 +84,10 @@ func (o *Oracle) Renewed(again Data) {
 // shortestToken is the length of a text in bytes that is no quantity.
 const shortestToken = 16
 
-// Unrestored returns the tables that differ from those of New although no buyer came. They are left out. A column of
-// times, such as updated_at, is left out alone: hardly a reset restores it.
-func (o *Oracle) Unrestored(again Data) (tables []string) {
+// Unrestored returns how the data differs from that of New although no buyer came: the places, in the words of New's
+// except, by table. Such a table is left out. A column of times, such as updated_at, is left out alone: hardly a reset
+// restores it.
+func (o *Oracle) Unrestored(again Data) map[string][]string {
 	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
 	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
 		if len(one[place]) == len(other[place]) && !slices.ContainsFunc(slices.Concat(one[place], other[place]), isNoTime) {
@@ -97,11 +98,14 @@ func (o *Oracle) Unrestored(again Data) (tables []string) {
 	if d == nil {
 		return nil
 	}
+	tables := map[string][]string{}
 	for _, r := range d.Rows {
-		if !o.out[r.Table+".*"] {
-			o.out[r.Table+".*"] = true
-			tables = append(tables, r.Table)
-		}
+		tables[r.Table] = append(tables[r.Table], r.places...)
+	}
+	for name, places := range tables {
+		o.out[name+".*"] = true
+		slices.Sort(places)
+		tables[name] = slices.Compact(places)
 	}
 	return tables
 }

@@ -193,8 +193,8 @@ func texts(all []target.Resource) []string {
 	return words
 }
 
-// search explores the pairs that can conflict, the most suspicious first, until the budget is spent: each for a short
-// time, so that a large one does not keep the others waiting, and then those that need more.
+// search explores the pairs that can conflict, the most suspicious first, until the budget is spent. Each has a short
+// search first, so that a large one does not keep the others waiting.
 func (s *scan) search(ctx context.Context) error {
 	var wanted []*Pair
 	for i := range s.report.Pairs {

@@ -94,10 +94,13 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 			return 0, err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(unrestored)) {
-		if o.names(name) {
-			return 0, fmt.Errorf("reset does not restore %s, which a buyer uses, so the ends of two runs cannot be compared: add a statement to reset, or except: [%s] to the file", name, strings.Join(unrestored[name], ", "))
+	maps.DeleteFunc(unrestored, func(name string, _ []string) bool { return !o.names(name) })
+	if tables := slices.Sorted(maps.Keys(unrestored)); len(tables) > 0 {
+		var places []string
+		for _, name := range tables {
+			places = append(places, unrestored[name]...)
 		}
+		return 0, fmt.Errorf("reset does not restore %s, which a buyer uses, so the ends of two runs cannot be compared: add a statement to reset, or except: [%s] to the file", strings.Join(tables, ", "), strings.Join(places, ", "))
 	}
 	for _, name := range o.reader.Large {
 		if o.names(name) && !slices.Contains(x.programs.App.Except, name+".*") {

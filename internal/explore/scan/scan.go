@@ -27,11 +27,11 @@ import (
 // A Config says how far a scan goes.
 type Config struct {
 	Search   explore.Config                   // of each pair; its Budget is not used
-	Budget   time.Duration                    // for all pairs
+	Budget   time.Duration                    // for all requests and pairs, once the program is ready
 	Save     string                           // folder for a file and a replay of each broken pair; "": none
 	Command  func(file, replay string) string // the command that shows such a replay
 	Progress func(format string, args ...any)
-	Found    func(p Pair, after time.Duration) // called for each pair that races; nil: no call
+	Found    func(p Pair, after time.Duration) // called for each pair that races, with the time since Run began; nil: no call
 }
 
 // firstBudget is the time for the first search of a pair.
@@ -42,7 +42,8 @@ type scan struct {
 	Config
 	app    *app.App
 	opened *program.Program // nil: not open
-	until  time.Time
+	begun  time.Time
+	until  time.Time // set when the program is ready
 	saved  []string // folders in Save
 	report Report
 }
@@ -57,18 +58,20 @@ func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
 	if len(requests) == 0 {
 		return Report{}, errors.New("there are no requests: list them under `requests:` of the file, or give --openapi, --har or --curl")
 	}
-	begun := time.Now()
-	s := &scan{Config: c, app: a, until: begun.Add(c.Budget), report: Report{Program: a.Name, BudgetSeconds: c.Budget.Seconds()}}
+	s := &scan{Config: c, app: a, begun: time.Now(), report: Report{Program: a.Name, BudgetSeconds: c.Budget.Seconds()}}
 	for _, r := range requests {
 		s.report.Requests = append(s.report.Requests, Request{Name: s.name(r), Line: r.Method + " " + r.URL, request: r})
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	err = s.alone(ctx)
+	if err = s.send(ctx, requests[0]); err == nil {
+		s.until = time.Now().Add(c.Budget)
+		err = s.alone(ctx)
+	}
 	if err == nil {
 		s.report.Pairs = pairs(s.report.Requests)
 		err = s.search(ctx)
 	}
-	s.report.Seconds = time.Since(begun).Seconds()
+	s.report.Seconds = time.Since(s.begun).Seconds()
 	return s.report, err
 }
 
@@ -233,7 +236,7 @@ func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) er
 			p.inconclusive(err.Error())
 			s.opened.Runner.Anew()
 		case p.Verdict.IsBreak() && !p.LeftOut && s.Found != nil:
-			s.Found(*p, s.Budget-time.Until(s.until))
+			s.Found(*p, time.Since(s.begun))
 		}
 	}
 	return nil
@@ -275,7 +278,7 @@ func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error
 			return s.save(p, x, buyers, seen.Unmatched)
 		}
 	case r.Complete && r.Explored == 1 && findings.Unproven(several) == "": // nothing but that is missing
-		p.LeftOut, p.Why = true, "they use different rows of what they share"
+		p.LeftOut, p.Verdict, p.Why = true, "", "they use different rows of what they share"
 	case why != "":
 		p.inconclusive(strings.TrimPrefix(why, r.Strategy+": "))
 	default:

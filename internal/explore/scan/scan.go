@@ -44,7 +44,7 @@ type scan struct {
 	opened *program.Program // nil: not open
 	begun  time.Time
 	until  time.Time // set when the program is ready
-	saved  []string // folders in Save
+	saved  []string  // folders in Save
 	report Report
 }
 

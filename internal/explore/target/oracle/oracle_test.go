@@ -307,6 +307,7 @@ func TestUnrestored(t *testing.T) {
 		want, out string
 	}{
 		{data("1", now(time.Minute), Null), "", "items.updated_at"},
+		{data("1", now(time.Minute)+".123 +0000 UTC", Null), "", "items.updated_at"},
 		{data("0", now(time.Minute), Null), "items", "items.* items.updated_at"},
 		{data("1", now(time.Minute), now(0)), "items", "items.* items.updated_at"},
 	} {

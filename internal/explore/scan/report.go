@@ -160,7 +160,10 @@ func (r Report) notes() (all []string) {
 	return all
 }
 
-// Text prints the result: the pairs, what was not explored, and the first witness.
+// mostSteps is the number of steps of a witness that is printed. A longer one fills many screens.
+const mostSteps = 40
+
+// Text prints the result: the pairs, what was not explored, and the first short witness.
 func (r Report) Text(w io.Writer, colour bool) error {
 	fmt.Fprintf(w, "%s in %.1f s\n", r.title(), r.Seconds)
 	if t := r.table(); len(t.Rows) > 0 {
@@ -175,9 +178,9 @@ func (r Report) Text(w io.Writer, colour bool) error {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s: %s\n", p.Name(), p.Why)
-		if !shown && p.Search.Witness != nil {
+		if found := p.Search.Witness; !shown && found != nil && len(found.Steps) <= mostSteps {
 			shown = true
-			if err := p.Search.Witness.Text(w, 2); err != nil {
+			if err := found.Text(w, 2); err != nil {
 				return err
 			}
 		}

@@ -44,6 +44,7 @@ const (
 	Disconnect = schedule.Disconnect
 	Raise      = schedule.Raise
 	NoUnlock   = schedule.NoUnlock
+	Restock    = schedule.Restock
 )
 
 // ErrRaised is the error that a buyer's code meets in the event Raise.

@@ -34,6 +34,9 @@ type RunningRush struct {
 	Links   []testbed.Links // links of each process to the engine's lock servers
 	Standby *Standby        // for faults that need one
 
+	// InGroups: one transaction sells to many buyers, see lockstrategy.Traits.
+	InGroups bool
+
 	product string
 	write   failpoint.Point // see Setting
 	times   Times

@@ -96,6 +96,9 @@ type Traits struct {
 	// For the explorer, such a buyer has several commands in flight.
 	WritesLater bool
 
+	// InGroups: one transaction sells to all waiting buyers, so a burst needs only a few transactions.
+	InGroups bool
+
 	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
 	// if it fails. Until then other buyers see the counter's value. Their left may be too low, and
 	// sold out may come too early. Another process may refuse a second request under an

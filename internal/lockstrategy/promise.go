@@ -135,6 +135,13 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
+// RestocksAnytime reports whether any process may restock while buyers of others are inside: the database alone
+// decides each sale, so the restock leaves no lock and no copy of the stock behind.
+func (e Entry) RestocksAnytime(database string) bool {
+	isServer := func(n Need) bool { return n != NeedsSkipLocked }
+	return !slices.ContainsFunc(e.Needs, isServer) && e.Promised(promise.TwoProcesses, database) == verdict.Holds
+}
+
 // LackedOn names the first need of the strategy that the database does not meet, judged by the
 // database's name alone. It returns "" if the database meets all.
 func (e Entry) LackedOn(database string) string {

@@ -26,6 +26,7 @@ func (e events) all() []conduct.Event[*gate.Op] {
 		{Name: schedule.Disconnect, Moves: e.disconnect},
 		{Name: schedule.Raise, Moves: e.raise},
 		{Name: schedule.NoUnlock, Moves: e.noUnlock},
+		{Name: schedule.Restock, Moves: e.restock},
 	}
 }
 

@@ -35,7 +35,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	if err != nil {
 		return "", "", err
 	}
-	answers, err := r.buyers.answers()
+	answers, err := r.answers()
 	if err != nil {
 		return "", "", err
 	}
@@ -57,6 +57,8 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		return verdict.Stalled, who + " forever: no lease ends by itself", nil
 	case v == verdict.Duplicated:
 		return v, fmt.Sprintf("%d records belong to a purchase that already has a record", state.Duplicates), nil
+	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0 && r.conductor.Happened()[schedule.Restock]:
+		why = "after the restock, " + why // for each buyer that came later there were units
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:
@@ -69,8 +71,11 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 }
 
 // answers returns the buyers' answers, for the audit.
-func (all buyers) answers() (answers []audit.Answer, _ error) {
-	for _, b := range all {
+func (r *run) answers() (answers []audit.Answer, _ error) {
+	for _, b := range r.buyers {
+		if r.restocked.explains(b) {
+			continue
+		}
 		a := audit.Answer{Purchaser: b.name, Units: b.order.Amount, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
 		if b.crashed && !b.answered || b.gone && b.err != nil { // the buyer got no answer, whatever Buy returned
 			a.Outcome = purchase.Unknown
@@ -99,7 +104,7 @@ func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
 	switch {
 	case records > 1:
 		return verdict.Duplicated, fmt.Sprintf("%d different orders under one Idempotency-Key were sold", records)
-	case records == 0 && reused:
+	case records == 0 && reused && len(j.r.restocked.cleared) == 0:
 		return verdict.Leaked, "a buyer was told that the Idempotency-Key is used, but no order was sold under it"
 	}
 	return "", ""

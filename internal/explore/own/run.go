@@ -28,6 +28,7 @@ type run struct {
 	touched   map[string]bool // nodes to which a command was sent
 	notes     *recorder
 	leftover  leftover
+	restocked restocking
 
 	outcome sync.WaitGroup // waits for the buyers' goroutines
 	deadEnd bool           // nothing can move, and a buyer has no answer

@@ -168,7 +168,7 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 		}
 	}
 	fmt.Fprintf(&s, "%d %v %v %v %v\n", k.r.x.clock.ahead.Load(), k.r.conductor.Happened(), k.r.passing.phase, k.r.passing.renewed, k.r.passing.woken)
-	fmt.Fprintf(&s, "%v %v %v\n", k.r.owners, k.r.named, k.r.touched)
+	fmt.Fprintf(&s, "%v %v %v %v\n", k.r.owners, k.r.named, k.r.touched, k.r.restocked)
 	for _, b := range k.r.buyers {
 		s.WriteString(k.stateOf(b) + "\n")
 	}

@@ -15,6 +15,7 @@ const (
 	Disconnect Event = "disconnect" // a buyer hangs up; its process continues and cleans up
 	Raise      Event = "raise"      // a buyer's code raises an error or panics between two statements, and cleans up
 	NoUnlock   Event = "no-unlock"  // a buyer's code forgets its unlock; its process continues
+	Restock    Event = "restock"    // another process restocks the product
 )
 
 // A Kind describes an event.
@@ -37,6 +38,7 @@ func Kinds() []Kind {
 		{Event: Disconnect, tokens: "disconnect[1-9]", OwnOnly: true},
 		{Event: Raise, tokens: "raise[1-9](?:-panic)?", OwnOnly: true},
 		{Event: NoUnlock, tokens: "no-unlock[1-9]", Without: "no lock of the strategy is released by a command of its own", OwnOnly: true},
+		{Event: Restock, tokens: "restock", Without: "a transaction was open at each step", OwnOnly: true},
 	}
 }
 

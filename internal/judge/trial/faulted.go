@@ -280,6 +280,8 @@ func (c *crowds) newField() {
 	times := fault.Times{Wait: settings.Wait, Lease: settings.LeaseTTL}
 	c.field = fault.NewRunningRush(c.engine, c.bed.Children[0], c.rush.Product, pointOf(c.engine.Database), times)
 	c.field.Links, c.field.Standby = c.bed.Children.Links(), c.standby
+	entry, _ := lockstrategy.ByName(lockstrategy.Resolve(c.last))
+	c.field.InGroups = entry.InGroups
 	if c.rush.Fault != "" {
 		c.start(string(c.rush.Fault), false)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -36,6 +37,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	if o.Target == "" {
 		config.Healthy = bed.Engine == engine.Embedded || bed.Engine == engine.Local
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
+		config.Inside = InsideOf(name, bed.Database)
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)
 	} else { // the wait belongs to the service and is unknown
@@ -86,6 +88,18 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		result.Reason += "; no promise is made: " + why
 	}
 	return result, err
+}
+
+// InsideOf returns the buyers that a restock of our shops may meet.
+func InsideOf(strategy, database string) rush.Inside {
+	entry, _ := lockstrategy.ByName(lockstrategy.Resolve(strategy))
+	switch {
+	case dialect.Kind(database) == dialect.Galera: // the nodes differ while buyers buy
+		return rush.NoBuyers
+	case entry.RestocksAnytime(database):
+		return rush.AllBuyers
+	}
+	return rush.OwnBuyers
 }
 
 // crowd sends the crowd for one product or for two.

@@ -70,6 +70,9 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 			result, err := runCrowd(ctx, f, config, bed.Restart)
 			if err == nil {
 				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted
+				if f == promise.Rush || f == promise.TwoProcesses {
+					config.Inside = trial.InsideOf(s.Name, bed.Database)
+				}
 				result, err = rush.Restocks(ctx, config, result, 1)
 			}
 			leftBehind = result.LeftBehind()

@@ -3,6 +3,8 @@ package verify
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 )
@@ -17,6 +19,9 @@ func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}
 	config := rushConfig(urls, rush.Target{BaseURL: urls[0]}, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
+	if j.name == promise.TwoProcesses {
+		config.Inside = trial.InsideOf(j.strategy.Name, l.database())
+	}
 	r, err := rush.Restocks(ctx, config, rush.Result{Verdict: verdict.Holds}, 1)
 	if err != nil {
 		return err

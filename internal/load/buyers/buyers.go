@@ -53,6 +53,7 @@ type Buyer struct {
 // A Loop describes askers. Each sends one request after the other.
 type Loop struct {
 	Duration time.Duration
+	Going    context.Context // its end ends the loop earlier, and waits for the answers; nil: only Duration does
 	Askers   int
 	Buyer    func(request int64) Buyer // returns the next request; called by several goroutines
 }
@@ -101,7 +102,11 @@ func (s Sender) One(ctx context.Context, b Buyer) Answer {
 func (s Sender) Keep(ctx context.Context, l Loop) {
 	c, end := s.begin()
 	defer end()
-	going, stop := context.WithTimeout(ctx, l.Duration)
+	going := ctx
+	if l.Going != nil {
+		going = l.Going
+	}
+	going, stop := context.WithTimeout(going, l.Duration)
 	defer stop()
 	var askers sync.WaitGroup
 	var requests atomic.Int64

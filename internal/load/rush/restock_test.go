@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +77,42 @@ func TestRestocksWithUnitsLeft(t *testing.T) {
 		r, err := Restocks(t.Context(), config, Result{Verdict: verdict.Holds}, 1)
 		if err != nil || r.Verdict != want {
 			t.Errorf("keeps %v: %s (%s), %v; want %s", keeps, r.Verdict, r.Reason, err, want)
+		}
+	}
+}
+
+// late is a market in which a buyer writes the stock that it read, however long ago. No buyer comes between.
+type late struct {
+	market
+	section sync.Mutex
+}
+
+func (l *late) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/product/buy" {
+		l.market.ServeHTTP(w, r)
+		return
+	}
+	l.section.Lock()
+	defer l.section.Unlock()
+	l.mu.Lock()
+	read := l.stock["apple"]
+	l.mu.Unlock()
+	time.Sleep(5 * time.Millisecond)
+	l.mu.Lock()
+	l.stock["apple"] = read
+	l.mu.Unlock()
+	l.market.ServeHTTP(w, r)
+}
+
+// TestRestocksWithBuyersInside: only a restock that meets buyers shows that one of them writes the earlier
+// stock.
+func TestRestocksWithBuyersInside(t *testing.T) {
+	for inside, want := range map[Inside]verdict.Verdict{NoBuyers: verdict.Holds, OwnBuyers: verdict.Leaked, AllBuyers: verdict.Leaked} {
+		config := rushAt(t, &late{})
+		config.Inside = inside
+		r, err := Restocks(t.Context(), config, Result{Verdict: verdict.Holds}, 1)
+		if err != nil || r.Verdict != want || strings.HasPrefix(r.Reason, "during a restock of 10 units: ") != (want == verdict.Leaked) {
+			t.Errorf("inside %d: %s (%s), %v; want %s", inside, r.Verdict, r.Reason, err, want)
 		}
 	}
 }

@@ -46,8 +46,9 @@ type Config struct {
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
-	// Counts says how `left` in a receipt relates to the stock, see linear.Counts. Unspecified: rush does not
-	// check the order of the buys.
+	Inside   Inside    // buyers that a restock of Restocks meets
+	// Counts says what the receipts' member left counts. Unspecified: rush does not check the order
+	// of the buys.
 	Counts linear.Counts
 
 	// FaultTookEffect reports whether a fault was injected. It is called after all answers. A fault may lose

@@ -188,7 +188,7 @@ func coalescedEntry() Entry {
 		Name: coalesced, Family: throughput,
 		New: func(d Deps) purchase.Strategy { return NewCoalesced(d) },
 		Traits: Traits{
-			WaitsFor: WaitWorker, InGroups: true,
+			WaitsFor: WaitWorker, InGroups: true, MaxBuyers: waiting.MaxGroup,
 		},
 	}.holds()
 }

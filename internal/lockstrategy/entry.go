@@ -99,6 +99,10 @@ type Traits struct {
 	// InGroups: one transaction sells to all waiting buyers, so a burst needs only a few transactions.
 	InGroups bool
 
+	// MaxUnits and MaxBuyers are limits in the strategy's code: units in rows of their own, and buyers
+	// that one transaction serves. 0 means none. The conformance suite exceeds them.
+	MaxUnits, MaxBuyers int
+
 	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
 	// if it fails. Until then other buyers see the counter's value. Their left may be too low, and
 	// sold out may come too early. Another process may refuse a second request under an

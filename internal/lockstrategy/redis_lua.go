@@ -177,7 +177,7 @@ func redisLuaEntry() Entry {
 		Scripts: []redisscript.Description{redisscript.Parse(admitLua), redisscript.Parse(loadLua), redisscript.Parse(orderstream.Settle)},
 		New:     func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		Traits: Traits{
-			WaitsFor: WaitWorker, WritesLater: true, InGroups: true,
+			WaitsFor: WaitWorker, WritesLater: true, InGroups: true, MaxBuyers: orderstream.BatchSize,
 		},
 	}.holds()
 }

@@ -189,6 +189,6 @@ func unitRowsEntry() Entry {
 		Name: "unit-rows", Family: throughput,
 		Needs:  []Need{NeedsSkipLocked},
 		New:    func(d Deps) purchase.Strategy { return NewUnitRows(d) },
-		Traits: Traits{LeftLags: true, Left: product.Left},
+		Traits: Traits{LeftLags: true, Left: product.Left, MaxUnits: maxUnitRows},
 	}.holds()
 }

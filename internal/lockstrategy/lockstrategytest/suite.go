@@ -47,6 +47,7 @@ func checks() []check {
 		{"SoldOutAtZero", soldOutAtZero, nil, ""},
 		{"SeveralUnits", severalUnits, nil, ""},
 		{"BadOrderAlone", badOrderAlone, lacksOrder, ""},
+		{"BeyondLimits", beyondLimits, lacksLimit, ""},
 		{"RestockWithUnitsLeft", restockWithUnitsLeft, nil, ""},
 		{"RestockWhileHolding", restockWhileHolding, nil, ""},
 		{"ProductsApart", productsApart, nil, ""},

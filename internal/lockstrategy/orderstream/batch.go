@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// batchSize is the maximum number of orders that one transaction writes.
-const batchSize = 500
+// BatchSize is the maximum number of orders that one transaction writes.
+const BatchSize = 500
 
 // moveBatch moves the oldest orders to the database, answers the buyers that wait in this process,
 // and returns how many orders it found.
@@ -25,7 +25,7 @@ func (m *Mover) moveBatch(ctx context.Context, product string) (found int, _ err
 		return 0, fmt.Errorf("wait for the end of a restock: %w", context.Cause(ctx))
 	}
 	defer m.moving.Release(1)
-	entries, err := m.deps.Redis.XRangeN(ctx, m.Stream(product), "-", "+", batchSize).Result()
+	entries, err := m.deps.Redis.XRangeN(ctx, m.Stream(product), "-", "+", BatchSize).Result()
 	if err != nil {
 		return 0, deps.Failed(deps.Redis, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// maxGroup is the maximum number of buyers in one group.
-const maxGroup = 500
+// MaxGroup is the maximum number of buyers in one group.
+const MaxGroup = 500
 
 // Groups serves buyers of one process that want the same product in groups: a leader serves its
 // followers. It is safe for concurrent use.
@@ -211,7 +211,7 @@ func (gs *Groups) drop(m *Member) {
 	}
 }
 
-// Gather takes up to maxGroup waiting buyers, in order of arrival. A second call returns those of
+// Gather takes up to MaxGroup waiting buyers, in order of arrival. A second call returns those of
 // them that have not left.
 func (g *Group) Gather() []*Member {
 	gs := g.groups
@@ -227,7 +227,7 @@ func (g *Group) Gather() []*Member {
 func (g *Group) take() {
 	r := g.rank
 	g.gathered, g.since, r.ahead = true, g.groups.now(), nil
-	n := min(len(r.line), maxGroup)
+	n := min(len(r.line), MaxGroup)
 	for _, m := range r.line[:n] {
 		if !m.left {
 			m.group = g

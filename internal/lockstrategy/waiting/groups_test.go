@@ -147,13 +147,13 @@ func TestGroupsFull(t *testing.T) {
 			}
 		})
 		gs.writes = time.Millisecond // one leader
-		for i := range maxGroup + 2 {
+		for i := range MaxGroup + 2 {
 			joined(t, gs, t.Context(), fmt.Sprint(i))
 		}
 		at.gather <- struct{}{}
 		at.gather <- struct{}{}
 		synctest.Wait()
-		if want := []int{maxGroup, 2}; !slices.Equal(sizes, want) {
+		if want := []int{MaxGroup, 2}; !slices.Equal(sizes, want) {
 			t.Errorf("groups of %v, want %v", sizes, want)
 		}
 	})

@@ -105,7 +105,7 @@ func (s Search) Name() string {
 	if s.Bound != nil {
 		who = strings.Replace(who, "every order", fmt.Sprintf("every order with up to %d switches", *s.Bound), 1)
 	}
-	words := map[string]string{"expire": "the lease expires", "crash": "a buyer crashes", "forget": "one store forgets", "timeout": "a wait times out", "renew": "a watchdog is due", "raise": "the sale raises an error or panics", "no-unlock": "a buyer forgets its unlock"}
+	words := map[string]string{"expire": "the lease expires", "crash": "a buyer crashes", "forget": "one store forgets", "timeout": "a wait times out", "renew": "a watchdog is due", "raise": "the sale raises an error or panics", "no-unlock": "a buyer forgets its unlock", "restock": "another process restocks"}
 	for i, e := range s.Events {
 		sep := " and "
 		if i == 0 {

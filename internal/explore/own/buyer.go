@@ -32,6 +32,7 @@ type buyer struct {
 	over    bool // Buy has returned
 	crashed bool
 	gone    bool // it hung up
+	rivaled bool // another buyer was under way during its Buy
 
 	forgetful atomic.Bool // its code forgets the unlock
 	unlock    func()      // the forgotten unlock
@@ -168,6 +169,19 @@ func (all buyers) find(id int) (*buyer, error) {
 
 // begun reports whether the buyer has sent a command.
 func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
+
+// compete records which buyers are under way together. mover has made the last step; 0: no buyer.
+func (all buyers) compete(mover int) {
+	var active buyers
+	for _, b := range all {
+		if b.id == mover || b.steps > 0 && b.unfinished() {
+			active = append(active, b)
+		}
+	}
+	for _, b := range active {
+		b.rivaled = b.rivaled || len(active) > 1
+	}
+}
 
 // over reports whether every Buy has returned.
 func (all buyers) over() bool {

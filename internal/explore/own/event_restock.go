@@ -26,8 +26,8 @@ func (e events) restock(context.Context) ([]move, error) {
 	}}, nil
 }
 
-// restocked returns the units that the event puts on sale: enough for every buyer, so that each one that
-// comes later can buy, and more than before, so that a write of the earlier stock shows.
+// restocked returns the units that the event puts on sale. Each buyer that comes later can buy. They are more
+// than before, so a write of the earlier stock shows.
 func (s Spec) restocked() int64 {
 	units := s.Stock
 	for i := range s.Buyers {

@@ -61,6 +61,9 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		why = "after the restock, " + why // for each buyer that came later there were units
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
+	case (v == verdict.Inconclusive || v == verdict.Stalled) && j.busyAlone(state.Leftover) != nil:
+		return verdict.Stalled, fmt.Sprintf("buyer %d was told busy although no other buyer was under way, with %s left",
+			j.busyAlone(state.Leftover).id, audit.Count(state.Leftover, "unit")), nil
 	case v == verdict.Inconclusive || v == verdict.Stalled:
 		v = verdict.Holds // without a dead end, Stalled means that a buyer gave up by itself
 	}
@@ -68,6 +71,20 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		return j.keepsNothing(ctx, who, why)
 	}
 	return v, why, err
+}
+
+// busyAlone returns a buyer that was told busy although nothing explains it: neither another buyer, nor an
+// event, nor the end of a lease. nil: there is none.
+func (j judgement) busyAlone(left int64) *buyer {
+	if len(j.r.conductor.Happened()) > 0 || j.r.passing.ranOut || j.x.spec.Front == Admission {
+		return nil
+	}
+	for _, b := range j.r.buyers {
+		if !b.rivaled && errors.Is(b.err, purchase.ErrBusy) && b.order.Amount <= left {
+			return b
+		}
+	}
+	return nil
 }
 
 // answers returns the buyers' answers, for the audit.

@@ -136,6 +136,7 @@ func (r *run) fresh(server string) (standing string, fresh bool) {
 // Do implements conduct.Subject.
 func (r *run) Do(ctx context.Context, m move) error {
 	r.knows.told = false
+	r.buyers.compete(0)
 	met, err := r.knows.meets(ctx)
 	if err != nil {
 		return err
@@ -154,6 +155,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", m.Token, m.Name, err)
 	}
+	r.buyers.compete(m.Buyer)
 	step := r.knows.exactly(m)
 	r.knows.transacted(statement(m), step, met)
 	if err := r.knows.heard(ctx, step); err != nil {

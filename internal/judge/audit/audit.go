@@ -95,6 +95,7 @@ type Evidence struct {
 
 	Progress  Progress // of a burst; zero if the answers have no times
 	IsHealthy bool     // every server is known to run
+	LetsWait  bool     // the shop lets each buyer wait, so that no one is told busy early
 }
 
 // Judge returns what the run proves, and why, in one sentence.
@@ -129,7 +130,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Leaked, fmt.Sprintf("%s and %s told that it is sold out", r.left(), were(e.Denied))
 	case e.Progress.Stuck() != "":
 		return verdict.Stalled, e.Progress.Stuck() + e.gaveUp()
-	case e.Progress.Early > 0 && r.Leftover > 0 && e.Demand >= r.Stocked:
+	case e.Progress.Early > 0 && (r.Leftover > 0 || e.LetsWait) && e.Demand >= r.Stocked:
 		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %s",
 			were(e.Progress.Early), inWords(e.Progress.Wait), r.left())
 	case e.Failed > 0:

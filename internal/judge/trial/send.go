@@ -38,6 +38,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.Healthy = bed.Engine == engine.Embedded || bed.Engine == engine.Local
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 		config.Inside = InsideOf(name, bed.Database)
+		config.LetsWait = config.Healthy && LetsWait(o.Shops.Admission, bed.Database)
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)
 	} else { // the wait belongs to the service and is unknown
@@ -100,6 +101,12 @@ func InsideOf(strategy, database string) rush.Inside {
 		return rush.AllBuyers
 	}
 	return rush.OwnBuyers
+}
+
+// LetsWait reports whether our shops let each buyer wait: the admission control is off, and no node of a
+// cluster may lag behind a buyer's lock.
+func LetsWait(admission bool, database string) bool {
+	return !admission && dialect.Kind(database) != dialect.Galera
 }
 
 // crowd sends the crowd for one product or for two.

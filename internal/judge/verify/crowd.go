@@ -50,7 +50,7 @@ func runCrowd(
 		c.Stock, c.Buyers, c.Sizes = unitsStock, unitsBuyers, sizes()
 		r, err = rush.Run(ctx, c)
 	case promise.TwoProducts:
-		c.Buyers = productsBuyers
+		c.Buyers, c.Lone = productsBuyers, otherOf(otherOf(c.Product))
 		r, err = rush.RunProducts(ctx, c, []string{c.Product, otherOf(c.Product)}, []int64{firstStock, secondStock})
 	case promise.Duplicates:
 		c.Stock, c.Buyers = keyedStock, keyedOrders

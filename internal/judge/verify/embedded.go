@@ -67,6 +67,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 		start, leftBehind := time.Now(), false
 		cell, err := verdict.Confirm(func() (Cell, error) {
 			config := rushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
+			config.LetsWait = trial.LetsWait(r.Admission, bed.Database)
 			result, err := runCrowd(ctx, f, config, bed.Restart)
 			if err == nil {
 				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/pulse"
@@ -227,7 +228,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:processesOf(j.name)]
 	shelf := rush.Target{BaseURL: urls[0]}
 	config := rushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
-	config.Product = productOf(j)
+	config.Product, config.LetsWait = productOf(j), trial.LetsWait(l.Admission, l.database())
 	result, err := runCrowd(ctx, j.name, config, l.crash)
 	if err != nil {
 		return err

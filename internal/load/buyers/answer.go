@@ -46,7 +46,7 @@ func Answers(all []Answer) []audit.Answer {
 }
 
 // AnswerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since
-// the sale may have been made. The buyer's name comes from the order and not from the receipt.
+// the sale may have been made. The buyer's name comes from the order, unless that names none.
 func AnswerOf(x Exchange, b Buyer) Answer {
 	a := Answer{
 		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, AnswerBegan: x.AnswerBegan,
@@ -64,8 +64,20 @@ func AnswerOf(x Exchange, b Buyer) Answer {
 	a.Outcome, a.ID, a.Detail = ReadAnswer(x.Status, x.Body, a.Units)
 	if a.Outcome == purchase.Sold {
 		a.Receipt = string(x.Body)
+		if b.Name == "" {
+			a.Purchaser = purchaserIn(x.Body)
+		}
 	}
 	return a
+}
+
+// purchaserIn returns the name in a receipt.
+func purchaserIn(body []byte) string {
+	var receipt struct {
+		Purchaser string `json:"purchaser"`
+	}
+	_ = json.Unmarshal(body, &receipt) // ReadAnswer has read it already
+	return receipt.Purchaser
 }
 
 // ReadAnswer reads the answer to a buy. Without a receipt, the problem names the outcome, or the

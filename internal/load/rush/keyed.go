@@ -10,7 +10,8 @@ import (
 // RunKeyed sends each order under an Idempotency-Key, in three rounds: to every process at
 // once, to every process again, and to the first process after restart. restart ends that
 // process as a crash does and returns the address of its successor; nil omits the round.
-// Each order asks for one unit and must be one sale with one receipt in all rounds.
+// Each order asks for one unit and must be one sale with one receipt in all rounds. Every other one names no
+// purchaser.
 func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url string, err error)) (Result, error) {
 	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // it outlives the restart
 	c.isKeyed = true
@@ -29,6 +30,9 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	for i := range orders {
 		name := fmt.Sprintf("%s-%05d", run, i)
 		orders[i] = buyers.Buyer{Name: name, Key: name}
+		if i%2 == 1 { // the shop chooses the name, the same one for each request
+			orders[i].Name = ""
+		}
 	}
 	rounds, err := c.rounds(ctx, orders, restart)
 	if err != nil {

@@ -2,6 +2,7 @@ package rush
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -38,10 +39,10 @@ func (o *RepeatedOrders) Add(rounds ...[]buyers.Answer) {
 			if a.IsError() {
 				o.Errors++
 			}
-			switch a.Outcome {
-			case purchase.Sold:
+			switch {
+			case a.Outcome == purchase.Sold:
 				sold, receipts[a.Receipt] = true, true
-			case purchase.SoldOut, purchase.LockLost:
+			case a.Outcome == purchase.SoldOut, a.Outcome == purchase.LockLost, a.Status == http.StatusUnprocessableEntity:
 				denied = denied || bought
 			default:
 				unclear = unclear || bought

@@ -10,12 +10,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/purchase"
 )
 
 // RunProducts is Run with one burst for several products, which the buyers ask for in turn.
 // Product i has the stock stocks[i] and a verdict of its own. The result has the verdict of the
 // first product that does not hold, and its reason names the product. A lock or a counter that
-// confuses two products breaks one of them.
+// confuses two products breaks one of them. With Config.Lone, one more buyer wants the only unit of
+// another product, and must get it.
 func RunProducts(ctx context.Context, c Config, products []string, stocks []int64) (Result, error) {
 	defer c.startPulse()()
 	return c.settled(c.onceEach(ctx, products, stocks))
@@ -35,9 +37,18 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 		restocked = max(restocked, took)
 	}
 	c.Products = products
+	if c.Lone != "" {
+		if err := c.Shelf.Restock(ctx, c.Lone, 1); err != nil {
+			return Result{}, err
+		}
+	}
 	answers, err := c.crowd(ctx)
 	if err != nil {
 		return Result{}, err
+	}
+	var lone []buyers.Answer
+	if i := c.Buyers / 2; c.Lone != "" {
+		lone, answers = answers[i:i+1:i+1], slices.Concat(answers[:i], answers[i+1:])
 	}
 	overlap := Overlap(answers)
 	var all []Result
@@ -52,7 +63,33 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 		}
 		all = append(all, r)
 	}
-	return together(c, answers, all), nil
+	row := together(c, answers, all)
+	if row.Verdict.IsBreak() {
+		return row, nil
+	}
+	for _, a := range lone {
+		c.judgeLone(&row, a, slices.MaxFunc(answers, func(a, b buyers.Answer) int { return a.End.Compare(b.End) }).End)
+	}
+	return row, nil
+}
+
+// judgeLone judges the answer to the only buyer of a product with one unit. over is the time of the last answer
+// to the others: a buyer that gave up although they were served early has waited for no one.
+func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
+	got := map[purchase.Outcome]verdict.Verdict{purchase.SoldOut: verdict.Leaked, purchase.Failed: verdict.Failed, purchase.Sold: verdict.Holds}[a.Outcome]
+	switch {
+	case got == verdict.Holds:
+		return
+	case got != "":
+	case row.Verdict != verdict.Holds:
+		return
+	case a.Outcome == purchase.Busy && (a.End.Sub(a.Start) < c.Wait/2 || over.Sub(a.Start) < c.Wait/2 && c.pulse.Delays().Mostly(a.Start, a.End) == ""):
+		got = verdict.Stalled
+	default:
+		got = verdict.Inconclusive
+	}
+	row.Verdict = got
+	row.Reason = fmt.Sprintf("product %q has a unit left, and its only buyer was answered %s while others wanted other products: %s", c.Lone, a.Outcome, a.Detail)
 }
 
 // together returns the row of a burst for several products. each has one result per product.

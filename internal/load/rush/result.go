@@ -139,11 +139,11 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // judge sets the verdict. demand is the number of units that the burst asked for, without the buyers
 // after it. answers includes theirs, except that after a fault it has only those of the last burst: the
-// others may have lost their answers to the fault.
-func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, isHealthy bool) {
+// others may have lost their answers to the fault. unharmed reports that there was none.
+func (r *Result) judge(c Config, demand int64, answers []buyers.Answer, p audit.Progress, unharmed bool) {
 	e := audit.Evidence{
-		IsHealthy: isHealthy,
-		Sums:      r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
+		IsHealthy: c.Healthy && unharmed, LetsWait: c.LetsWait && unharmed,
+		Sums: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
 	}
 	e.Count(buyers.Answers(answers))
 	r.unserved = e.Unanswered + e.Failed

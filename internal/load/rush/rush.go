@@ -35,6 +35,7 @@ type Config struct {
 	Strategy string
 	Product  string
 	Products []string // the buyers ask for these in turn; nil: all ask for Product
+	Lone     string   // with Products: another product, with one unit for one buyer; "": none
 	Stock    int64    // units on sale
 	Buyers   int
 	Sizes    []int64       // units of the orders, in turn; nil: one each
@@ -43,6 +44,7 @@ type Config struct {
 	Wait     time.Duration // maximum wait inside the service; 0: unknown
 	Lease    time.Duration // lease of the service's locks; 0: unknown
 	Healthy  bool          // every server of the service is known to run, as long as no fault takes effect
+	LetsWait bool          // the service lets each buyer wait, as long as no fault takes effect
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
@@ -149,7 +151,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	r := result(c.Strategy, answers, audited)
 	r.count(after)
 	r.MaxOverlap, r.Lost, r.Untold = overlap, compared.Lost, compared.Untold
-	r.judge(audit.Demand(buyers.Answers(answers)), counted, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()), c.Healthy && !struck)
+	r.judge(c, audit.Demand(buyers.Answers(answers)), counted, ProgressOf(visits, all, restocked, lease, c.Wait, c.pulse.Delays()), !struck)
 	if struck {
 		r.interrupted(answers, len(after))
 	}
@@ -157,6 +159,9 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
 	}
 	if !struck {
+		if err := c.readHistory(ctx, &r, compared.Sales); err != nil {
+			return r, err
+		}
 		err = leftover{c.BaseURLs, c.Auditor, c.Product, c.Wait}.judge(ctx, all, &r)
 	}
 	return r, err
@@ -185,6 +190,9 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer, _ error) {
 		if len(c.Sizes) > 0 {
 			all[n].Units = c.Sizes[n%len(c.Sizes)]
 		}
+	}
+	if c.Lone != "" {
+		all = slices.Insert(all, c.Buyers/2, buyers.Buyer{Name: run + "-lone", Product: c.Lone})
 	}
 	if c.Send != nil {
 		return c.Send(ctx, sender, all)

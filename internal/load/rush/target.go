@@ -99,6 +99,11 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Sums, error) {
 
 // Sales implements Auditor. It follows "next" with any page size.
 func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
+	return t.sales(ctx, product, page)
+}
+
+// sales reads the records in pages of that size.
+func (t Target) sales(ctx context.Context, product string, page int) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
 		path := fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page)

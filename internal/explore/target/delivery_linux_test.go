@@ -130,7 +130,7 @@ func TestFree(t *testing.T) {
 		ping := when(t, g, func(now gates.Commands) bool { return len(now.Fresh) > 0 && !now.Fresh[0].Behind }).Fresh[0]
 		d := x.newRun(false, false).delivery
 		for _, id := range c.come {
-			if err := d.buyers.Send(t.Context(), d.buyers.Of(id), loopback{shop.Addr()}); err != nil {
+			if err := d.buyers.Send(t.Context(), d.buyers.Of(id), x.programs.Request(id), loopback{shop.Addr()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -181,7 +181,7 @@ func TestLimits(t *testing.T) {
 	} {
 		x, _ := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}, IdleWithin: limit.idle, Quiet: time.Hour})
 		r := x.newRun(false, false)
-		if err := r.buyers.Send(t.Context(), r.buyers.Of(1), loopback{shop.Addr()}); err != nil {
+		if err := r.buyers.Send(t.Context(), r.buyers.Of(1), x.programs.Request(1), loopback{shop.Addr()}); err != nil {
 			t.Fatal(err)
 		}
 		x.programs.Gates.Pulse.Since = func(time.Time) time.Duration { return 2 * time.Hour }

@@ -92,7 +92,7 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 	if err := c.Shelf.Restock(ctx, c.Product, metStock); err != nil {
 		return r, err
 	}
-	sender, name := c.at(processes), crowdName()
+	sender, name := c.sender(processes), crowdName()
 	answered, answers := make(chan struct{}, metBuyers), []buyers.Answer{}
 	sender.Answered = func(a buyers.Answer) {
 		answers = append(answers, a)

@@ -20,6 +20,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/jstemmer/go-junit-report/v2 v2.1.0
+	github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51
 	github.com/mattn/go-isatty v0.0.20
 	github.com/owenrumney/go-sarif/v3 v3.3.1
 	github.com/pelletier/go-toml/v2 v2.2.4
@@ -44,8 +45,6 @@ require (
 	modernc.org/sqlite v1.38.2
 	rsc.io/qr v0.2.0
 )
-
-require github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51
 
 require (
 	filippo.io/edwards25519 v1.1.0 // indirect

@@ -99,7 +99,7 @@ Exit codes: 0 no schedule has a violation, 1 a violation or a released lock of a
 	o.registerSearch(flags)
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.Int64SliceVar(&o.units, "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
-	flags.Int64Var(&o.parts, "parts", 0, "number of rows of product_part that share the initial stock; 0: all of it is in the product's row")
+	flags.Int64Var(&o.parts, "parts", 0, "number of rows of product_part with the initial stock; 0: none")
 	flags.StringVar(&o.product, "product", "explored", "`name` of the product; each run deletes its records")
 	flags.BoolVar(&o.overlap, "overlap", false, "also two buyers' commands at once inside one server")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
@@ -119,7 +119,7 @@ Exit codes: 0 no schedule has a violation, 1 a violation or a released lock of a
 // registerSearch adds the flags of every search.
 func (o *exploreOptions) registerSearch(flags *pflag.FlagSet) {
 	flags.IntVar(&o.buyers, "buyers", 2, "number of buyers, 2 to 8")
-	flags.StringSliceVar(&o.events, "events", nil, "`events`, once: "+explore.EventNames()+", or all")
+	flags.StringSliceVar(&o.events, "events", nil, "`events`: "+explore.EventNames()+", or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "maximum events per schedule; 0: all")
 	flags.IntVar(&o.bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
 	showDefault(flags, "bound", "-1; with 3 or more buyers: 2")

@@ -62,7 +62,7 @@ Exit codes: 0 done, 2 error, with moves from a file or pipe also 3 the level was
 	flags.IntVar(&o.config.Buyers, "buyers", 2, fmt.Sprintf("number of buyers, %d to %d", explore.MinBuyers, play.MostBuyers))
 	flags.Int64Var(&o.config.Stock, "stock", 1, "units on sale")
 	flags.Int64Var(&o.config.Units, "units", 1, "units per order")
-	flags.StringSliceVar(&o.events, "events", nil, "`events`, once: "+explore.EventNames()+", or all")
+	flags.StringSliceVar(&o.events, "events", nil, "`events`: "+explore.EventNames()+", or all")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
 	flags.StringVar(&o.progress, "progress", os.Getenv(progressEnv), "`file` for your results (default: in your configuration folder) ["+progressEnv+"]")
 	setHelp(c, "docs/guides/run-a-workshop.md", "level", "levels", "events", "buyers")

@@ -2,6 +2,7 @@ package own
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ type buyer struct {
 	over    bool // Buy has returned
 	crashed bool
 	gone    bool // it hung up
-	rivaled bool // another buyer was under way during its Buy
+	refused bool // it was told busy before any other buyer had sent a command
 
 	forgetful atomic.Bool // its code forgets the unlock
 	unlock    func()      // the forgotten unlock
@@ -170,17 +171,16 @@ func (all buyers) find(id int) (*buyer, error) {
 // begun reports whether the buyer has sent a command.
 func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
 
-// compete records which buyers are under way together. mover has made the last step; 0: no buyer.
-func (all buyers) compete(mover int) {
-	var active buyers
+// refuse records the buyers of processes of their own that were told busy before any other buyer had sent a
+// command. It reports whether one is new: a state must not be reached without this step.
+func (all buyers) refuse() (isNew bool) {
 	for _, b := range all {
-		if b.id == mover || b.steps > 0 && b.unfinished() {
-			active = append(active, b)
+		begun := func(other *buyer) bool { return other != b && other.steps > 0 }
+		if b.over && !b.refused && errors.Is(b.err, purchase.ErrBusy) && !slices.ContainsFunc(all, begun) {
+			b.refused, isNew = true, true
 		}
 	}
-	for _, b := range active {
-		b.rivaled = b.rivaled || len(active) > 1
-	}
+	return isNew
 }
 
 // over reports whether every Buy has returned.

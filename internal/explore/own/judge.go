@@ -46,6 +46,8 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
 	e.Count(answers)
 	v, why := audit.Judge(e)
+	r.refuse()
+	refused := slices.IndexFunc(r.buyers, func(b *buyer) bool { return b.refused })
 	switch {
 	case r.leftover.what != "" && state.Drift == 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive || v == verdict.Leaked && e.Untold == 0):
 		return verdict.LeakedLock, r.leftover.what, nil
@@ -61,9 +63,8 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		why = "after the restock, " + why // for each buyer that came later there were units
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
-	case (v == verdict.Inconclusive || v == verdict.Stalled) && j.busyAlone(state.Leftover) != nil:
-		return verdict.Stalled, fmt.Sprintf("buyer %d was told busy although no other buyer was under way, with %s left",
-			j.busyAlone(state.Leftover).id, audit.Count(state.Leftover, "unit")), nil
+	case (v == verdict.Inconclusive || v == verdict.Stalled) && refused >= 0 && r.buyers[refused].order.Amount <= x.spec.Stock:
+		return verdict.Stalled, fmt.Sprintf("buyer %d was told busy although no other buyer was under way", r.buyers[refused].id), nil
 	case v == verdict.Inconclusive || v == verdict.Stalled:
 		v = verdict.Holds // without a dead end, Stalled means that a buyer gave up by itself
 	}
@@ -71,20 +72,6 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 		return j.keepsNothing(ctx, who, why)
 	}
 	return v, why, err
-}
-
-// busyAlone returns a buyer that was told busy although nothing explains it: neither another buyer, nor an
-// event, nor the end of a lease. nil: there is none.
-func (j judgement) busyAlone(left int64) *buyer {
-	if len(j.r.conductor.Happened()) > 0 || j.r.passing.ranOut || j.x.spec.Front == Admission {
-		return nil
-	}
-	for _, b := range j.r.buyers {
-		if !b.rivaled && errors.Is(b.err, purchase.ErrBusy) && b.order.Amount <= left {
-			return b
-		}
-	}
-	return nil
 }
 
 // answers returns the buyers' answers, for the audit.

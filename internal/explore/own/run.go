@@ -136,7 +136,7 @@ func (r *run) fresh(server string) (standing string, fresh bool) {
 // Do implements conduct.Subject.
 func (r *run) Do(ctx context.Context, m move) error {
 	r.knows.told = false
-	r.buyers.compete(0)
+	r.refuse()
 	met, err := r.knows.meets(ctx)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", m.Token, m.Name, err)
 	}
-	r.buyers.compete(m.Buyer)
+	r.knows.told = r.refuse() || r.knows.told
 	step := r.knows.exactly(m)
 	r.knows.transacted(statement(m), step, met)
 	if err := r.knows.heard(ctx, step); err != nil {
@@ -163,6 +163,14 @@ func (r *run) Do(ctx context.Context, m move) error {
 	}
 	r.seen = r.buyers.pairCameTo(m)
 	return r.notes.after(ctx, r, m)
+}
+
+// refuse calls buyers.refuse if nothing else explains a busy: memory that buyers share, an event, or the end of a lease.
+func (r *run) refuse() bool {
+	if r.x.spec.Shared || r.x.spec.Front == Admission || r.passing.ranOut || len(r.conductor.Happened()) > 0 {
+		return false
+	}
+	return r.buyers.refuse()
 }
 
 // statement returns the command that a move sends, or nil for an event without a waiting command.

@@ -182,7 +182,7 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 func (k *knowledge) stateOf(b *buyer) string {
 	answer := ""
 	if b.over && (!b.crashed || b.answered) {
-		answer = fmt.Sprintf("%s %d", purchase.OutcomeOf(b.err), slices.Index(k.books.ids, b.receipt.ID))
+		answer = fmt.Sprintf("%s %d %t", purchase.OutcomeOf(b.err), slices.Index(k.books.ids, b.receipt.ID), b.refused)
 	}
 	switch {
 	case b.crashed:

@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -53,9 +54,7 @@ func TestMatrixPages(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("../" + matrixFolder + "*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range files {
 		if !slices.Contains(want, strings.TrimSuffix(filepath.Base(file), ".md")) {
 			t.Errorf("no test compares %s with the catalogue", file)
@@ -209,13 +208,9 @@ func TestMatrixReadsBack(t *testing.T) {
 	add("one", promise.Rush, verdict.Holds, verdict.Holds)
 	add("all-hold", promise.DBFailoverAsync, verdict.Lost, verdict.Lost)
 	format, err := report.ByEnding("x.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var page strings.Builder
-	if err := format.Write(&page, r.Document("shop verify")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, format.Write(&page, r.Document("shop verify")))
 	seen, conditions := readMatrix(t, page.String())
 	for strategy, cells := range seen {
 		for _, f := range conditions {

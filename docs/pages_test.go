@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -32,13 +33,9 @@ func page(t *testing.T, path string, functions template.FuncMap) string {
 	t.Helper()
 	file := "testdata/templates/" + path + ".tmpl"
 	parsed, err := template.New(filepath.Base(file)).Funcs(template.FuncMap{"example": example(t)}).Funcs(functions).ParseFiles(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var text bytes.Buffer
-	if err := parsed.Execute(&text, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, parsed.Execute(&text, nil))
 	return text.String()
 }
 
@@ -220,17 +217,11 @@ func TestGuideTarget(t *testing.T) {
 	} {
 		cmd := exec.Command(python, "../examples/http/shop.py", "0", mode)
 		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		url, err := bufio.NewReader(stdout).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		code, text, stderr := shoptest.Run(t, "verify", "--target", strings.TrimSpace(url), "--strategy", "mine", "--no-idempotency-keys")
 		spaces := regexp.MustCompile(` +`)
 		if code != c.code || !strings.Contains(spaces.ReplaceAllString(text, " "), spaces.ReplaceAllString(c.table, " ")) {

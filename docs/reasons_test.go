@@ -13,6 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 )
 
@@ -116,9 +117,7 @@ func readFolders(t *testing.T, folder string, do func(file *ast.File, texts func
 	var paths []string
 	for _, pattern := range []string{"/*.go", "/*/*.go", "/*/*/*.go"} {
 		found, err := filepath.Glob("../" + folder + pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		paths = append(paths, found...)
 	}
 	packages := map[string][]*ast.File{}
@@ -127,9 +126,7 @@ func readFolders(t *testing.T, folder string, do func(file *ast.File, texts func
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		packages[filepath.Dir(path)] = append(packages[filepath.Dir(path)], file)
 	}
 	for _, files := range packages {

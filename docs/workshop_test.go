@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -185,9 +186,7 @@ func TestPages(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestLockExample: the guide shows the lines of the example that rlock runs, and its output.
@@ -204,9 +203,7 @@ func TestLockExample(t *testing.T) {
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -221,9 +218,7 @@ func TestTranscribedPages(t *testing.T) {
 	}
 	port := freePort(t)
 	bin := t.TempDir()
-	if err := os.Symlink(shoptest.Path(t), filepath.Join(bin, "shop")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(shoptest.Path(t), filepath.Join(bin, "shop")))
 	pages := transcribed
 	if tier.Soaking() {
 		pages = slices.Concat(pages, transcribedLong)
@@ -262,9 +257,7 @@ func TestWorkshopMissing(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range strings.Fields("bash cat chmod dirname git head mktemp printf rm sed sort tail uname chromium") {
 		if path, err := exec.LookPath(name); err == nil {
-			if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Symlink(path, filepath.Join(bin, name)))
 		}
 	}
 	c := exec.Command("bash", "tools/workshop.sh")
@@ -291,9 +284,7 @@ func (s transcript) run(t *testing.T, env []string) string {
 	c := exec.CommandContext(t.Context(), "sh", "-c", s.command)
 	c.Dir, c.Env, c.Stdout, c.Stderr = "..", env, &out, &out
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	deadline := time.After(2 * webtest.Patience)

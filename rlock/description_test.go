@@ -4,15 +4,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestScriptsAreDescribed: each script in lua/ has exactly one description.
 func TestScriptsAreDescribed(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir("lua")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const shared = 1 // fair.lua is prepended to others
 	if got, want := len(Scripts()), len(files)-shared; got != want {
 		t.Errorf("%d scripts are described, want %d", got, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -26,9 +27,7 @@ func TestShortest(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), entry))
 	result, err := x.Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !result.Complete || result.Explored != 92 || result.Violations != 90 {
 		t.Errorf("explored %d, complete %v, %d violations; want 92, true, 90", result.Explored, result.Complete, result.Violations)
 	}
@@ -223,9 +222,7 @@ func TestShortestWay(t *testing.T) {
 		t.Fatal(result, err)
 	}
 	s, err := explore.ParseSchedule(result.Witness.Schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken := func(e *explore.Ended) bool { return e.Verdict != verdict.Holds }
 	for n := range s.Tokens {
 		w, err := x.Shortest(t.Context(), s.Tokens[:n], broken)

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // atOnce is a gate.Scheduler that releases every command at once and records it.
@@ -33,18 +34,14 @@ func (s *atOnce) Hear(r gate.Message) {
 // have been in an earlier schedule.
 func TestChanged(t *testing.T) {
 	ctx, e := t.Context(), enginetest.Embedded(t)
-	if err := product.Put(e.Admin.WithContext(ctx), "apple", 5); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, product.Put(e.Admin.WithContext(ctx), "apple", 5))
 	gates, scheduler := gate.New(nil), &atOnce{}
 	connector := gates.NewConnector(serverstate.For(e.DB.Name(), nil), 1)
 	pool, err := e.OpenWrapped(func(inner driver.Connector) driver.Connector {
 		connector.Connector = inner
 		return connector
 	}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if db, err := pool.DB(); err == nil {
 			_ = db.Close()
@@ -54,9 +51,7 @@ func TestChanged(t *testing.T) {
 	defer gates.Attach(nil)
 	const update = "UPDATE product SET amount = amount WHERE name = 'apple'"
 	for _, statement := range []string{"BEGIN IMMEDIATE", "COMMIT", update, "BEGIN IMMEDIATE", "COMMIT", update + " AND amount < 0"} {
-		if err := pool.WithContext(ctx).Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pool.WithContext(ctx).Exec(statement).Error)
 	}
 	for i, o := range scheduler.ops {
 		if want := i == 2; o.Changed != want {
@@ -80,9 +75,7 @@ func TestGivenUpRedis(t *testing.T) {
 	defer like.Close()
 	gates, scheduler := gate.New(nil), &atOnce{}
 	client, err := gates.Client(like, 1, "redis", noNotes{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	gates.Attach(scheduler)
 	defer gates.Attach(nil)

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // A little is a program in memory: a schedule.Runner for tests of the search. Each buyer has one
@@ -411,9 +412,7 @@ func littleConfig(l *little) explore.Config {
 func openLittle(t testing.TB, c explore.Config, l *little) *explore.Explorer {
 	t.Helper()
 	x, err := explore.NewOn(c, l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {
 			t.Error(err)
@@ -425,9 +424,7 @@ func openLittle(t testing.TB, c explore.Config, l *little) *explore.Explorer {
 func searchLittle(t testing.TB, c explore.Config, l *little) explore.Result {
 	t.Helper()
 	r, err := openLittle(t, c, l).Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 

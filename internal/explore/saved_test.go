@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // save writes the witness of a little to a file and reads it.
@@ -20,17 +21,11 @@ func save(t *testing.T, c explore.Config, l *little) *explore.Saved {
 	t.Helper()
 	x := openLittle(t, c, l)
 	r, err := x.Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "saved.json")
-	if err := x.Save(r.Witness, path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, x.Save(r.Witness, path))
 	s, err := explore.LoadSaved(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if s.Program != "little" || s.Schedule != r.Witness.Schedule || s.Verdict != r.Witness.Verdict || !reflect.DeepEqual(s.Steps, r.Witness.Choices) || len(s.Steps) != len(r.Witness.Steps) {
 		t.Fatalf("%+v is not %+v", s, r.Witness)
 	}
@@ -90,9 +85,7 @@ func TestAgain(t *testing.T) {
 			l := oversells()
 			c.change(l)
 			got, err := openLittle(t, littleConfig(l), l).Again(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got.String() != c.says {
 				t.Errorf("says %q, want %q", got, c.says)
 			}
@@ -259,9 +252,7 @@ func TestSaveRefused(t *testing.T) {
 	l := oversells()
 	x := openLittle(t, littleConfig(l), l)
 	w, err := x.Replay(t.Context(), "v1:little:b2:s1:1*2.2*3.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := x.Save(w, filepath.Join(t.TempDir(), "no", "where.json")); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
@@ -288,9 +279,7 @@ func TestSaveRefused(t *testing.T) {
 		tooLong: "(got 10001)",
 	} {
 		path := filepath.Join(t.TempDir(), "bad.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := explore.LoadSaved(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.80s: %v, want %s", text, err, want)
 		}
@@ -311,9 +300,7 @@ func FuzzSaved(f *testing.F) {
 			return
 		}
 		again, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if same, err := explore.ParseSaved(again); err != nil || !reflect.DeepEqual(same, s) {
 			t.Errorf("%s: %v", again, err)
 		}

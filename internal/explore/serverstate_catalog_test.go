@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // checkCatalog runs statements, and compares what the catalog then says about others.
@@ -18,9 +19,7 @@ func checkCatalog(t *testing.T, db *sql.DB, protocol string, statements []string
 		}
 	}
 	c, err := serverstate.ReadCatalog(t.Context(), db, protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for sql, says := range want {
 		u := c.Uses(sql)
 		if got := fmt.Sprint(u.Reads, u.Writes, u.Any, u.Scans, u.Torn, u.Runs); got != says {
@@ -32,9 +31,7 @@ func checkCatalog(t *testing.T, db *sql.DB, protocol string, statements []string
 // TestCatalogMySQL: ReadCatalog finds the code that runs inside a statement.
 func TestCatalogMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkCatalog(t, db, "mysql", []string{
 		"CREATE TABLE f_items (id int PRIMARY KEY, stock int)",
 		"CREATE TABLE F_Orders (id int PRIMARY KEY, item int, FOREIGN KEY (item) REFERENCES f_items (id) ON DELETE CASCADE ON UPDATE SET NULL)",
@@ -59,9 +56,7 @@ func TestCatalogMySQL(t *testing.T) {
 // TestCatalogPostgres is TestCatalogMySQL for PostgreSQL.
 func TestCatalogPostgres(t *testing.T) {
 	db, err := enginetest.Postgres(t).Admin.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkCatalog(t, db, "postgres", []string{
 		"CREATE TABLE f_items (id int PRIMARY KEY, stock int, number xid8)",
 		"CREATE TABLE f_orders (id int PRIMARY KEY, item int REFERENCES f_items ON DELETE CASCADE ON UPDATE SET NULL)",

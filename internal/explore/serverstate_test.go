@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // checkTables runs statements, and compares what is known about the tables whose names begin with "f_".
@@ -23,9 +24,7 @@ func checkTables(t *testing.T, db *sql.DB, protocol string, statements []string,
 		}
 	}
 	all, err := serverstate.ReadTables(t.Context(), db, protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, one := range want {
 		if !reflect.DeepEqual(all[name], one) {
 			t.Errorf("%s is %+v, want %+v", name, all[name], one)
@@ -48,9 +47,7 @@ var commonTables = []string{
 // TestTablesMySQL: ReadTables finds all by which a statement touches a table that it does not name.
 func TestTablesMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkTables(t, db, "mysql", append(commonTables, "CREATE TRIGGER f_trigger AFTER UPDATE ON F_Logged FOR EACH ROW SET @a = 1"), serverstate.Tables{
 		"f_parent": {Deletes: []string{"f_child"}, Updates: []string{"f_strict"}},
 		"f_child":  {Reads: []string{"f_parent"}},
@@ -63,9 +60,7 @@ func TestTablesMySQL(t *testing.T) {
 // TestTablesPostgres is TestTablesMySQL for PostgreSQL.
 func TestTablesPostgres(t *testing.T) {
 	db, err := enginetest.Postgres(t).Admin.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkTables(t, db, "postgres", append(commonTables,
 		"CREATE FUNCTION f_one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE FUNCTION f_fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
@@ -105,9 +100,7 @@ type holding struct {
 // the plugin that lists metadata locks, it finds a named lock by its name.
 func TestHeldMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	check := func(all ...holding) {
 		t.Helper()
 		checkHeld(t, db, serverstate.For(dialect.MySQL, db), "SELECT CONNECTION_ID()", all)
@@ -130,9 +123,7 @@ func TestHeldMySQL(t *testing.T) {
 // TestHeldPostgres is TestHeldMySQL for PostgreSQL.
 func TestHeldPostgres(t *testing.T) {
 	db, err := enginetest.Postgres(t).Admin.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkHeld(t, db, serverstate.For(dialect.Postgres, db), "SELECT pg_backend_pid()", []holding{
 		{[]string{"SELECT 1", "UPDATE product SET amount = amount"}, nil},
 		{[]string{"BEGIN", "SELECT pg_advisory_xact_lock(1)", "COMMIT"}, nil},
@@ -148,13 +139,9 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 	t.Helper()
 	for _, h := range all {
 		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var id int64
-		if err := conn.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.QueryRowContext(t.Context(), ask).Scan(&id))
 		for _, statement := range h.statements {
 			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 				t.Log(err) // one statement fails on purpose
@@ -176,14 +163,10 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 func TestTableWaits(t *testing.T) {
 	ctx := t.Context()
 	db, err := enginetest.Local(t).DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	execute := func(on interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -85,13 +86,9 @@ func TestState(t *testing.T) {
 func search(t *testing.T, c explore.Config) explore.Result {
 	t.Helper()
 	x, err := explore.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result, err := x.Search(t.Context())
-	if err := errors.Join(err, x.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, x.Close()))
 	return result
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -158,9 +159,7 @@ func TestOverlapWitness(t *testing.T) {
 		x := exploretest.Open(t, exploretest.Config(start(t), entry))
 		const line = "v1:none:b2:s1:1*2.2+1.2.1*2.2*3" // buyer 2 reads while buyer 1 writes
 		w, err := x.Replay(t.Context(), line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if w.Schedule != line {
 			t.Errorf("%s, want %s", w.Schedule, line)
 		}

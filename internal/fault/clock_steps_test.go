@@ -22,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -39,17 +40,13 @@ func TestClockSteps(t *testing.T) {
 		t.Skip(err)
 	}
 	clock, err := newClock(shim, filepath.Join(dir, "offset"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, variable := range clock.env { // the servers inherit it
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
 	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Local, Wait: 5 * time.Second, Conns: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	for _, entry := range lockstrategy.All() {
 		deps := onengine.Deps(e)
@@ -63,9 +60,7 @@ func TestClockSteps(t *testing.T) {
 				defer c.Close()
 			}
 			err := purchase.InTx(t.Context(), e.DB, func(tx *gorm.DB) error { return product.Put(tx, entry.Name, 1_000_000) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			stepClocks(t, e, clock, shop, entry.Name)
 		})
 	}
@@ -110,9 +105,7 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 		})
 	}
 	for _, offset := range []time.Duration{0, time.Hour, -time.Hour, 0} {
-		if err := clock.set(offset); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, clock.set(offset))
 		mustBeAhead(t, e, offset)
 		deadline := time.After(time.Minute)
 		for range 40 { // more sales than buyers under way
@@ -142,13 +135,9 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 func mustBeAhead(t *testing.T, e *engine.Engine, offset time.Duration) {
 	t.Helper()
 	var seconds int64
-	if err := e.DB.Raw("SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Raw("SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds).Error)
 	redis, err := e.Redis.Time(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for server, now := range map[string]time.Time{"mariadb": time.Unix(seconds, 0), "redis": redis} {
 		if off := time.Until(now) - offset; off.Abs() > time.Minute {
 			t.Fatalf("the clock of %s is %s off from what was set", server, off)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/require"
 )
 
 //go:generate go test -run "TestConditions|TestFaultsPage" -update .
@@ -18,9 +19,7 @@ import (
 // servers and proxies to its dependencies.
 func TestConditions(t *testing.T) {
 	want, err := format.Source(conditions(All()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	golden.Compare(t, "../judge/promise/faults.go", string(want))
 }
 

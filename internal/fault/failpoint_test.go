@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -28,9 +29,7 @@ func TestHold(t *testing.T) {
 	e, err := engine.Open(t.Context(), engine.Config{
 		DB: localservertest.MySQL(t).URL(), Wait: time.Minute, Conns: 4, WrapDB: set.Connector,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	deps := lockstrategy.Deps{DB: e.DB, Settings: lockstrategy.DefaultSettings(), Now: time.Now}
 	deps.Settings.Wait = time.Minute
@@ -45,9 +44,7 @@ func TestHold(t *testing.T) {
 	stock := func() int64 {
 		t.Helper()
 		p, err := product.ByName(e.Admin, "apple")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return p.Amount
 	}
 	for _, strategy := range []purchase.Strategy{lockstrategy.NewMutex(deps), lockstrategy.NewConditional(deps), lockstrategy.NewForUpdate(deps)} {

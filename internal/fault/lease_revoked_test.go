@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -24,9 +25,7 @@ func TestRevoked(t *testing.T) {
 	g := localservertest.Group(t)
 	etcd, err1 := localserver.StartEtcd(g)
 	zookeeper, err2 := localserver.StartZookeeper(g)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err1, err2))
 	there := map[lockstrategy.Need]string{lockstrategy.NeedsEtcd: etcd.Addr, lockstrategy.NeedsZookeeper: zookeeper.Addr}
 	for need, line := range map[lockstrategy.Need]func(*testing.T, string, ...string){
 		lockstrategy.NeedsEtcd: etcdLine, lockstrategy.NeedsZookeeper: zookeeperLine,
@@ -35,18 +34,14 @@ func TestRevoked(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			lock, err := coordinatorOf([]lockstrategy.Need{lockstrategy.NeedsNamedLocks, need}, there)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer lock.close()
 			line(t, there[need], "pear", "apple", "apple")
 			if _, err := lock.holder(ctx, "plum"); !errors.Is(err, ErrMissed) {
 				t.Errorf("nobody holds it: %v", err)
 			}
 			first, err := lock.holder(ctx, "apple")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			gone := func(name string, p place, want bool) {
 				t.Helper()
 				if got, err := lock.gone(ctx, p); err != nil || got != want {
@@ -56,9 +51,7 @@ func TestRevoked(t *testing.T) {
 			if need == lockstrategy.NeedsEtcd { // asking ZooKeeper for a session takes it over
 				gone("before", first, false)
 			}
-			if err := lock.revoke(ctx, first); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, lock.revoke(ctx, first))
 			gone("revoked", first, true)
 			second, err := lock.holder(ctx, "apple")
 			if err != nil || second == first {
@@ -79,15 +72,11 @@ func TestRevoked(t *testing.T) {
 // etcdLine creates a key for each product, in that order, each under a lease of its own.
 func etcdLine(t *testing.T, addr string, products ...string) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	for _, product := range products {
 		lease, err := client.Grant(t.Context(), 600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := client.Put(t.Context(), fmt.Sprintf("lock/%s/%x", product, lease.ID), "", clientv3.WithLease(lease.ID)); err != nil {
 			t.Fatal(err)
 		}
@@ -98,9 +87,7 @@ func etcdLine(t *testing.T, addr string, products ...string) {
 func zookeeperLine(t *testing.T, addr string, products ...string) {
 	for _, product := range products {
 		conn, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogger(zookeeper.Silent{}), zk.WithLogInfo(false))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(conn.Close)
 		acl := zk.WorldACL(zk.PermAll)
 		if _, err := conn.CreateContainer("/"+product, nil, zk.FlagContainer, acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -77,20 +78,14 @@ func TestForgot(t *testing.T) {
 		{"it had another product's", localserver.StartRedis, "lock:pear", false},
 	} {
 		r, err := c.start(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		node := &redisNode{r, nil}
 		client := node.client()
-		if err := client.Set(ctx, c.key, "token", time.Hour).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.Set(ctx, c.key, "token", time.Hour).Err())
 		before, err1 := node.keysOf(ctx, "apple")
 		err2 := restart(node)
 		after, err3 := node.keysOf(ctx, "apple")
-		if err := errors.Join(err1, err2, err3, client.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err1, err2, err3, client.Close()))
 		proof, err := forgot("Redis", before, after)
 		proven(t, c.name, proof, err, c.struck)
 	}
@@ -101,9 +96,7 @@ func TestLacked(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
 	s := &redisServers{redis: startNode(t, g), replica: startNode(t, g)}
-	if err := s.replicate(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.replicate(ctx))
 	client := s.redis.client()
 	defer client.Close()
 	for _, c := range []struct {
@@ -114,17 +107,13 @@ func TestLacked(t *testing.T) {
 		if c.cut {
 			s.cord.Cut()
 		}
-		if err := client.Incr(ctx, "stock:apple").Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.Incr(ctx, "stock:apple").Err())
 		written, err1 := s.redis.keysOf(ctx, "apple")
 		copied, err2 := s.replica.keysOf(ctx, "apple")
 		for deadline := time.Now().Add(10 * time.Second); !c.cut && lacking(written, copied) > 0 && time.Now().Before(deadline); {
 			copied, err2 = s.replica.keysOf(ctx, "apple")
 		}
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err1, err2))
 		proof, err := lacked(written, copied)
 		proven(t, c.name, proof, err, c.struck)
 	}
@@ -133,9 +122,7 @@ func TestLacked(t *testing.T) {
 func startNode(t *testing.T, g *localserver.Group) *redisNode {
 	t.Helper()
 	r, err := localserver.StartRedis(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &redisNode{r, nil}
 }
 
@@ -165,18 +152,12 @@ func TestJumped(t *testing.T) {
 		struck bool
 	}{{"an hour", own, time.Hour, true}, {"not at all", own, 0, false}, {"no clock", &clocks{missing: "no compiler"}, time.Hour, false}} {
 		s := &redisServers{group: g, clocks: c.clocks}
-		if err := s.startReplica(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.startReplica())
 		if s.replica.clock != nil {
-			if err := s.replica.clock.set(c.offset); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.replica.clock.set(c.offset))
 		}
 		ahead, err := s.replica.ahead(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		proof, err := jumped(ahead)
 		proven(t, c.name, proof, err, c.struck)
 	}
@@ -257,29 +238,21 @@ func TestUnanswered(t *testing.T) {
 		cmd.Env = []string{answerer + "=1"}
 		return cmd
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shop, times := &CellShop{ShopProcess: process}, Times{Wait: 7 * time.Second, Lease: 16 * time.Second} // a busy machine answers late
 	if _, silent := unanswered(t.Context(), shop, times); silent {
 		t.Error("a process that runs is taken for stopped")
 	}
-	if err := shop.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, shop.Freeze())
 	answer, silent := unanswered(t.Context(), shop, times)
 	if !silent || len(answer) > 0 {
 		t.Error("a process that is stopped is taken for running")
 	}
-	if err := shop.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, shop.Thaw())
 	if !<-answer {
 		t.Error("it did not answer when it ran on")
 	}
-	if err := shop.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, shop.Kill())
 	if shop.Answers(t.Context(), time.Second) {
 		t.Error("it answers after it was killed")
 	}
@@ -314,9 +287,7 @@ func TestUnderLoad(t *testing.T) {
 	if isDown(db.Address()) {
 		t.Error("a database that answers is taken for gone")
 	}
-	if err := db.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Kill())
 	if !isDown(db.Address()) {
 		t.Error("a database that was killed is taken for there")
 	}
@@ -335,22 +306,16 @@ func TestHeld(t *testing.T) {
 func TestPart(t *testing.T) {
 	redis := localservertest.Redis(t)
 	links, err := testbed.NewLinks([]engine.LockServer{{Need: string(lockstrategy.NeedsRedis), Restartable: redis}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer links.Cut()
 	bed := newTestBed(t, "apple")
 	proof, err := part(bed, links, 300*time.Millisecond)
 	proven(t, "parted", proof, err, true)
-	if err := bed.repair(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bed.repair(t.Context()))
 	if n := links.Answering(10 * time.Second); n != 1 {
 		t.Errorf("%d servers answer after the repair", n)
 	}
-	if err := redis.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, redis.Kill())
 	proof, err = part(bed, links, 300*time.Millisecond)
 	proven(t, "nobody is there", proof, err, false)
 	proof, err = parted(1, 1, 1)
@@ -361,8 +326,6 @@ func TestPart(t *testing.T) {
 func newTestBed(t *testing.T, product string) *Testbed {
 	t.Helper()
 	log, err := history.NewLog("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &Testbed{Product: product, Log: log}
 }

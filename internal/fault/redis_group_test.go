@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -21,13 +22,9 @@ import (
 func startGroup(t *testing.T, kind string) *Servers {
 	t.Helper()
 	server, err := localserver.RedisNamed(kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &Servers{redisServers: redisServers{group: localservertest.Group(t)}}
-	if err := s.startLockServers(server, 0, lockstrategy.NeedsRedis); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.startLockServers(server, 0, lockstrategy.NeedsRedis))
 	return s
 }
 
@@ -46,45 +43,29 @@ func TestFailover(t *testing.T) {
 			g := s.redises
 			for name, parted := range map[string]bool{"the replicas followed": false, "no replica followed": true} {
 				disturbed, err := s.Undisturbed(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				before, err := g.primaries(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				primary := before[0]
 				if parted {
-					if err := g.part(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, g.part(t.Context()))
 				}
 				key := keyAt(t, g, primary)
 				_, written, err := g.keeper(t.Context(), "apple")
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if !parted {
 					awaitCopies(t, g, primary, key)
 				}
-				if err := primary.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, primary.Kill())
 				elected, err := g.electedSince(t.Context(), before, time.Now().Add(time.Minute))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				copied, err := elected.keysOf(t.Context(), "apple")
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				proof, err := lacked(written, copied)
 				proven(t, name, proof, err, parted)
 				proof, err = hadAll(written, copied)
 				proven(t, name+", and is to have all", proof, err, !parted)
-				if err := g.mend(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, g.mend(t.Context()))
 				if why, err := disturbed(t.Context()); err != nil || why == "" {
 					t.Errorf("%s: %q, %v: a failover that no fault has asked for went unnoticed", name, why, err)
 				}
@@ -99,9 +80,7 @@ func TestFailover(t *testing.T) {
 				forgetApples(t, g)
 			}
 			disturbed, err := s.Undisturbed(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if why, err := disturbed(t.Context()); err != nil || why != "" {
 				t.Errorf("nothing happened: %q, %v", why, err)
 			}
@@ -169,27 +148,19 @@ func TestMendCutOff(t *testing.T) {
 		if err := g.part(t.Context()); err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-		if err := g.mend(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.mend(t.Context()))
 	}
 	stop()
-	if err := <-cuts; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-cuts)
 }
 
 func forgetApples(t *testing.T, g *redisGroup) {
 	t.Helper()
 	all, err := g.primaries(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, node := range all {
 		c := node.client()
-		if err := errors.Join(c.FlushAll(t.Context()).Err(), c.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(c.FlushAll(t.Context()).Err(), c.Close()))
 	}
 }
 
@@ -219,18 +190,12 @@ func TestMigration(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	g := startGroup(t, topology.Cluster).redises
 	all, err := g.primaries(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := keyAt(t, g, all[0])
 	m, err := newMigration(t.Context(), g, all[0], map[string]string{key: ""})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer m.close()
-	if err := errors.Join(m.keys(t.Context()), m.slots(t.Context(), g)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(m.keys(t.Context()), m.slots(t.Context(), g)))
 	left, err1 := m.from.keysOf(t.Context(), "apple")
 	there, err2 := m.to.keysOf(t.Context(), "apple")
 	if err := errors.Join(err1, err2); err != nil || len(left) > 0 || there[key] == "" {
@@ -250,18 +215,12 @@ func TestTried(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	g := startGroup(t, topology.Sentinel).redises
 	primary, err := g.primaries(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := primary[0].client()
 	defer c.Close()
-	if err := c.Set(t.Context(), "count:apple", "7", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set(t.Context(), "count:apple", "7", 0).Err())
 	before, err := g.keysOf(t.Context(), "apple")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := g.tried(t.Context(), "apple", before, 50*time.Millisecond); !errors.Is(err, ErrMissed) {
 		t.Errorf("nobody asks: %v, want that it missed", err)
 	}
@@ -277,22 +236,14 @@ func TestKillOthers(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	s := startGroup(t, topology.Sentinel)
 	disturbed, err := s.Undisturbed(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before, err := s.redises.primaries(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.redises.killOthers(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, s.redises.killOthers(t.Context(), nil))
 	if _, err := s.redises.electedSince(t.Context(), before, time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.redises.mend(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.redises.mend(t.Context()))
 	if why, err := disturbed(t.Context()); err != nil || why != "" {
 		t.Errorf("%q, %v", why, err)
 	}
@@ -321,12 +272,8 @@ func TestDeaf(t *testing.T) {
 	bed := &Testbed{}
 	shop := g.nodes[0].client()
 	defer shop.Close()
-	if err := shop.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.nodes[0].deaf(t.Context(), bed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, shop.Ping(t.Context()).Err())
+	require.NoError(t, g.nodes[0].deaf(t.Context(), bed))
 	if err := shop.Set(t.Context(), "key", "value", 0).Err(); err != nil {
 		t.Errorf("who was connected: %v", err)
 	}
@@ -335,9 +282,7 @@ func TestDeaf(t *testing.T) {
 	if err := late.Ping(t.Context()).Err(); err == nil {
 		t.Error("who came later is served")
 	}
-	if err := bed.repair(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bed.repair(context.Background()))
 	if err := late.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("when all was undone: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // fakeProcess records the commands that it is given.
@@ -149,9 +150,7 @@ func TestRedisRestartInRush(t *testing.T) {
 		{"it comes back with its file", "lock:{apple}", true, "came back with what it had"},
 	} {
 		r := miniredis.RunT(t)
-		if err := r.Set(c.key, "token"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Set(c.key, "token"))
 		rush, p := newTestRush()
 		rush.Engine = &engine.Engine{LockServers: []engine.LockServer{{Need: string(lockstrategy.NeedsRedis), Restartable: &memory{r, r.Addr(), c.keeps}}}}
 		p.holding = rush

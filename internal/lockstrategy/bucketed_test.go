@@ -145,9 +145,8 @@ func TestPartsRestock(t *testing.T) {
 				require.NoError(t, err)
 				err = buy(t.Context(), "in between")
 				_ = e.DB.Callback().Create().Remove(hook)
-				if err = errors.Join(err, <-restocked); err != nil {
-					t.Fatal(err)
-				}
+				err = errors.Join(err, <-restocked)
+				require.NoError(t, err)
 				mustHold(t, e, 0, 100)
 				require.NoError(t, buy(t.Context(), "after"))
 				mustHold(t, e, 1, 99)

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // FuzzReadOrder: a request is refused, or it is an order that can be recorded.
@@ -15,9 +17,7 @@ func FuzzReadOrder(f *testing.F) {
 	f.Add("amount=9223372036854775808", "\xff", "", "")
 	f.Fuzz(func(t *testing.T, query, key, contentType, body string) {
 		r, err := http.NewRequest(http.MethodPost, "http://localhost/product/buy", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.URL = &url.URL{Path: "/product/buy", RawQuery: query}
 		r.Header.Set("Content-Type", contentType)
 		if key != "" {

@@ -39,9 +39,8 @@ func TestReplayOnDisk(t *testing.T) {
 		section := purchase.Section{DB: e.DB, Strategy: "none", Now: time.Now}
 		_, err = section.Sell(t.Context(), o, 0)
 	}
-	if err = errors.Join(err, e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error)
+	require.NoError(t, err)
 	before, err := purchase.ByKey(e.DB, "late")
 	require.NoError(t, err)
 	receipt, err := purchase.NewIdempotent(never{}, e.DB).Buy(t.Context(), o)

@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestPatches: each patch still applies and has a header. Together they cover every class of bugs
 // and every family of strategies.
 func TestPatches(t *testing.T) {
 	patches, err := readPatches(".", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := map[string]bool{}
 	bugs := 0
 	for _, p := range patches {
@@ -50,14 +50,10 @@ func TestPatches(t *testing.T) {
 func families(t *testing.T) (all []string) {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/reference/strategies/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		title := regexp.MustCompile(`(?m)^# Lock strategies: (.+)$`).FindSubmatch(text)
 		if title == nil {
 			t.Fatalf("%s names no family", page)
@@ -97,9 +93,7 @@ func TestParse(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	bug, err := parse(header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	control := bug
 	control.class = "control"
 	for name, c := range map[string]struct {

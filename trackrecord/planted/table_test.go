@@ -6,30 +6,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestTable: the tables of docs/reference/track-record.md name every reproduction, and no other test.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/track-record.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	written, there := map[string]bool{}, map[string]bool{}
 	for _, name := range regexp.MustCompile("\\| `(Test\\w+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		written[name[1]] = true
 	}
 	files, err := filepath.Glob("../*/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range files {
 		if strings.Contains(file, "/planted/") {
 			continue // not a bug in another project
 		}
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(source), -1) {
 			there[name[1]] = true
 			if !written[name[1]] && !strings.HasSuffix(file, "table_test.go") {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // sound is a valid file.
@@ -23,18 +25,14 @@ never: [ "SELECT 1 FROM orders HAVING count(*) <> :sold" ]
 func load(t *testing.T, text string) (*App, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "oversell.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	return Load(file)
 }
 
 // TestLoad: Load returns the values in a file, and the defaults for the rest.
 func TestLoad(t *testing.T) {
 	a, err := load(t, sound)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(a.Buyers) != 2 || a.Buyers[1].Method != "POST" || !a.Reset.Flush || !slices.Equal(a.Sold.Statuses, []int{200}) || a.Gate("mysql") != "127.0.0.1:3306" || a.Gate("postgres") != "" {
 		t.Errorf("%+v", a)
 	}
@@ -56,9 +54,7 @@ func TestLoad(t *testing.T) {
 // that begin with "- " and are replaced, with "+ ", and with "= " and a part of the error.
 func TestLoadRefused(t *testing.T) {
 	text, err := os.ReadFile("testdata/refused.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cases := strings.Split(string(text), "\n## ")[1:]
 	if len(cases) < 50 {
 		t.Errorf("%d cases", len(cases))
@@ -101,9 +97,7 @@ func TestGuard(t *testing.T) {
 		{"10.1.2.3:3306", "10.1.2.3:3306", false},
 	} {
 		a, err := load(t, strings.Replace(sound, "127.0.0.1:3306", c.address, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = a.Guard(c.allowed)
 		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "--yes-this-database-may-be-wiped "+c.address) {
 			t.Errorf("%s, allowed %q: %v", c.address, c.allowed, err)
@@ -152,9 +146,7 @@ buyers:
 func TestManyBuyers(t *testing.T) {
 	for text, most := range map[string]int{sound: maxBuyers, strings.Replace(sound, "never:", "rules: also\nnever:", 1): maxSerial} {
 		a, err := load(t, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if a.SetBuyers(most) != nil || a.SetBuyers(most+1) == nil {
 			t.Errorf("%d buyers: %v, and one more: %v", most, a.SetBuyers(most), a.SetBuyers(most+1))
 		}

@@ -3,14 +3,14 @@ package app
 import (
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestBackground: an entry of `ignore` is a table or a pattern, and a mistake says what to write.
 func TestBackground(t *testing.T) {
 	a, err := load(t, sound+"ignore: [ Public.jobs, '^EVALSHA ' ]\nquiet: 2s\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for command, want := range map[string]bool{
 		"mysql SELECT id FROM `jobs` j WHERE id > 5 FOR UPDATE": true,
 		"mysql INSERT INTO jobs SELECT id FROM orders":          false,

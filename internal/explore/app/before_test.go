@@ -5,13 +5,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // TestValues: a value is found in the body, a header or a cookie of an answer, and stands in later requests.
@@ -23,9 +23,7 @@ func TestValues(t *testing.T) {
 		`match "token": "([^"]*)"`: "t-1", "body /data/none": "", "body /data/carts/1/id": "", "body /data/token/x": "", "cookie id": "", "header X": "", "match (zzz)": "",
 	} {
 		v, err := valueOf("v", place)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, found := v.In(header, body); got != want && found || found != (want != "") {
 			t.Errorf("%s: %q, found %t; want %q", place, got, found, want)
 		}
@@ -68,9 +66,7 @@ requests:
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(a.Requests) != 2 || a.Requests[0].Header["Authorization"] != "Bearer {{login.token}}" || a.Requests[1].Header["Authorization"] != "none" || a.Requests[1].Named != "purchase" || !a.Serial || len(a.Never) > 0 {
 			t.Errorf("%+v", a)
 		}
@@ -91,14 +87,10 @@ func TestDerived(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/oversell.yaml", strings.Replace(sound, "buyer: POST", "folder: sub\nexcept: [ body /a, items.b ]\nrules: also\nrequests: [ GET http://127.0.0.1:8080/ ]\nbuyer: POST", 1))
 	a, err := LoadScan(dir + "/oversell.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	one := Request{Method: "POST", URL: "http://127.0.0.1:8080/buy", Header: map[string]string{"A": "b"}, Body: `{"a": 1}`}
 	text, err := a.Derived(dir+"/races/pair", []Request{one, {Method: "GET", URL: "http://127.0.0.1:8080/"}}, []string{"items.b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pair := t.TempDir() + "/oversell.yaml"
 	write(t, pair, string(text))
 	b, err := Load(pair)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestLine: the line of each rule and of the buyers, in the ways in which YAML writes them.
@@ -37,13 +39,9 @@ reset: { sql: [ "DELETE FROM orders" ] }
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "oversell.yaml")
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 			a, err := Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for rule, want := range c.rules {
 				if got := a.Line(rule); got != want {
 					t.Errorf("%q is at line %d, want %d", rule, got, want)

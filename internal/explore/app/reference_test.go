@@ -6,15 +6,15 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestReference: docs/reference/yaml.md lists exactly the keys that a file may have. Its example is
 // valid except for the schema, which does not exist.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/yaml.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var listed []string
 	for _, row := range regexp.MustCompile("(?m)^- `([a-z.-]+)(?:: accepted)?`:").FindAllSubmatch(text, -1) {
 		listed = append(listed, string(row[1]))

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestSchemaFolder: a folder means the steps that create tables, in the order of their versions.
@@ -24,12 +26,8 @@ func TestSchemaFolder(t *testing.T) {
 			dir := t.TempDir()
 			for file, text := range c.files {
 				path := filepath.Join(dir, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			scripts, err := readSchema(dir)
 			var got []string

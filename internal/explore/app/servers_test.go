@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 
 	"github.com/redis/go-redis/v9"
@@ -44,18 +45,12 @@ func openBoth(t *testing.T) *Servers {
 		schema += fmt.Sprintf("CREATE TABLE more%d (id SERIAL PRIMARY KEY, note CHAR(9));\n", n)
 	}
 	for name, text := range map[string]string{"oversell.yaml": both, "schema.sql": schema} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	a, err := Load(filepath.Join(dir, "oversell.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := Open(t.Context(), a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -95,9 +90,7 @@ func TestServers(t *testing.T) {
 // must fails the test.
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // exec runs a statement in a database.
@@ -457,9 +450,7 @@ func TestUnmet(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.Reset(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Reset(t.Context()))
 			if text := s.Unmet(); strings.Contains(text, "`UPDATE items SET stock") != c.unmet || c.unmet != (text != "") {
 				t.Errorf("%s: after %q: %q", protocol, c.before, text)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/require"
 )
 
 const (
@@ -54,9 +55,7 @@ var effectNames = map[schedule.Effect]string{schedule.Local: "local", schedule.R
 // TestStatements compares every line of testdata/statements.txt with what the package says.
 func TestStatements(t *testing.T) {
 	text, err := os.ReadFile("testdata/statements.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dialects := map[string][]effect.Dialect{"mysql": {mysql}, "postgres": {postgres}, "both": {mysql, postgres}}
 	section, lines := "", map[string]int{}
 	for line := range strings.Lines(string(text)) {

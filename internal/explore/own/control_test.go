@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -35,9 +36,7 @@ func TestKeepsControl(t *testing.T) {
 				x, err := own.New(t.Context(), own.Spec{
 					Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Events: explore.Events(shared), Shared: shared, Full: true,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				random := rand.New(rand.NewPCG(1, 0)) //nolint:gosec // each run has the same schedules
 				for range schedules {
 					ended, err := x.Run(t.Context(), func(p *schedule.Point) (string, error) {

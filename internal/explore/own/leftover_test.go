@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -59,9 +60,7 @@ func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore
 		return littering{d, refuse}
 	}}))
 	r, err := x.Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("the search took %s", took)
 	}
@@ -101,13 +100,9 @@ func TestCloses(t *testing.T) {
 		c := exploretest.Config(e, exploretest.Entry(t, "redlock"))
 		c.Bound = 0
 		x, err := explore.New(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = x.Search(t.Context())
-		if err := errors.Join(err, x.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, x.Close()))
 	}
 	search() // the engine opens its own connections
 	before := goleak.IgnoreCurrent()

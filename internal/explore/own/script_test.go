@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -58,15 +59,11 @@ func TestPoolerRefused(t *testing.T) {
 	tier.Soak(t, "needs PgBouncer")
 	server := localservertest.Postgres(t)
 	pooler, err := server.Pooler()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := engine.Open(t.Context(), engine.Config{
 		DB: strings.Replace(server.URL(), server.Address(), pooler.Address(), 1), Wait: enginetest.Wait, Conns: 4,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	x, err := explore.New(t.Context(), exploretest.Config(e, exploretest.Entry(t, "transaction")))
 	if err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -68,9 +69,7 @@ func TestDeadlock(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := c.open(t)
-			if err := product.Put(e.Admin.WithContext(t.Context()), beside, 1); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, product.Put(e.Admin.WithContext(t.Context()), beside, 1))
 			entry := lockstrategy.Entry{Name: "planted", New: func(d lockstrategy.Deps) purchase.Strategy { return crossed{d} }}
 			config := exploretest.Config(e, entry)
 			x := exploretest.Open(t, config)
@@ -88,9 +87,7 @@ func TestDeadlock(t *testing.T) {
 			// Each buyer has locked a row. Buyer 1 waits for the other row, and buyer 2 completes
 			// the deadlock.
 			w, err := x.Replay(t.Context(), "v1:planted:b2:s1:1*2.2*2.1.2*2.1*3")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			lost, other := w.Outcomes[c.victim-1], w.Outcomes[2-c.victim]
 			if lost.Answer != "busy" || !strings.Contains(lost.Error, c.code) || other.Answer != "sold" {
 				t.Errorf("%+v, want that buyer %d is told %s and the other one is sold to", w.Outcomes, c.victim, c.code)
@@ -124,9 +121,7 @@ func TestTimeoutShown(t *testing.T) {
 			config.Events = []explore.Event{explore.Timeout}
 			x := exploretest.Open(t, config)
 			w, err := x.Replay(context.WithoutCancel(t.Context()), c.line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if w.Broken() || w.Outcomes[0].Answer != "sold" || w.Outcomes[1].Answer != "busy" {
 				t.Errorf("%s, %+v", w.Verdict, w.Outcomes)
 			}
@@ -221,14 +216,10 @@ func TestSlowMachine(t *testing.T) {
 			config.Events = []explore.Event{explore.Expire}
 			x := exploretest.Open(t, config)
 			quick, err := x.Replay(t.Context(), c.line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			late.left = c.late
 			again, err := x.Replay(t.Context(), c.line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if late.left > 0 {
 				t.Errorf("no command was late: there were %d too few", late.left)
 			}

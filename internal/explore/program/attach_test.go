@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -36,23 +37,17 @@ func startAttached(t *testing.T, mode string, pool int) *attached {
 	shoptest.Needs(t, "python3")
 	server := localservertest.MySQL(t)
 	u, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	password, _ := u.User.Password()
 	config := mysql.NewConfig()
 	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", u.Host, u.User.Username(), password, "shop"
 	config.MultiStatements = true
 	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	schema, err := os.ReadFile("testdata/shared/schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := db.ExecContext(t.Context(), string(schema)); err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +56,8 @@ func startAttached(t *testing.T, mode string, pool int) *attached {
 	a.program = exec.Command("/usr/bin/python3", "testdata/shared/shop.py", mode, strconv.Itoa(pool), "0", port)
 	a.program.Env = append(os.Environ(), "MYSQL_USER="+config.User, "MYSQL_PASSWORD="+password)
 	out, err := a.program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, a.program.Start())
 	t.Cleanup(func() {
 		_ = a.program.Process.Kill()
 		_ = a.program.Wait()
@@ -84,9 +75,7 @@ func unused(t *testing.T) string {
 	t.Helper()
 	var plain net.ListenConfig
 	l, err := plain.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -158,9 +147,7 @@ func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	a := startAttached(t, "naive", 2)
 	other := exec.CommandContext(t.Context(), "sleep", "600")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Start())
 	for _, c := range []struct {
 		pid  int
 		args []string

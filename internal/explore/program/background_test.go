@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -96,9 +97,7 @@ func TestAppRecovery(t *testing.T) {
 		starts := filepath.Join(t.TempDir(), "starts")
 		_, r, stderr := search(t, backgroundShop(t, mode+" "+starts, ""), "--full", "--max-schedules", "8")
 		text, err := os.ReadFile(starts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n := strings.Count(string(text), "\n")
 		if r.Void == 0 || r.Voids["a program, or a server, hung up on a command"] != r.Void || again != (n > 2) || again != (r.Void > 1) {
 			t.Errorf("%s: %d starts, %v: %s", mode, n, r.Voided, stderr)

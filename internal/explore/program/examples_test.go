@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
@@ -94,9 +95,7 @@ func appFile(t *testing.T, text string) string {
 func absolute(t testing.TB, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return path
 }
 
@@ -146,16 +145,12 @@ func TestAppKilled(t *testing.T) {
 	for range times {
 		cmd := shoptest.Command(t, "explore", "--app", file, "--events", "expire", "--full", "--budget", "10m")
 		cmd.Env = append(cmd.Environ(), mark)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Start())
 		webtest.Eventually(t, "two processes of the program run", func() bool {
 			return len(slices.DeleteFunc(shoptest.With(t, mark), func(line string) bool { return !strings.Contains(line, "shop.py") })) == 2
 		})
 		time.Sleep(time.Second) // during the search
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Process.Kill())
 		if _ = cmd.Wait(); cmd.ProcessState.Exited() {
 			t.Fatalf("it ended before it was killed: %v", cmd.ProcessState)
 		}

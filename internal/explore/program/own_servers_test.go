@@ -16,6 +16,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // to create a user
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -72,18 +73,14 @@ func startOwnServers(t *testing.T) ownServers {
 		}
 	}
 	postgres, err := sql.Open("pgx", s.postgres.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer postgres.Close()
 	if _, err := postgres.ExecContext(t.Context(), "CREATE ROLE few LOGIN PASSWORD 'few'"); err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr})
 	defer client.Close()
-	if err := client.ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.ConfigSet(t.Context(), "requirepass", "secret").Err())
 	return s
 }
 
@@ -159,9 +156,7 @@ func (c badCase) check(t *testing.T, s ownServers) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"oversell.yaml": text, "tls.py": insistsOnTLS, "answers500.py": answers500, "saved.json": savedElsewhere} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
 	cmd := shoptest.Command(t, append([]string{"explore", "--app", "oversell.yaml"}, c.args...)...)
@@ -366,9 +361,7 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr, Password: "secret"})
 	defer client.Close()
-	if err := client.ConfigSet(ctx, "requirepass", "").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.ConfigSet(ctx, "requirepass", "").Err())
 	before := serverSettings(t, s.tables, client)
 	text := s.file() + "redis: " + s.redis.Addr + "\n"
 	for old, by := range map[string]string{"naive": "redis-lock", "reset:\n": "reset:\n  redis: flushdb\n", "env: {": "env: { REDIS_PORT: \"" + port(s.redis.Addr) + "\","} {
@@ -378,13 +371,9 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
 	cmd := shoptest.Command(t, "explore", "--app", file, "--events", "expire", "--full")
 	cmd.Env = append(cmd.Environ(), mark)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	webtest.Eventually(t, "a lease is stretched", func() bool { return client.PTTL(ctx, "lock:1").Val() > 10*time.Second })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	webtest.Eventually(t, "no process is left", func() bool { return len(shoptest.With(t, mark)) == 0 })
 	webtest.Eventually(t, "no connection is left", func() bool {
@@ -404,16 +393,12 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 func serverSettings(t *testing.T, db *sql.DB, client *redis.Client) map[string]string {
 	t.Helper()
 	all, err := client.ConfigGet(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, query := range []string{
 		"SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE 'gtid_%pos' AND Variable_name NOT LIKE '%timestamp%'",
 		"SELECT table_name, CONCAT_WS(' ', engine, row_format, create_options, table_comment) FROM information_schema.tables WHERE table_schema = 'shop'",
 	} {
-		if err := pairs(t.Context(), db, query, all); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, pairs(t.Context(), db, query, all))
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -62,9 +63,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(junit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var suites struct {
 		Cases []struct {
 			Name    string    `xml:"name,attr"`
@@ -72,9 +71,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 			Failure *struct{} `xml:"failure"`
 		} `xml:"testsuite>testcase"`
 	}
-	if err := xml.Unmarshal(text, &suites); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, xml.Unmarshal(text, &suites))
 	if c := suites.Cases; len(c) != 2 || c[0].Name != "explore" || c[0].Failure == nil || c[1].Name != "rush" || c[1].Class != "verify.python-naive" {
 		t.Errorf("cases %+v", c)
 	}
@@ -96,9 +93,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 		t.Errorf("%s, %+v", r.Rush.Why, c)
 	}
 	var text strings.Builder
-	if err := r.Text(&text, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Text(&text, false))
 	for _, want := range []string{"broken: round 1: must return no row, and does: SELECT * FROM items WHERE stock < 0\n┌", "┘\nmust return no row, and does: SELECT ", fmt.Sprintf("%d of 100 buyers were told that they have bought", c.Sold)} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())

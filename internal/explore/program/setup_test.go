@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -69,9 +70,7 @@ func TestAppCheckRestarts(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	file := setupShop(t, "reset: { http: POST http://127.0.0.1:8080/reset }\nsold: { status: 200, body: placeOrder }\nhome: own\n")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	changed := strings.NewReplacer("8080/buy", "8080/keep", "SELECT 1 FROM orders HAVING count(*) <> :sold", "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2").Replace(string(text))
 	shoptest.Write(t, file, changed)
 	if code, stdout, stderr := exploreApp(t, file, "--app-check"); code != 0 || strings.Count(stdout, "SELECT GET_LOCK") != 2 {
@@ -103,12 +102,8 @@ func copied(t *testing.T, files ...string) string {
 	dir := t.TempDir()
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join("../../../examples", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600))
 	}
 	return dir
 }
@@ -133,9 +128,7 @@ func TestInit(t *testing.T) {
 			from := shoptest.Example(t, c.name+"/naive.yaml")
 			dir := copied(t, c.files...)
 			if c.name == "node" {
-				if err := os.Symlink(filepath.Join(filepath.Dir(from), "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Symlink(filepath.Join(filepath.Dir(from), "node_modules"), filepath.Join(dir, "node_modules")))
 			}
 			code, stdout, stderr := shoptest.Run(t, "init", dir)
 			if code != 0 || !strings.Contains(stdout, "next: shop explore --app") {
@@ -148,9 +141,7 @@ func TestInit(t *testing.T) {
 			}
 			file := filepath.Join(dir, "oversell.yaml")
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			lines := strings.Split(string(text), "\n")
 			for old, by := range c.edits {
 				i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, old) && strings.Contains(line, "# GUESS") })
@@ -178,9 +169,7 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	from := shoptest.Example(t, "python/naive.yaml")
 	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := copied(t, "python/shop.py", "schema.sql")
 	script := `import os, pymysql
 connection = pymysql.connect(host="127.0.0.1", port=3306, user=os.environ["DB_USER"], database="shop", autocommit=True)
@@ -188,9 +177,7 @@ for statement in open("schema.sql").read().split(";"):
     if statement.strip():
         connection.cursor().execute(statement)
 `
-	if err := os.WriteFile(filepath.Join(dir, "migrate.py"), []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "migrate.py"), []byte(script), 0o600))
 	file := filepath.Join(dir, "oversell.yaml")
 	for _, c := range []struct {
 		command string
@@ -201,9 +188,7 @@ for statement in open("schema.sql").read().split(";"):
 		{"python3 none.py", shoptest.Harness, "migrate: python3 none.py: it failed (exit status 2); it printed: "},
 	} {
 		content := strings.Replace(string(text), "schema: ../schema.sql", "env: { DB_USER: root }\nmigrate: "+c.command, 1)
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 		if code, stdout, stderr := exploreApp(t, file, "--app-check"); code != c.code || !strings.Contains(stdout+stderr, c.says) {
 			t.Errorf("%s: exit %d: %s%s; want exit %d, %s", c.command, code, stdout, stderr, c.code, c.says)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -26,12 +27,8 @@ func exploreShop(t *testing.T, name string, code int, args ...string) (r explore
 		t.Fatalf("%v, want exit code %d: %s", err, code, out)
 	}
 	text, err := os.ReadFile(report)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
 	if code == shoptest.Broken && (r.Violations == 0 || r.Witness == nil || r.Witness.Verdict != verdict.Broken) {
 		t.Errorf("%d of %d schedules break, %d discarded: %s", r.Violations, r.Explored, r.Void, out)
 	}
@@ -99,9 +96,7 @@ func TestShopScripts(t *testing.T) {
 		filepath.Join(bin, "dpkg"): "", // the packages are there
 		tool:                       `[ -f "$3" ] || exit 9; [ -z "${INTERRUPT:-}" ] || kill -TERM $PPID; exit 3`,
 	} {
-		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	}
 	for _, c := range []struct {
 		name, env string

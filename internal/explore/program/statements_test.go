@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -36,9 +37,7 @@ func (s statementShop) file(t *testing.T) string {
 	schema := dir + "/schema.sql"
 	if s.schema != "" {
 		basic, err := os.ReadFile(schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		schema = filepath.Join(t.TempDir(), "schema.sql")
 		shoptest.Write(t, schema, string(basic)+s.schema)
 	}

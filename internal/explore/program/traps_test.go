@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -124,9 +125,7 @@ func TestAppReplayHolds(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rules, _, _ := strings.Cut(string(text), "never:")
 	shoptest.Write(t, file, rules+"never: [ SELECT * FROM items WHERE stock < 0 ]\n")
 	code, stdout, stderr := exploreApp(t, file, "--replay", saved, "--json")
@@ -144,9 +143,7 @@ func TestAppIdleWithin(t *testing.T) {
 	t.Parallel()
 	file := trap(t, "timer")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	locked := strings.Replace(string(text), "redis: flushdb", "redis: [ FLUSHDB, SET lock x ]", 1)
 	shoptest.Write(t, file, "idle-within: 100ms\n"+locked) // the answer takes a second
 	const says = "buyer 1 alone gets no answer within 100ms from http://127.0.0.1:8080/buy; `idle-within:` gives it more time"
@@ -180,9 +177,7 @@ func TestAppHosts(t *testing.T) {
 		t.Errorf("processes of one host: exit %d, %d explored, %q: %s", code, r.Explored, r.Namesakes, stderr)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shoptest.Write(t, file, "hosts: same\n"+string(text))
 	code, stdout, stderr := exploreApp(t, file)
 	if host, _ := os.Hostname(); code != shoptest.Broken || !strings.Contains(stdout, "two buyers have sent host name "+host+" and process id 1000") {
@@ -217,14 +212,10 @@ func TestDivergedServesOn(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(file, fmt.Appendf(text, "\nenv: { STARTS: %s }\n", starts), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, r, stderr := search(t, file, "--max-schedules", "30")
 	lines, err := os.ReadFile(starts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := strings.Count(string(lines), "\n"); r.Void < 2 || n > 2 {
 		t.Errorf("%d runs diverged, %d explored, and the two programs were started %d times: %s", r.Void, r.Explored, n, stderr)
 	}
@@ -278,9 +269,7 @@ local: true
 schema: %[2]s/schema.sql
 `, mode, dir), "buyer: POST http://127.0.0.1:8080/buy")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const watch = "watch: SELECT stock FROM items WHERE id = 1\nreset:\n"
 	change := strings.NewReplacer("reset:\n", watch+"  redis: flushdb\n")
 	switch mode {

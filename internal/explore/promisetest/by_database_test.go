@@ -20,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -57,9 +58,7 @@ func TestByDatabase(t *testing.T) {
 func unshown(t *testing.T, folder string, shown map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range files {
 		if !shown[file] {
 			t.Errorf("no strategy has the page %s: delete it", file)
@@ -117,9 +116,7 @@ func atLevel(t *testing.T, e *engine.Engine, name string) *engine.Engine {
 	level := strings.ReplaceAll(strings.TrimPrefix(name, dialect.Postgres+"-"), "-", " ")
 	c.DB += "&default_transaction_isolation=" + url.PathEscape(level)
 	opened, err := engine.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := opened.Close(); err != nil {
 			t.Error(err)
@@ -136,17 +133,13 @@ var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(witnesses, entry.Name+".md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	line := replayLine.FindSubmatch(text)
 	if line == nil {
 		t.Fatalf("docs/reference/witnesses/%s.md has no replay line", entry.Name)
 	}
 	broken, err := explore.ParseSchedule(string(line[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all []played
 	for _, l := range on {
 		want, explored := entry.Explored(promise.Explore, l.level.Name)

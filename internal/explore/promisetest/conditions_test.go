@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -148,9 +149,7 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	}
 	x := exploretest.Open(t, config)
 	result, err := x.Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("%d schedules in %.1f s: %v", result.Explored, result.Seconds, result.Verdicts)
 	switch holds := !c.breaks || sound; {
 	case holds && result.Violations > 0:

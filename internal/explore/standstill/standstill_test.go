@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/standstill"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // parkTimeout limits how long a goroutine may take to reach its wait.
@@ -42,9 +43,7 @@ func TestMarks(t *testing.T) {
 	} {
 		spec := own.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events, Front: c.front}
 		x, err := own.New(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = x.Run(t.Context(), func(p *schedule.Point) (string, error) {
 			look()
 			if p.Depth < len(c.steps) {
@@ -52,9 +51,7 @@ func TestMarks(t *testing.T) {
 			}
 			return p.FirstMove(), nil
 		}, false)
-		if err := errors.Join(err, x.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, x.Close()))
 	}
 	connecting := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
 		look()
@@ -73,9 +70,7 @@ func TestMarks(t *testing.T) {
 func askPostgres(t *testing.T, look func()) {
 	t.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer silent.Close()
 	ctx, hangUp := context.WithCancel(t.Context())
 	given := make(chan error, 1)
@@ -84,9 +79,7 @@ func askPostgres(t *testing.T, look func()) {
 		given <- err
 	}()
 	server, err := silent.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer server.Close()
 	if _, err := server.Read(make([]byte, 1)); err != nil { // the driver has sent its request
 		t.Fatal(err)

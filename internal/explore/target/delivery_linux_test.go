@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // testRunner returns a runner behind shut gates, without a program, and the address of a gate to a server that
@@ -18,9 +19,7 @@ import (
 func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address string) {
 	t.Helper()
 	x, err := newRunner(Spec{App: a, Servers: &app.Servers{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = x.Close() })
 	x.programs.Gates.Close()
 	return x, wiretest.Echo(t, x.programs.Gates, silent...)
@@ -30,9 +29,7 @@ func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address 
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -57,21 +54,15 @@ func TestSetUp(t *testing.T) {
 	x, address := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}})
 	r, table := x.newRun(false, false), x.programs.Gates.Table
 	shop, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer shop.Close()
-	if err := r.buyers.Send(t.Context(), r.buyers.Of(1), x.programs.Request(1), loopback{shop.Addr()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.buyers.Send(t.Context(), r.buyers.Of(1), x.programs.Request(1), loopback{shop.Addr()}))
 	say := func(conn net.Conn, command string) (held int) {
 		fmt.Fprintln(conn, command)
 		when(t, x.programs.Gates, func(now gates.Commands) bool { return len(now.Fresh) > 0 && !now.Fresh[0].Behind })
 		_, err := r.delivery.attribute()
 		r.delivery.setUp()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return len(r.repeating.mark(false))
 	}
 	first, second := dial(t, address), dial(t, address)
@@ -104,9 +95,7 @@ func TestSetUp(t *testing.T) {
 func TestFree(t *testing.T) {
 	x, address := testRunner(t, &app.App{Shared: "program", Buyers: []app.Request{{URL: "http://shop/"}, {URL: "http://shop/"}}})
 	shop, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer shop.Close()
 	g := x.programs.Gates
 	conn, _ := dial(t, address), dial(t, address)
@@ -130,9 +119,7 @@ func TestFree(t *testing.T) {
 		ping := when(t, g, func(now gates.Commands) bool { return len(now.Fresh) > 0 && !now.Fresh[0].Behind }).Fresh[0]
 		d := x.newRun(false, false).delivery
 		for _, id := range c.come {
-			if err := d.buyers.Send(t.Context(), d.buyers.Of(id), x.programs.Request(id), loopback{shop.Addr()}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, d.buyers.Send(t.Context(), d.buyers.Of(id), x.programs.Request(id), loopback{shop.Addr()}))
 		}
 		for _, of := range g.Connections.InOrder() {
 			if (of == ping.Conn()) != c.same {
@@ -165,9 +152,7 @@ func TestFree(t *testing.T) {
 // TestLimits: a program is given up by a clock that leaves out the time in which the explorer got no processor.
 func TestLimits(t *testing.T) {
 	shop, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer shop.Close()
 	for says, limit := range map[string]struct {
 		idle time.Duration
@@ -181,9 +166,7 @@ func TestLimits(t *testing.T) {
 	} {
 		x, _ := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}, IdleWithin: limit.idle, Quiet: time.Hour})
 		r := x.newRun(false, false)
-		if err := r.buyers.Send(t.Context(), r.buyers.Of(1), x.programs.Request(1), loopback{shop.Addr()}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.buyers.Send(t.Context(), r.buyers.Of(1), x.programs.Request(1), loopback{shop.Addr()}))
 		x.programs.Gates.Pulse.Since = func(time.Time) time.Duration { return 2 * time.Hour }
 		if err := limit.wait(r); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want %q", err, says)

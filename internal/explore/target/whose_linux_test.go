@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestWhose: the buyer of a command, if two buyers with the same request and the same answers share one
@@ -134,26 +135,18 @@ func (loopback) Said() string { return "" }
 func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) (a *attribution, answer func()) {
 	t.Helper()
 	g, err := gates.New(&app.App{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	program, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := client.New(g, make([]app.Request, 2))
 	for _, b := range all.All {
 		b.Request.URL = "http://shop/"
 	}
 	var conns []net.Conn
 	for _, b := range all.All[:buyers] {
-		if err := all.Send(t.Context(), b, b.Request, loopback{program.Addr()}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, all.Send(t.Context(), b, b.Request, loopback{program.Addr()}))
 		conn, err := program.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		conns = append(conns, conn)
 	}
 	t.Cleanup(func() {

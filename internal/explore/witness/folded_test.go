@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestFolded: people see the rows of the short form and what is left out. With Verbose they see every
@@ -12,9 +14,7 @@ func TestFolded(t *testing.T) {
 	t.Parallel()
 	w := sold()
 	before, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.Steps[0].Whole, w.Steps[0].Result = "SELECT a FROM items WHERE id = 1", "a=long..."
 	w.Steps[0].Rows, w.Steps[0].Unseen = [][]Cell{{{"a", "long value"}, {"b", ""}, {"", "7"}}}, 2
 	whole := *w
@@ -27,9 +27,7 @@ func TestFolded(t *testing.T) {
 		for _, name := range []string{"text", "mermaid", "html"} {
 			f, _ := FormatNamed(name)
 			var out strings.Builder
-			if err := f.Write(&out, Document{Buyers: 2, Broken: Found{Witness: w}, Data: w}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, f.Write(&out, Document{Buyers: 2, Broken: Found{Witness: w}, Data: w}))
 			all[name] = out.String()
 		}
 		return all
@@ -68,12 +66,8 @@ func TestVerboseOwn(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		w.Verbose = verbose
 		var text, diagram strings.Builder
-		if err := w.Text(&text, 2); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Mermaid(&diagram, 2); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Text(&text, 2))
+		require.NoError(t, w.Mermaid(&diagram, 2))
 		for _, out := range []string{text.String(), diagram.String()} {
 			if strings.Contains(out, "VALUES (1)") != verbose {
 				t.Errorf("verbose %t:\n%s", verbose, out)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // sold is the witness of a program.
@@ -44,9 +45,7 @@ func TestProgram(t *testing.T) {
 	} {
 		f, _ := FormatNamed(format)
 		var out strings.Builder
-		if err := f.Write(&out, d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.Write(&out, d))
 		for _, want := range wants {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s has no %q:\n%s", format, want, &out)
@@ -66,12 +65,8 @@ func TestProgramWatchesNothing(t *testing.T) {
 	w := sold()
 	w.Watch, w.Findings = nil, nil
 	var text, diagram strings.Builder
-	if err := w.Text(&text, 2); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Mermaid(&diagram, 2); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Text(&text, 2))
+	require.NoError(t, w.Mermaid(&diagram, 2))
 	if strings.Contains(text.String(), "nobody") || strings.Contains(diagram.String(), "buyer-2: \n") || strings.Contains(diagram.String(), "records") {
 		t.Errorf("%s\n%s", &text, &diagram)
 	}
@@ -90,9 +85,7 @@ func TestMermaidChange(t *testing.T) {
 		w.Steps = append(w.Steps, s)
 	}
 	var out strings.Builder
-	if err := w.Mermaid(&out, 2); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Mermaid(&out, 2))
 	const want = "buyer-1->>mysql: command a<br/>command b<br/>command c\n    Note over buyer-1,buyer-2: stock 0\n    buyer-1->>mysql: command d\n    Note over buyer-1,buyer-2: broken"
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("%s\nhas no\n%s", &out, want)

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestFoldedNotes: a long note is folded into lines that people can read, and a short one stays one line.
 func TestFoldedNotes(t *testing.T) {
 	long := "2 runs discarded: why" + strings.Repeat(" some words", 80)
 	var out strings.Builder
-	if err := writeText(&out, Document{Notes: []string{"answers: 200 (2)", long}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeText(&out, Document{Notes: []string{"answers: 200 (2)", long}}))
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for _, line := range lines {
 		if len(line) > foldedWidth+2 {
@@ -28,9 +28,7 @@ func TestFoldedNotes(t *testing.T) {
 func TestFindingFolded(t *testing.T) {
 	var out strings.Builder
 	f := Finding{Title: "a wide row", Columns: []string{"where", "this run"}, Rows: [][]string{{"orders", strings.Repeat("column value, ", 20)}}}
-	if err := f.Text(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Text(&out))
 	for _, line := range strings.Split(out.String(), "\n") {
 		if n := utf8.RuneCountInString(line); n > 80 {
 			t.Errorf("%d characters: %s", n, line)

@@ -20,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestJudge shows each way in which a cell is no proof, and the nearest that is.
@@ -288,9 +289,7 @@ func TestReports(t *testing.T) {
 	text := func(form func(*strings.Builder) error) string {
 		t.Helper()
 		var b strings.Builder
-		if err := form(&b); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, form(&b))
 		return b.String()
 	}
 	var suites testsuites
@@ -367,9 +366,7 @@ func TestFailedCell(t *testing.T) {
 		if ending == "" {
 			form = func() error { return r.Table(&b, false) }
 		}
-		if err := form(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, form())
 		for _, want := range wants {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%q lacks %q:\n%.2000s", ending, want, b.String())

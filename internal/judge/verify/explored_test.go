@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -90,9 +91,7 @@ func TestExploreVaries(t *testing.T) {
 			}
 			promised, _ := entry.Explored(promise.Explore, e.Database)
 			cell, err := exploreCell(t.Context(), e, entry, promise.Explore, promised)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, text := range c.says {
 				if !strings.Contains(cell.Evidence, text) || strings.Contains(cell.Evidence, c.not) || cell.OK != c.ok || (cell.Verdict == promised) != (c.ok || promised == verdict.Oversold) {
 					t.Errorf("%s, ok %t: %s; %s", cell.Verdict, cell.OK, cell.Evidence, cell.Replay)
@@ -155,9 +154,7 @@ func TestExploreFreesAnothers(t *testing.T) {
 				Traits:  lockstrategy.Traits{Leased: true, WaitsFor: lockstrategy.WaitLock, Lock: lockstrategy.LockPromise{FreesAnothers: c.known}},
 			}
 			cell, err := exploreCell(t.Context(), e, entry, promise.ExploreExpire, verdict.Holds)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if cell.Verdict != c.want || cell.OK != (c.want == verdict.Holds) || strings.Contains(cell.Evidence, "deletes the lock of another") != c.blind {
 				t.Errorf("%s, ok %t: %s; want %s", cell.Verdict, cell.OK, cell.Evidence, c.want)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web"
@@ -52,9 +53,7 @@ func TestFaults(t *testing.T) {
 			}
 			t.Parallel()
 			rows, err := verify.Catalogue("", "", false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			rows = slices.DeleteFunc(rows, func(s verify.Strategy) bool { return wants[s.Name] == "" })
 			times := fault.DefaultTimes()
 			if f == promise.Connections {

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestBuysIn: a history's buys since the last restock. The records decide about a buy that never
@@ -59,9 +60,7 @@ func TestNotLinear(t *testing.T) {
 		Verdict: verdict.Holds, Promise: verdict.Holds, Reason: "2 units sold of 2 stocked, 0 left",
 		History: filepath.Join(t.TempDir(), "rush.ndjson"),
 	}
-	if err := cell.linear(buys, 2); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cell.linear(buys, 2))
 	cell.Evidence = cell.evidence()
 	cell.Settle()
 	if cell.OK || cell.Linearizable != linear.No || cell.Verdict != verdict.Nonlinearizable || !strings.Contains(cell.Evidence, "no order of the buys explains") {

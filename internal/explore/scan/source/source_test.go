@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/require"
 )
 
 const origin = "http://127.0.0.1:8080"
@@ -104,9 +105,7 @@ components:
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got []string
 			for _, r := range requests {
 				got = append(got, text(r))

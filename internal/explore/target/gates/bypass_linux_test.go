@@ -9,19 +9,16 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestBypass: a transaction of ignored commands is no event, from its BEGIN to its COMMIT. The COMMIT of any
 // other transaction counts, even if a pattern matches it.
 func TestBypass(t *testing.T) {
 	g, err := New(&app.App{Ignore: app.Ignore{Entries: []string{"jobs", "^COMMIT"}, Tables: []string{"jobs"}, Patterns: []*regexp.Regexp{regexp.MustCompile("^COMMIT")}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := net.Dial("tcp", wiretest.Echo(t, g))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	answers := bufio.NewReader(conn)
 	say := func(command string) (events int64) {

@@ -5,15 +5,14 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestCrowd: commands are counted while they are at their servers. A command whose connection
 // ends is no longer counted.
 func TestCrowd(t *testing.T) {
 	g, err := New(&app.App{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	one, two, three := &wire.Command{Gated: true}, &wire.Command{Gated: true}, &wire.Command{Gated: true}
 	g.First(one)
 	g.First(&wire.Command{}) // passes every gate

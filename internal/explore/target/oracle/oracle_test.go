@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // shop returns the end of a run: the stock, and an order for each buyer of orders, whose key is generated
@@ -38,9 +40,7 @@ func lastUnit(t *testing.T) *Oracle {
 		o.Add([]int{1, 2}, shop(0, 9+first, []int{1}, map[int]Answer{1: bought(9 + first), 2: soldOut}))
 		o.Add([]int{2, 1}, shop(0, 9+first, []int{2}, map[int]Answer{2: bought(9 + first), 1: soldOut}))
 	}
-	if err := o.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.Settle())
 	return o
 }
 
@@ -67,9 +67,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _, err := lastUnit(t).Judge(c.run)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var tables []string
 			if d != nil {
 				for _, r := range d.Rows {
@@ -264,9 +262,7 @@ func TestSettleAgain(t *testing.T) {
 		}
 	}
 	o.Add([]int{1}, end("18:47"))
-	if err := o.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.Settle())
 	if d, _, _ := o.Judge(end("18:46")); d != nil {
 		t.Errorf("the time of day differs: %+v", d)
 	}
@@ -331,9 +327,7 @@ func TestSettle(t *testing.T) {
 	o := New(Data{}, nil)
 	o.Add([]int{1}, end("qwe", "1", 1))
 	o.Add([]int{1}, end("rty", "1", 1))
-	if err := o.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.Settle())
 	if got := strings.Join(o.LeftOut(), ", "); got != "body, log.token" {
 		t.Errorf("left out: %s", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // A bytewise session reads each byte as a command. Its server never answers.
@@ -45,20 +46,14 @@ func (slow) Interrupt(context.Context, int64) error { return nil }
 // server still reports that wait. Otherwise its answer would come after the standstill.
 func TestWaitingTimedOut(t *testing.T) {
 	g, err := gates.New(&app.App{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g.Close()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer server.Close()
 	protocol := wire.Protocol{Name: "bytes", Open: func(program, server *wire.Socket) wire.Session { return bytewise{program, server} }}
 	program, err := new(net.Dialer).DialContext(t.Context(), "tcp", wiretest.Proxy(t, g, protocol, server.Addr().String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer program.Close()
 	if _, err := program.Write([]byte("x")); err != nil {
 		t.Fatal(err)
@@ -77,9 +72,7 @@ func TestWaitingTimedOut(t *testing.T) {
 	if waits, err := w.all(t.Context(), time.Second); err != nil || !waits {
 		t.Errorf("before its end: %v, %v; want true", waits, err)
 	}
-	if err := w.RunOut(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.RunOut(t.Context(), o))
 	if waits, err := w.all(t.Context(), time.Second); err != nil || waits {
 		t.Errorf("after its end: %v, %v; want false", waits, err)
 	}

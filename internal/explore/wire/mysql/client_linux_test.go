@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // A client speaks the protocol directly, to send what drivers do not send.
@@ -36,9 +38,7 @@ func dial(t testing.TB, address, password string, more uint32) *client {
 func greet(t testing.TB, address, password string) *client {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	c := &client{t: t, conn: conn, password: password}

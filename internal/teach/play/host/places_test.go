@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestEach: if other machines may play, an address has a few games. This machine may use all
@@ -20,9 +22,7 @@ func TestEach(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set(fromHeader, from)
 		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		answer.Body.Close()
 		return answer.StatusCode
 	}

@@ -28,6 +28,7 @@ type serialOracle struct {
 	touched map[string]bool // the tables that a buyer alone names or changes
 	aged    map[string]bool // the places of differences after which their order ran again
 	ended   *oracle.Run     // the end of the last run that was judged
+	struck  bool            // an event has happened in it
 	differs *oracle.Difference
 
 	unmatched []string // entries of except that name nothing
@@ -173,16 +174,17 @@ func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck 
 	if o.ended.Data, err = o.reader.Read(ctx, o.names); err != nil {
 		return nil, false, err
 	}
-	return o.found(struck)
+	o.struck = struck
+	return o.found()
 }
 
 // found returns the findings for the last run.
-func (o *serialOracle) found(struck bool) (_ []witness.Finding, early bool, err error) {
+func (o *serialOracle) found() (_ []witness.Finding, early bool, err error) {
 	var refused []int
 	if o.differs, refused, err = o.Judge(*o.ended); err != nil {
 		return nil, false, err
 	}
-	early = len(refused) > 0 && !struck // after an event, a refusal may be the only possible answer
+	early = len(refused) > 0 && !o.struck // after an event, a refusal may be the only possible answer
 	switch d := o.differs; {
 	case d != nil:
 		f := witness.Finding{
@@ -241,9 +243,10 @@ func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) er
 	if err != nil || o.Settle() != nil { // the difference stays, and a person looks at it
 		return ctx.Err()
 	}
-	findings, early, err := o.found(false)
-	if err == nil && len(findings) == 0 {
-		e.Verdict, e.Why, e.Findings, e.Early, e.Uncompared = verdict.Holds, "", nil, early, o.LeftOut()
+	e.Uncompared = o.LeftOut()
+	if e.Findings, e.Early, err = o.found(); err != nil || len(e.Findings) > 0 {
+		return err
 	}
-	return err
+	e.Verdict, e.Why = verdict.Holds, ""
+	return nil
 }

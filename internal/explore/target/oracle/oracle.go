@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -66,23 +67,25 @@ func New(reset Data, except []string) *Oracle {
 }
 
 // Renewed learns from the data after another reset, before any buyer, what each reset makes anew: keys, random
-// values, and columns of other long texts, such as the tokens of logins. A short text may be a quantity that the
-// reset does not restore.
+// values, and columns of other tokens, such as those of logins. Any other text may contain a quantity that the reset
+// does not restore.
 func (o *Oracle) Renewed(again Data) {
 	values, keys := tokens(Run{Data: again}), nodes(again)
 	maps.DeleteFunc(o.fixed, func(value string, _ bool) bool { return !values[value] })
 	maps.DeleteFunc(o.before, func(n node, _ bool) bool { return !keys[n] })
 	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
 	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
-		isShort := func(value string) bool { return len(value) < shortestToken && !strings.Contains(value, "\x00") }
-		if !slices.ContainsFunc(slices.Concat(one[place], other[place]), isShort) {
+		isOther := func(value string) bool { return !isToken(value) && !strings.Contains(value, "\x00") }
+		if !slices.ContainsFunc(slices.Concat(one[place], other[place]), isOther) {
 			o.out[place] = true
 		}
 	}
 }
 
-// shortestToken is the length of a text in bytes that is no quantity.
-const shortestToken = 16
+// isToken reports whether a text is one long word, and no number.
+func isToken(text string) bool { return token.MatchString(text) && hasLetter.MatchString(text) }
+
+var token, hasLetter = regexp.MustCompile(`^[\w+/=.~$-]{16,}$`), regexp.MustCompile(`[A-Za-z]`)
 
 // Unrestored returns how the data differs from that of New although no buyer came: the places, in the words of New's
 // except, by table. Such a table is left out. A column of times, such as updated_at, is left out alone: hardly a reset

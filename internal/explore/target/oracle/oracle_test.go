@@ -278,6 +278,7 @@ func TestRenewed(t *testing.T) {
 		"a hexadecimal token": {[3]string{"2", "00112233445566778899aabbccddeeff", "1"}, ""},
 		"another token":       {[3]string{"2", "QvJ2-xYz_0aBcDeFgHiJkL", "1"}, ""},
 		"a counter":           {[3]string{"2", "ffeeddccbbaa99887766554433221100", "2"}, "sessions"},
+		"a text with a stock": {[3]string{"2", `{"item": "apricot", "stock": 9}`, "1"}, "sessions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := func(id, token, logins string) Data {

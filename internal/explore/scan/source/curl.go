@@ -31,12 +31,8 @@ func Curl(text []byte, origin string) (requests []app.Request, unused []string, 
 		if words[0] != "curl" {
 			return nil, nil, fmt.Errorf("command %d begins with %q; expected curl", n, words[0])
 		}
-		end := slices.Index(words[1:], "curl") + 1
-		if end == 0 {
-			end = len(words)
-		}
-		r, err := curl(words[1:end])
-		words = words[end:]
+		var r app.Request
+		r, words, err = curl(words[1:])
 		target := r.URL
 		switch r.URL = at(target, origin); {
 		case err != nil:
@@ -50,23 +46,30 @@ func Curl(text []byte, origin string) (requests []app.Request, unused []string, 
 	return requests, unused, nil
 }
 
-// noValue are options of curl without a value that change nothing here.
+// noValue are options of curl without a value that change nothing here, and what stands between two commands.
 var noValue = []string{
 	"-s", "--silent", "-S", "--show-error", "-k", "--insecure", "-i", "--include", "-v", "--verbose", "-L", "--location", "--compressed", "-f", "--fail",
-	"-sS", "-g", "--globoff", "-#", ";", "&",
+	"-g", "--globoff", "-#", ";", "&", "&&",
 }
 
 // ignored are options of curl with a value that changes nothing here.
 var ignored = []string{"-o", "--output", "-m", "--max-time", "--connect-timeout", "--retry", "-w", "--write-out"}
 
-// curl reads the words of a command without its name.
-func curl(words []string) (r app.Request, err error) {
+// curl reads the words of a command without its name. rest begins with the next command.
+func curl(words []string) (r app.Request, rest []string, err error) {
 	var data []string
 	get := false
-	for i := 0; i < len(words); i++ {
-		option, value, joined := strings.Cut(words[i], "=")
+	for len(words) > 0 && words[0] != "curl" {
+		word := words[0]
+		words = words[1:]
+		option, value, joined := strings.Cut(word, "=")
 		if !strings.HasPrefix(option, "--") {
-			option, joined = words[i], false
+			option, joined = word, false
+		}
+		isShort := len(option) > 2 && option[0] == '-' && option[1] != '-'
+		if alone := option[:min(len(option), 2)]; isShort && (slices.Contains(noValue, alone) || alone == "-G" || alone == "-I") { // -sX
+			words = append([]string{"-" + option[2:]}, words...)
+			option, isShort = alone, false
 		}
 		switch {
 		case slices.Contains(noValue, option):
@@ -78,16 +81,19 @@ func curl(words []string) (r app.Request, err error) {
 			r.Method = http.MethodHead
 			continue
 		case !strings.HasPrefix(option, "-"):
+			if r.URL != "" {
+				return r, nil, fmt.Errorf("it has two URLs, %s and %s: write a command for each", r.URL, option)
+			}
 			r.URL = strings.TrimSuffix(option, ";")
 			continue
-		case len(option) > 2 && option[1] != '-': // -XPOST
+		case isShort: // -XPOST
 			option, value, joined = option[:2], option[2:], true
 		}
 		if !joined {
-			if i++; i == len(words) {
-				return r, fmt.Errorf("%s needs a value", option)
+			if len(words) == 0 {
+				return r, nil, fmt.Errorf("%s needs a value", option)
 			}
-			value = words[i]
+			value, words = words[0], words[1:]
 		}
 		switch option {
 		case "-X", "--request":
@@ -97,12 +103,15 @@ func curl(words []string) (r app.Request, err error) {
 			addHeader(&r, strings.TrimSpace(name), strings.TrimSpace(text))
 		case "-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json":
 			if strings.HasPrefix(value, "@") && option != "--data-raw" {
-				return r, fmt.Errorf("%s %s names a file: write the body itself", option, value)
+				return r, nil, fmt.Errorf("%s %s names a file: write the body itself", option, value)
 			}
 			if data = append(data, value); option == "--json" {
 				addHeader(&r, "Content-Type", "application/json")
 			}
 		case "-b", "--cookie":
+			if !strings.Contains(value, "=") {
+				return r, nil, fmt.Errorf("%s %s names a file: write the cookies themselves, for example -b session=abc", option, value)
+			}
 			addHeader(&r, "Cookie", value)
 		case "-A", "--user-agent":
 			addHeader(&r, "User-Agent", value)
@@ -114,18 +123,18 @@ func curl(words []string) (r app.Request, err error) {
 			r.URL = value
 		default:
 			if !slices.Contains(ignored, option) {
-				return r, fmt.Errorf("the option %s is not supported: leave it out", option)
+				return r, nil, fmt.Errorf("the option %s is not supported: leave it out", option)
 			}
 		}
 	}
 	if r.URL == "" {
-		return r, fmt.Errorf("it has no URL")
+		return r, nil, fmt.Errorf("it has no URL")
 	}
 	body := strings.Join(data, "&")
 	switch {
 	case get && body != "":
 		r.URL += map[bool]string{true: "&", false: "?"}[strings.Contains(r.URL, "?")] + body
-	case body != "":
+	case data != nil && !get:
 		r.Body = body
 		if r.Header["Content-Type"] == "" {
 			addHeader(&r, "Content-Type", "application/x-www-form-urlencoded")
@@ -133,9 +142,9 @@ func curl(words []string) (r app.Request, err error) {
 	}
 	if r.Method == "" {
 		r.Method = http.MethodGet
-		if r.Body != "" {
+		if data != nil && !get {
 			r.Method = http.MethodPost
 		}
 	}
-	return r, nil
+	return r, words, nil
 }

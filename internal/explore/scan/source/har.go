@@ -4,12 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// HAR reads a recording (HTTP Archive 1.2). A request that was recorded twice is read once.
+// login matches the headers that tell logins apart. Others, such as Referer, differ each time that a page is loaded.
+var login = regexp.MustCompile(`(?i)auth|cookie|token|key|session`)
+
+// HAR reads a recording (HTTP Archive 1.2). A request that one login sent twice is read once.
 func HAR(text []byte, origin string) (requests []app.Request, unused []string, _ error) {
 	var recording struct {
 		Log struct {
@@ -42,13 +47,17 @@ func HAR(text []byte, origin string) (requests []app.Request, unused []string, _
 			for _, p := range q.PostData.Params {
 				form.Add(p.Name, p.Value)
 			}
-			r.Body = form.Encode()
+			r.Body = handedOn(form.Encode())
 		}
-		if key := r.Method + " " + r.URL + "\x00" + r.Body; !slices.Contains(seen, key) {
-			seen = append(seen, key)
-			for _, h := range q.Headers {
-				addHeader(&r, h.Name, h.Value)
+		key := r.Method + " " + r.URL + "\x00" + r.Body
+		for _, h := range q.Headers {
+			addHeader(&r, h.Name, h.Value)
+			if login.MatchString(h.Name) && !strings.HasPrefix(h.Name, ":") {
+				key += "\x00" + strings.ToLower(h.Name) + ": " + h.Value
 			}
+		}
+		if !slices.Contains(seen, key) {
+			seen = append(seen, key)
 			requests = append(requests, r)
 		}
 	}

@@ -85,9 +85,9 @@ func (d document) request(base, path, method string, parameters []any, operation
 	if strings.Contains(path, "{") {
 		return r, errors.New("a parameter in its path is not described")
 	}
-	r.URL = base + path
+	r.URL = base + handedOn(path)
 	if len(query) > 0 {
-		r.URL += "?" + query.Encode()
+		r.URL += "?" + handedOn(query.Encode())
 	}
 	return r, d.body(&r, d.object(operation["requestBody"]))
 }
@@ -116,7 +116,7 @@ func (d document) body(r *app.Request, body map[string]any) error {
 			for name, v := range fields {
 				form.Set(name, fmt.Sprint(v))
 			}
-			r.Body = form.Encode()
+			r.Body = handedOn(form.Encode())
 			return nil
 		}
 		if text, isText := value.(string); isText && kind != "application/json" {

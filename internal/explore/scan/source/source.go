@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -81,9 +82,14 @@ func at(text, origin string) string {
 		return ""
 	}
 	u, _ := url.Parse(text)
-	// Values that are handed on keep their form: {{cart.id}}.
-	return strings.TrimSuffix(origin, "/") + strings.NewReplacer("%7B%7B", "{{", "%7D%7D", "}}").Replace(u.RequestURI())
+	return strings.TrimSuffix(origin, "/") + handedOn(u.RequestURI())
 }
+
+// escaped matches {{cart.id}} after it was escaped for a path, a query or a form.
+var escaped = regexp.MustCompile(`%7B%7B(?:%20|\+)*([A-Za-z0-9_.-]+)(?:%20|\+)*%7D%7D`)
+
+// handedOn returns an escaped text in which values that are handed on have their form again: {{cart.id}}.
+func handedOn(text string) string { return escaped.ReplaceAllString(text, "{{$1}}") }
 
 // notSent are headers that belong to the recorded connection. An answer without Accept-Encoding can be read.
 var notSent = []string{"Host", "Content-Length", "Connection", "Accept-Encoding", "Transfer-Encoding", "Keep-Alive", "Upgrade-Insecure-Requests"}

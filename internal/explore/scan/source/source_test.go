@@ -46,6 +46,19 @@ curl -G -d q=x http://127.0.0.1:8080/find
 			"GET http://127.0.0.1:8080/find?q=x",
 			`- command 3: "127.0.0.1:8080/form" does not go to http://127.0.0.1:8080, where the program serves: change its URL`,
 		}},
+		{name: "curl, what it shortens", read: Curl, text: `curl -sSL -d '' http://127.0.0.1:8080/buy
+curl -fsS http://127.0.0.1:8080/a -A curl && curl -sX PUT http://127.0.0.1:8080/b -b 'sid=1; k=2'
+curl -sXPUT http://127.0.0.1:8080/c
+curl -sGd '' http://127.0.0.1:8080/d
+`, want: []string{
+			"POST http://127.0.0.1:8080/buy [Content-Type: application/x-www-form-urlencoded]",
+			"GET http://127.0.0.1:8080/a [User-Agent: curl]",
+			"PUT http://127.0.0.1:8080/b [Cookie: sid=1; k=2]",
+			"PUT http://127.0.0.1:8080/c",
+			"GET http://127.0.0.1:8080/d",
+		}},
+		{name: "curl, cookies", read: Curl, text: "curl -b cookies.txt http://127.0.0.1:8080/", fails: "command 1: -b cookies.txt names a file: write the cookies themselves"},
+		{name: "curl, two URLs", read: Curl, text: "curl http://127.0.0.1:8080/a http://127.0.0.1:8080/b", fails: "command 1: it has two URLs, http://127.0.0.1:8080/a and http://127.0.0.1:8080/b: write a command for each"},
 		{name: "curl, quotes", read: Curl, text: "curl 'http://x", fails: "it is no list of curl commands: Unterminated single-quoted string"},
 		{name: "curl, option", read: Curl, text: "curl -T f http://127.0.0.1:8080/", fails: "command 1: the option -T is not supported: leave it out"},
 		{name: "curl, file", read: Curl, text: "curl -d @f http://127.0.0.1:8080/", fails: "command 1: -d @f names a file: write the body itself"},
@@ -56,8 +69,11 @@ curl -G -d q=x http://127.0.0.1:8080/find
 			{"request": {"method": "POST", "url": "http://localhost:8080/buy", "headers": [{"name": ":path", "value": "/buy"}, {"name": "content-type", "value": "application/json"}, {"name": "Accept-Encoding", "value": "br"}], "postData": {"text": "{}"}}},
 			{"request": {"method": "POST", "url": "http://localhost:8080/buy", "headers": [], "postData": {"text": "{}"}}},
 			{"request": {"method": "POST", "url": "http://localhost:8080/login", "headers": [], "postData": {"params": [{"name": "user", "value": "a b"}]}}},
+			{"request": {"method": "GET", "url": "http://localhost:8080/cart", "headers": [{"name": "Cookie", "value": "sid=1"}]}},
+			{"request": {"method": "GET", "url": "http://localhost:8080/cart", "headers": [{"name": "Cookie", "value": "sid=2"}, {"name": "Referer", "value": "/a"}]}},
+			{"request": {"method": "GET", "url": "http://localhost:8080/cart", "headers": [{"name": "Cookie", "value": "sid=2"}, {"name": "Referer", "value": "/b"}]}},
 			{"request": {"method": "GET", "url": "https://fonts.example.com/a.css", "headers": []}}]}}`,
-			want: []string{"POST http://127.0.0.1:8080/buy [Content-Type: application/json] {}", "POST http://127.0.0.1:8080/login user=a+b"},
+			want: []string{"POST http://127.0.0.1:8080/buy [Content-Type: application/json] {}", "POST http://127.0.0.1:8080/login user=a+b", "GET http://127.0.0.1:8080/cart [Cookie: sid=1]", "GET http://127.0.0.1:8080/cart [Cookie: sid=2] [Referer: /a]"},
 		},
 		{name: "HAR of another site", read: HAR, text: `{"log": {"entries": [{"request": {"method": "GET", "url": "https://example.com/"}}]}}`, fails: "none of its 1 requests goes to http://127.0.0.1:8080, where the program serves: record it there"},
 		{name: "no HAR", read: HAR, text: "<html>", fails: "it is no HAR file: "},
@@ -93,6 +109,18 @@ components:
 			"- POST /reviews: its body has no example: add `example:` to it",
 			"- GET /search: its parameter q has no example: add `example:` to it",
 			"- POST /upload: its body is neither JSON nor a form, but image/png",
+		}},
+		{name: "OpenAPI, values", read: OpenAPI, text: `openapi: 3.0.3
+paths:
+  /cart/{id}:
+    parameters: [ { name: id, in: path, example: "{{ cart.id }}" }, { name: of, in: query, example: "{{login.token}}" } ]
+    get: {}
+    post: { requestBody: { content: { application/x-www-form-urlencoded: { example: { t: "a {{ login.token }}" } } } } }
+    put: { requestBody: { content: { application/json: { example: { t: "{{login.token}}" } } } } }
+`, want: []string{
+			"GET http://127.0.0.1:8080/cart/{{cart.id}}?of={{login.token}}",
+			"POST http://127.0.0.1:8080/cart/{{cart.id}}?of={{login.token}} [Content-Type: application/x-www-form-urlencoded] t=a+{{login.token}}",
+			`PUT http://127.0.0.1:8080/cart/{{cart.id}}?of={{login.token}} [Content-Type: application/json] {"t":"{{login.token}}"}`,
 		}},
 		{name: "Swagger 2", read: OpenAPI, text: "swagger: '2.0'", fails: "it is no OpenAPI 3 document (no key openapi: 3.x)"},
 		{name: "no YAML", read: OpenAPI, text: "a: [", fails: "it is no OpenAPI document: "},

@@ -32,8 +32,8 @@ type Value struct {
 // valueKinds are the places of a value, each with an example.
 var valueKinds = map[string]string{"body": "body /token", "header": "header Location", "cookie": "cookie session", "match": `match "id":(\d+)`}
 
-// handed matches {{login.token}} and {{buyer}}.
-var handed = regexp.MustCompile(`\{\{ *(buyer|[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+) *\}\}`)
+// handed matches {{login.token}} and {{buyer}}, and also what is neither, such as {{token}}, so that it is not sent.
+var handed = regexp.MustCompile(`\{\{ *([^{}\n]*?) *\}\}`)
 
 // valueName matches the name of a value and of a request of `before`.
 var valueName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -175,7 +175,8 @@ func (r Request) uses(key string, known []string) error {
 	return nil
 }
 
-// With returns the request with the values that were handed on, by their names, and with the buyer's number.
+// With returns the request with the values that were handed on, by their names, and with the buyer's number. A value
+// is escaped for its place: the path, the query, or a body in JSON or of a form.
 func (r Request) With(buyer int, values map[string]string) Request {
 	fill := func(text string, escape func(string) string) string {
 		return handed.ReplaceAllStringFunc(text, func(found string) string {
@@ -186,12 +187,42 @@ func (r Request) With(buyer int, values map[string]string) Request {
 			return escape(values[name])
 		})
 	}
-	plain := func(text string) string { return text }
-	r.URL, r.Body = fill(r.URL, url.PathEscape), fill(r.Body, plain)
+	path, query, hasQuery := strings.Cut(r.URL, "?")
+	if r.URL = fill(path, url.PathEscape); hasQuery {
+		r.URL += "?" + fill(query, url.QueryEscape)
+	}
+	r.Body = fill(r.Body, r.bodyEscape())
 	header := map[string]string{}
 	for name, text := range r.Header {
 		header[name] = fill(text, plain)
 	}
 	r.Header = header
 	return r
+}
+
+// bodyEscape returns how a value is escaped in the body. A body that begins like JSON is JSON, also without its
+// Content-Type, since curl -d calls every body a form.
+func (r Request) bodyEscape() func(string) string {
+	kind := ""
+	for name, text := range r.Header {
+		if strings.EqualFold(name, "Content-Type") {
+			kind = strings.ToLower(text)
+		}
+	}
+	start := strings.TrimSpace(r.Body)
+	switch {
+	case strings.Contains(kind, "json"), strings.HasPrefix(start, "["), strings.HasPrefix(start, "{") && !strings.HasPrefix(start, "{{"):
+		return inJSON
+	case strings.Contains(kind, "urlencoded"):
+		return url.QueryEscape
+	}
+	return plain
+}
+
+func plain(text string) string { return text }
+
+// inJSON returns a text as it stands in a JSON string, without the quotes.
+func inJSON(text string) string {
+	quoted, _ := json.Marshal(text) // a string has no error
+	return string(quoted[1 : len(quoted)-1])
 }

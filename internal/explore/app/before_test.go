@@ -33,6 +33,21 @@ func TestValues(t *testing.T) {
 	if got.URL != "http://127.0.0.1:8080/cart/a%2Fb?b=2" || got.Header["Authorization"] != "Bearer t/1" || got.Body != `{"a": {"b": "t/1"}}` {
 		t.Errorf("%+v", got)
 	}
+	const text = "a+b&c=\"1\"/\\"
+	for _, c := range []struct{ kind, body, want string }{
+		{"", `{"t": "{{login.token}}", "n": {{buyer}}}`, `{"t": "a+b\u0026c=\"1\"/\\", "n": 2}`},
+		{"", ` [ "{{login.token}}" ]`, ` [ "a+b\u0026c=\"1\"/\\" ]`},
+		{"application/vnd.api+json; charset=utf-8", `"{{login.token}}"`, `"a+b\u0026c=\"1\"/\\"`},
+		{"application/x-www-form-urlencoded", "t={{login.token}}", "t=a%2Bb%26c%3D%221%22%2F%5C"},
+		{"application/x-www-form-urlencoded", `{"t": "{{login.token}}"}`, `{"t": "a+b\u0026c=\"1\"/\\"}`}, // curl -d '{...}'
+		{"text/plain", "{{login.token}}", text},
+		{"", "{{login.token}}", text},
+	} {
+		one := Request{URL: "http://h/{{login.token}}?t={{login.token}}", Body: c.body, Header: map[string]string{"content-type": c.kind}}.With(2, map[string]string{"login.token": text})
+		if one.Body != c.want || one.URL != "http://h/a+b&c=%221%22%2F%5C?t=a%2Bb%26c%3D%221%22%2F%5C" {
+			t.Errorf("%s, %s: %s %s; want %s", c.kind, c.body, one.URL, one.Body, c.want)
+		}
+	}
 	if !r.IsPersonal() || (Request{Body: `{"a":{"b":{}}}`}).IsPersonal() {
 		t.Error("only a request with a value differs between buyers")
 	}
@@ -51,6 +66,9 @@ requests:
 	for _, c := range []struct{ old, by, says string }{
 		{"", "", ""},
 		{"{{login.token}}", "{{login.tokens}}", `{{login.tokens}}: unknown value "login.tokens" (did you mean "login.token"?)`},
+		{"{{login.token}}", "{{token}}", `{{token}}: unknown value "token"`},
+		{"u={{buyer}}", "{{ the buyer }}", `before: the 1.: {{ the buyer }}: unknown value "the buyer"`},
+		{"8080/items", "8080/items?a={{}}", `{{}}: unknown value ""`},
 		{"u={{buyer}}", "{{login.token}}", "before: the 1.: {{login.token}}: unknown value"},
 		{"body /token", "body token", `before: the 1.: values: token: "body token"; expected, for example, body /token`},
 		{"body /token", "json /token", `values: token: unknown place "json"; choose from: body, cookie, header, match`},

@@ -173,6 +173,7 @@ func TestAppPooler(t *testing.T) {
 		settings := filepath.Join(t.TempDir(), "pgbouncer.ini")
 		shoptest.Write(t, settings, fmt.Sprintf(`[databases]
 shop = host=127.0.0.1 port=5432 user=shop dbname=shop
+queue = host=127.0.0.1 port=5432 dbname=queue pool_mode=transaction
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = 6432

@@ -79,12 +79,12 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	return r
 }
 
-// pooler returns the pooler of a shared instance that lends connections for a transaction; "" if there is none.
-func (r *run) pooler() string {
-	if !r.programs.Instances.Shared() {
+// pooler returns the pooler of a shared instance that lends a connection for a transaction; "" if there is none.
+func (r *run) pooler(c *wire.Conn) string {
+	if !r.programs.Instances.Shared() || c.Protocol != "postgres" {
 		return ""
 	}
-	return poolerOf(r.programs.Instances.All[0])
+	return poolerOf(r.programs.Instances.All[0], c)
 }
 
 // Begin implements conduct.Subject: it sends all requests, one after the other. If all buyers share one

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ import (
 // buyer in between. Then the lock counts when it is taken.
 type strays struct {
 	taken  map[stray]*wire.Conn
-	pooler func() string // the pooler that lends connections for a transaction; "": none does
-	first  string        // the first such release, for people; "": none
+	pooler func(*wire.Conn) string // the pooler that lends this connection for a transaction; "": none does
+	first  string                  // the first such release, for people; "": none
 }
 
 // poolers are processes that lend connections, and lendsBriefly matches the configuration of one that does so for a
@@ -29,14 +30,68 @@ var (
 	lendsBriefly = regexp.MustCompile(`(?im)^[^;#\n]*\bpool(?:_mode)?[\s="]+(?:transaction|statement)\b`)
 )
 
-// poolerOf returns the pooler among a program's processes that lends connections for a transaction; "" if there is
+// poolerOf returns the pooler among a program's processes that lends a connection for a transaction; "" if there is
 // none.
-func poolerOf(i *instance.Instance) string {
-	at := slices.IndexFunc(poolers, func(name string) bool { return i.Up() && lendsBriefly.MatchString(i.Program.Configuration(name)) })
+func poolerOf(i *instance.Instance, c *wire.Conn) string {
+	at := slices.IndexFunc(poolers, func(name string) bool {
+		if !i.Up() {
+			return false
+		}
+		settings := i.Program.Configuration(name)
+		if name == "pgbouncer" {
+			return lendsInPgBouncer(settings, c.Database, c.User)
+		}
+		return lendsBriefly.MatchString(settings)
+	})
 	if at < 0 {
 		return ""
 	}
 	return poolers[at]
+}
+
+// ofEntry matches what an entry of PgBouncer's sections [databases] and [users] says about names and lending.
+var ofEntry = regexp.MustCompile(`\b(dbname|pool_mode)\s*=\s*'?([^'\s]+)`)
+
+// lendsInPgBouncer reports whether PgBouncer lends the connections of a user to a database for a transaction or a
+// statement. The server knows the database's own name, which several entries may share. If their modes differ, the
+// default counts (pgbouncer.org, "Configuration", pool_mode).
+func lendsInPgBouncer(settings, database, user string) bool {
+	section, byDefault, ofUser, fallback := "", "session", "", ""
+	var ofDatabase []string // the modes of the entries that lead to it, "": the default
+	for line := range strings.Lines(settings) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[]")
+		}
+		name, text, isEntry := strings.Cut(line, "=")
+		name, text = strings.Trim(name, " \"\t"), strings.TrimSpace(text)
+		if !isEntry || strings.HasPrefix(line, ";") || strings.HasPrefix(line, "#") {
+			continue
+		}
+		entry := map[string]string{"dbname": name}
+		for _, m := range ofEntry.FindAllStringSubmatch(text, -1) {
+			entry[m[1]] = m[2]
+		}
+		switch mode := entry["pool_mode"]; {
+		case section == "pgbouncer" && name == "pool_mode":
+			byDefault = text
+		case section == "users" && name == user:
+			ofUser = mode
+		case section == "databases" && entry["dbname"] == database:
+			ofDatabase = append(ofDatabase, mode)
+		case section == "databases" && entry["dbname"] == "*":
+			fallback = mode
+		}
+	}
+	if ofDatabase == nil {
+		ofDatabase = []string{fallback}
+	}
+	mode := ofDatabase[0]
+	if slices.ContainsFunc(ofDatabase, func(other string) bool { return other != mode }) {
+		mode = ""
+	}
+	mode = strings.ToLower(cmp.Or(ofUser, mode, byDefault))
+	return mode == "transaction" || mode == "statement"
 }
 
 // A stray is a lock of a buyer.
@@ -64,7 +119,7 @@ func (s *strays) answered(o *gates.Op, answer string) {
 	switch verb := strings.ToLower(call[1] + call[3]); {
 	case (verb == "lock" || verb == "get") && done:
 		s.taken[lock] = o.Conn()
-		if pooler := s.pooler(); pooler != "" && s.first == "" {
+		if pooler := s.pooler(o.Conn()); pooler != "" && s.first == "" {
 			s.first = naming.Short(o.Shown) + ", through " + pooler
 		}
 	case verb == "lock" || verb == "get":

@@ -19,6 +19,8 @@ type Conn struct {
 	Buyer    int   // whose program it is; 0: the program of all buyers
 	ID       int64 // the server's number for it, after the login
 
+	User, Database string // after the login; "" if the session does not tell them
+
 	gate            Gate
 	program, server *Socket
 	session         Session
@@ -53,6 +55,11 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 		return err
 	}
 	c.ID = id
+	if s, tells := c.session.(interface {
+		Account() (user, database string)
+	}); tells {
+		c.User, c.Database = s.Account()
+	}
 	gate.Joined(c)
 	var others sync.WaitGroup
 	others.Go(c.receive)

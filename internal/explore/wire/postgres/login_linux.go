@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,7 +32,13 @@ var errTLS = &wire.Refused{Why: "the program asks for TLS at postgres (sslmode=r
 // Login relays a CancelRequest at once, and fails with io.EOF after the server has received it.
 func (s *Session) Login() (id int64, err error) {
 	l := login{s.program, s.server}
-	id, ready, err := l.relay()
+	startup, err := l.startup()
+	if err != nil {
+		return 0, err
+	}
+	asked := parameters(startup)
+	s.user, s.database = asked["user"], cmp.Or(asked["database"], asked["user"])
+	id, ready, err := l.relay(startup)
 	if err != nil {
 		return 0, err
 	}
@@ -46,15 +53,14 @@ func (s *Session) Login() (id int64, err error) {
 	return id, err
 }
 
+// Account returns the user and the database of the login (PostgreSQL 15 manual, 55.7, StartupMessage).
+func (s *Session) Account() (user, database string) { return s.user, s.database }
+
 // A login is the exchange before the program's first command.
 type login struct{ program, server *wire.Socket }
 
-// relay relays the login. It keeps the server's ReadyForQuery.
-func (l login) relay() (id int64, ready frame, err error) {
-	startup, err := l.startup()
-	if err != nil {
-		return 0, nil, err
-	}
+// relay relays the login, from the program's StartupMessage on. It keeps the server's ReadyForQuery.
+func (l login) relay(startup []byte) (id int64, ready frame, err error) {
 	if _, err := l.server.Write(startup); err != nil {
 		return 0, nil, err
 	}
@@ -133,12 +139,16 @@ func (l login) refuse(why string) error {
 	return errors.Join(&wire.Refused{Why: why}, err)
 }
 
-// replicates reports whether a StartupMessage asks for replication (PostgreSQL 15 manual, 55.4). The
-// server itself refuses an unreadable one.
-func replicates(raw []byte) bool {
+// parameters returns the parameters of a StartupMessage. The server itself refuses an unreadable one.
+func parameters(raw []byte) map[string]string {
 	var m pgproto3.StartupMessage
 	_ = m.Decode(append(binary.BigEndian.AppendUint32(nil, pgproto3.ProtocolVersion30), raw[8:]...))
-	value, asked := m.Parameters["replication"]
+	return m.Parameters
+}
+
+// replicates reports whether a StartupMessage asks for replication (PostgreSQL 15 manual, 55.4).
+func replicates(raw []byte) bool {
+	value, asked := parameters(raw)["replication"]
 	if !asked {
 		return false
 	}

@@ -23,8 +23,8 @@ type strays struct {
 	first  string                  // the first such release, for people; "": none
 }
 
-// poolers are processes that lend connections, and lendsBriefly matches the configuration of one that does so for a
-// transaction or a statement (pgbouncer.org, "Configuration", pool_mode; Odyssey, "pool").
+// poolers are processes that lend connections. lendsBriefly matches the configuration of pgcat or Odyssey if that lends
+// them for a transaction or a statement (pgcat, "pool_mode"; Odyssey, "pool").
 var (
 	poolers      = []string{"pgbouncer", "pgcat", "odyssey"}
 	lendsBriefly = regexp.MustCompile(`(?im)^[^;#\n]*\bpool(?:_mode)?[\s="]+(?:transaction|statement)\b`)

@@ -108,6 +108,7 @@ type Uses struct {
 	Reads  []string // tables whose rows it reads without a lock; anyTable stands for all
 	Writes []string // tables whose rows it may change
 	Locks  []string // tables and views with rows that it locks
+	Holds  []string // what else it locks or asks for: whole tables, and NamedLocks for any named lock
 	Any    bool     // it may read and write any table
 	Waits  bool     // the code that it runs takes a lock
 	// Guard is a lock that it takes before it reads and keeps to the end of its transaction, so two texts with
@@ -129,6 +130,9 @@ type Uses struct {
 
 // anyTable stands for every table.
 const anyTable = "*"
+
+// NamedLocks stands for every lock of GET_LOCK, or of pg_advisory_lock and its variants.
+const NamedLocks = "a named lock"
 
 // Uses returns what a text uses. Many callers share the result.
 func (c *Catalog) Uses(text string) *Uses {

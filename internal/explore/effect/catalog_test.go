@@ -166,6 +166,27 @@ func TestUsesHidden(t *testing.T) {
 	}
 }
 
+// TestHolds: a named lock counts also if it is only tried or is in a function, and so does a lock on a whole table.
+func TestHolds(t *testing.T) {
+	for _, c := range []struct {
+		d         effect.Dialect
+		sql, want string
+	}{
+		{effect.MySQL, "SELECT GET_LOCK('a', 1)", effect.NamedLocks},
+		{effect.MySQL, "DO release_lock('a')", effect.NamedLocks},
+		{effect.MySQL, "LOCK TABLES items WRITE, orders READ", "items orders"},
+		{effect.MySQL, "SELECT * FROM items FOR UPDATE", ""},
+		{effect.Postgres, "SELECT pg_catalog.pg_try_advisory_xact_lock(7)", effect.NamedLocks},
+		{effect.Postgres, "SELECT take_locked('a')", effect.NamedLocks},
+		{effect.Postgres, "LOCK TABLE ONLY public.jobs IN SHARE MODE NOWAIT", "jobs"},
+		{effect.Postgres, "SELECT 'get_lock(1)', pg_sleep(1)", ""},
+	} {
+		if got := strings.Join(catalog(c.d).Uses(c.sql).Holds, " "); got != c.want {
+			t.Errorf("%s: holds %q, want %q", c.sql, got, c.want)
+		}
+	}
+}
+
 // TestWith: how the code that a text runs changes its effect, and whether another write can come in between.
 func TestWith(t *testing.T) {
 	for _, c := range []struct {

@@ -175,6 +175,12 @@ func (w *walk) statement(t []token, s place) {
 		t = t[1:]
 	}
 	switch {
+	case t[0].is("LOCK"):
+		for _, one := range t[1:] {
+			if name := unquoted(one.text); w.c.Hidden || w.c.Tables[name] != nil {
+				w.holds(name)
+			}
+		}
 	case t[0].is("RETURN"):
 		for t = t[1:]; len(t) > 0 && (t[0].is("QUERY") || t[0].is("NEXT")); t = t[1:] {
 		}
@@ -260,6 +266,12 @@ func (q *query) selects(w *walk, s place) (scans bool) {
 		}
 	}
 	return scans
+}
+
+func (w *walk) holds(what string) {
+	if !slices.Contains(w.uses.Holds, what) {
+		w.uses.Holds = append(w.uses.Holds, what)
+	}
 }
 
 func (w *walk) note(to map[string]bool, name string) {
@@ -438,8 +450,9 @@ func (w *walk) calls(t []token, s place) {
 			w.uses.Any = true
 			w.runs("function " + unquoted(called))
 		}
-		if strings.Contains(strings.ToLower(t[i-1].text), "lock") && waiting[strings.ToLower(t[i-1].text)] {
+		if called := unquoted(t[i-1].text); strings.Contains(called, "lock") && waiting[called] {
 			w.uses.Waits = w.uses.Waits || !s.packet
+			w.holds(NamedLocks)
 		}
 	}
 }

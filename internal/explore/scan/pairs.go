@@ -32,7 +32,7 @@ type Request struct {
 // A Pair is two requests at once, from two buyers.
 type Pair struct {
 	Requests   [2]string       `json:"requests"`
-	Conflicts  []string        `json:"conflicts"` // tables and keys that one writes and the other uses
+	Conflicts  []string        `json:"conflicts"` // tables and keys that one writes or locks, and the other uses
 	LeftOut    bool            `json:"left_out"`
 	NotRun     bool            `json:"not_run,omitempty"` // the budget was spent before its turn
 	Verdict    verdict.Verdict `json:"verdict"`           // "" if it was left out
@@ -87,12 +87,13 @@ func pairs(requests []Request) (all []Pair) {
 	return all
 }
 
-// pair decides whether two requests can conflict, from what each uses alone. That suffices: until the first read that
-// sees a write of the other, both requests do what they do alone, so that read and that write are known.
+// pair decides whether two requests can conflict, from what each uses alone. That suffices: both requests do what they
+// do alone until the first command that meets the other. It reads what the other has written, or meets a lock, and then
+// it waits, is refused, skips rows or ends in a deadlock. Both commands are known from the runs alone. Two reads never
+// meet, and neither do two checks of a foreign key.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
-	ab, ba := meet(a.uses.Writes, b.uses), meet(b.uses.Writes, a.uses)
-	conflicts := slices.Concat(ab, ba)
+	conflicts := slices.Concat(meet(a.uses, b.uses), meet(b.uses, a.uses))
 	for _, r := range conflicts {
 		if text := r.String(); !slices.Contains(p.Conflicts, text) {
 			p.Conflicts = append(p.Conflicts, text)
@@ -104,12 +105,12 @@ func pair(of [2]int, a, b Request) Pair {
 		p.LeftOut, p.Why = true, "both are refused alone"
 	case a.uses.Empty() || b.uses.Empty():
 		p.LeftOut, p.Why = true, "one of them uses no table and no key"
-	case len(conflicts) == 0 && len(meet(a.uses.Reads, b.uses)) > 0:
+	case len(conflicts) == 0 && slices.ContainsFunc(a.uses.Reads, among(b.uses.Reads)):
 		p.LeftOut, p.Why = true, "both only read what they share"
 	case len(conflicts) == 0:
 		p.LeftOut, p.Why = true, "no table and no key in common"
 	}
-	p.suspicious = slices.ContainsFunc(ab, among(b.uses.Naive)) || slices.ContainsFunc(ba, among(a.uses.Naive))
+	p.suspicious = slices.ContainsFunc(a.uses.Writes, among(b.uses.Naive)) || slices.ContainsFunc(b.uses.Writes, among(a.uses.Naive))
 	return p
 }
 
@@ -118,14 +119,10 @@ func among(all []target.Resource) func(target.Resource) bool {
 	return func(one target.Resource) bool { return slices.ContainsFunc(all, one.Covers) }
 }
 
-// meet returns the resources that the footprint uses, too.
-func meet(all []target.Resource, f target.Footprint) (common []target.Resource) {
-	for _, r := range all {
-		if slices.ContainsFunc(f.Reads, r.Covers) || slices.ContainsFunc(f.Writes, r.Covers) {
-			common = append(common, r)
-		}
-	}
-	return common
+// meet returns what one request writes or locks, and the other uses.
+func meet(one, other target.Footprint) []target.Resource {
+	used := among(slices.Concat(other.Reads, other.Locks, other.Writes))
+	return slices.DeleteFunc(slices.Concat(one.Writes, one.Locks), func(r target.Resource) bool { return !used(r) })
 }
 
 // leftOut returns a line for each request and reason: the requests with which it cannot conflict.

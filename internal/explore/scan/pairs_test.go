@@ -21,6 +21,28 @@ func resources(text string) (all []target.Resource) {
 	return all
 }
 
+func locking(name, reads, locks string) Request {
+	return Request{Name: name, usable: true, uses: target.Footprint{Reads: resources(reads), Locks: resources(locks)}}
+}
+
+// TestPairsOfLocks: two locks conflict, and so do a lock and a read: requests that write nothing in common can still
+// end in a deadlock, be refused or skip rows.
+func TestPairsOfLocks(t *testing.T) {
+	all := pairs([]Request{locking("a", "", "users items"), locking("b", "", "items"), locking("list", "items", ""), locking("named", "", "postgres:7")})
+	want := map[string]string{
+		"a twice": "items, users", "b twice": "items", "named twice": "7", "a and b": "items", "a and list": "items", "b and list": "items",
+		"a and named": "", "b and named": "", "list twice": "", "list and named": "",
+	}
+	for _, p := range all {
+		if got := strings.Join(p.Conflicts, ", "); got != want[p.Name()] || p.LeftOut != (got == "") {
+			t.Errorf("%s: conflicts %q, left out %t; want %q", p.Name(), got, p.LeftOut, want[p.Name()])
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d pairs, want %d", len(all), len(want))
+	}
+}
+
 func used(name string, commands int, reads, writes, naive string) Request {
 	return Request{Name: name, Commands: commands, usable: true, uses: target.Footprint{Reads: resources(reads), Writes: resources(writes), Naive: resources(naive)}}
 }

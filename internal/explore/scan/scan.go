@@ -183,7 +183,7 @@ func (r *Request) learn(ctx context.Context, x *target.Runner, seen target.Check
 	}
 	r.usable = true
 	if r.uses, err = x.Footprint(ctx, a); err == nil {
-		r.Reads, r.Writes = texts(r.uses.Reads), texts(r.uses.Writes)
+		r.Reads, r.Writes = texts(slices.Concat(r.uses.Reads, r.uses.Locks)), texts(r.uses.Writes)
 	}
 	return err
 }
@@ -193,7 +193,8 @@ func texts(all []target.Resource) []string {
 	for _, r := range all {
 		words = append(words, r.String())
 	}
-	return words
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 // search explores the pairs that can conflict, the most suspicious first, until the budget is spent. Each has a short

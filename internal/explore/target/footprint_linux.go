@@ -29,17 +29,17 @@ func (d *delivery) usage(o *gates.Op) (u usage) {
 	code := d.programs.Code
 	uses := code.Uses(o)
 	u.reads, u.writes = all(uses.Reads), all(uses.Writes)
-	for _, name := range uses.Locks {
+	for _, name := range slices.Concat(uses.Locks, uses.Holds) {
 		if code.IsView(o, name) {
 			name = anything
 		}
 		u.locks = append(u.locks, Resource{server, name})
 	}
 	for _, name := range uses.Writes {
-		u.locks = append(u.locks, all(code.Related(o, name))...)
+		u.related = append(u.related, all(code.Related(o, name))...)
 	}
 	if uses.Any {
-		u.reads, u.writes = all([]string{anything}), all([]string{anything})
+		u.reads, u.locks, u.writes = all([]string{anything}), all([]string{anything}), all([]string{anything})
 	}
 	return u
 }
@@ -53,7 +53,8 @@ func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) 
 		if err := x.resolve(ctx, &u); err != nil {
 			return f, err
 		}
-		f.Reads = append(f.Reads, slices.Concat(u.reads, u.locks)...)
+		f.Reads = append(f.Reads, slices.Concat(u.reads, u.related)...)
+		f.Locks = append(f.Locks, u.locks...)
 		f.Writes = append(f.Writes, u.writes...)
 		stale = append(stale, u.reads...)
 		for _, r := range u.writes {
@@ -62,7 +63,7 @@ func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) 
 			}
 		}
 	}
-	for _, list := range []*[]Resource{&f.Reads, &f.Writes, &f.Naive} {
+	for _, list := range []*[]Resource{&f.Reads, &f.Locks, &f.Writes, &f.Naive} {
 		slices.SortFunc(*list, func(a, b Resource) int { return strings.Compare(a.String(), b.String()) })
 		*list = slices.Compact(*list)
 	}

@@ -80,13 +80,14 @@ type exchange struct {
 
 // A usage is what a command uses.
 type usage struct {
-	reads, locks, writes []Resource // read without a lock, with one or for a foreign key, and written
+	reads, locks, writes []Resource // read without a lock, locked, and written
+	related              []Resource // read for a foreign key: such locks let each other in
 	words                []string   // of a command of Redis, whose keys only the server knows
 	changes              bool       // it may change them
 	database             string     // "db 1", or another text for the first database
 }
 
-// A Resource is a table of a database or a key of Redis. The name * stands for all of its server.
+// A Resource is a table of a database, its named locks, or a key of Redis. The name * stands for all of its server.
 type Resource struct{ Server, Name string }
 
 const anything = "*"
@@ -111,13 +112,14 @@ func (r Resource) String() string {
 
 // A Footprint is what a buyer alone used. No resource is twice in a list.
 type Footprint struct {
-	Reads  []Resource // also what it locks, and what a foreign key makes it read
+	Reads  []Resource // also what a foreign key makes it read
+	Locks  []Resource // also those that it only asks for, as with NOWAIT or SKIP LOCKED
 	Writes []Resource
 	Naive  []Resource // written after a read without a lock, which a command of another buyer can make stale
 }
 
 // Empty reports whether the buyer used nothing.
-func (f Footprint) Empty() bool { return len(f.Reads)+len(f.Writes) == 0 }
+func (f Footprint) Empty() bool { return len(f.Reads)+len(f.Locks)+len(f.Writes) == 0 }
 
 // Err returns why the program cannot be explored, in one line, or nil.
 func (c Check) Err() error {

@@ -25,6 +25,7 @@ type Request struct {
 
 	request app.Request
 	uses    target.Footprint
+	ignored target.Footprint // of the commands that the file ignores
 	usable  bool // a pair with it can be explored
 	refused bool // alone it is refused, so not all that it uses is known
 }
@@ -90,10 +91,14 @@ func pairs(requests []Request) (all []Pair) {
 // pair decides whether two requests can conflict, from what each uses alone. That suffices: both requests do what they
 // do alone until the first command that meets the other. It reads what the other has written, or meets a lock, and then
 // it waits, is refused, skips rows or ends in a deadlock. Both commands are known from the runs alone. Two reads never
-// meet, and neither do two checks of a foreign key.
+// meet, and neither do two checks of a foreign key. If an ignored command of one may meet a step of the other, the search
+// of the pair says so; two ignored commands are never steps, and the owner vouches for them.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
-	conflicts := slices.Concat(meet(a.uses, b.uses), meet(b.uses, a.uses))
+	var conflicts []target.Resource
+	for _, both := range [][2]target.Footprint{{a.uses, b.uses}, {a.ignored, b.uses}, {a.uses, b.ignored}} {
+		conflicts = slices.Concat(conflicts, meet(both[0], both[1]), meet(both[1], both[0]))
+	}
 	for _, r := range conflicts {
 		if text := r.String(); !slices.Contains(p.Conflicts, text) {
 			p.Conflicts = append(p.Conflicts, text)
@@ -103,7 +108,7 @@ func pair(of [2]int, a, b Request) Pair {
 	switch {
 	case a.refused && b.refused:
 		p.LeftOut, p.Why = true, "both are refused alone"
-	case a.uses.Empty() || b.uses.Empty():
+	case len(conflicts) == 0 && (a.uses.Empty() || b.uses.Empty()):
 		p.LeftOut, p.Why = true, "one of them uses no table and no key"
 	case len(conflicts) == 0 && slices.ContainsFunc(a.uses.Reads, among(b.uses.Reads)):
 		p.LeftOut, p.Why = true, "both only read what they share"

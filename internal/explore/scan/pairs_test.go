@@ -43,6 +43,19 @@ func TestPairsOfLocks(t *testing.T) {
 	}
 }
 
+// TestPairsOfIgnored: an ignored command conflicts with a step of the other request, not with its ignored commands.
+func TestPairsOfIgnored(t *testing.T) {
+	logs := target.Footprint{Writes: resources("log")}
+	buy, list, health := locking("buy", "items", "items"), locking("list", "log", ""), Request{Name: "health", usable: true, ignored: logs}
+	buy.ignored = logs
+	want := map[string]string{"buy twice": "items", "buy and list": "log", "list and health": "log"}
+	for _, p := range pairs([]Request{buy, list, health}) {
+		if got := strings.Join(p.Conflicts, ", "); got != want[p.Name()] || p.LeftOut != (got == "") {
+			t.Errorf("%s: conflicts %q, left out %t; want %q", p.Name(), got, p.LeftOut, want[p.Name()])
+		}
+	}
+}
+
 func used(name string, commands int, reads, writes, naive string) Request {
 	return Request{Name: name, Commands: commands, usable: true, uses: target.Footprint{Reads: resources(reads), Writes: resources(writes), Naive: resources(naive)}}
 }

@@ -181,7 +181,7 @@ func (r *Request) learn(ctx context.Context, x *target.Runner, seen target.Check
 		r.Problem = fmt.Sprintf("alone it is answered %s, so what it uses otherwise is not known: correct the request, or have `reset` or `before` make what it needs", a.Answer)
 		r.refused = true
 	}
-	r.usable = true
+	r.usable, r.ignored = true, x.Ignored(a)
 	if r.uses, err = x.Footprint(ctx, a); err == nil {
 		r.Reads, r.Writes = texts(slices.Concat(r.uses.Reads, r.uses.Locks)), texts(r.uses.Writes)
 	}

@@ -250,15 +250,15 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 		a.Commands = append(a.Commands, gates.Seen{Server: s.Server, Text: s.Command, Result: s.Result})
 	}
 	a.answers, a.used = r.delivery.answers, r.rows.Used()
-	ignored := x.programs.Gates.Bypass.Ignored()
-	for _, h := range x.guard.hidden(r.delivery.steps, ignored) {
+	a.ignored = x.programs.Gates.Bypass.Ignored()
+	for _, h := range x.guard.hidden(r.delivery.steps, a.ignored) {
 		a.Hidden = append(a.Hidden, h.text)
 		if h.ruled {
 			a.Hides = h.text
 		}
 	}
 	a.Passed = x.programs.Gates.Bypass.Ungated()
-	for _, c := range ignored {
+	for _, c := range a.ignored {
 		a.Ignored = append(a.Ignored, c.Text)
 	}
 	slices.Sort(a.Ignored)

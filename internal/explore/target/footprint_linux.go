@@ -70,6 +70,27 @@ func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) 
 	return f, nil
 }
 
+// Ignored returns what the ignored commands of the buyer of a Check used, except the tables that the file ignores.
+func (x *Runner) Ignored(a Alone) (f Footprint) {
+	for _, c := range a.ignored {
+		t := x.guard.touch(c)
+		for object := range t.Touches {
+			_, name, _ := strings.Cut(object, " ")
+			one := Resource{c.Protocol, name}
+			if f.Reads = append(f.Reads, one); t.Writes[object] {
+				f.Writes = append(f.Writes, one)
+			}
+		}
+		if t.Undecided || t.Wild {
+			f.Writes = append(f.Writes, Resource{c.Protocol, anything})
+		}
+		if d, sql := effect.DialectOf(c.Protocol); sql && effect.Mentions(c.Text, d).Waits {
+			f.Locks = append(f.Locks, Resource{c.Protocol, effect.NamedLocks})
+		}
+	}
+	return f
+}
+
 // resolve asks Redis for the keys of its command.
 func (x *Runner) resolve(ctx context.Context, u *usage) error {
 	if u.words == nil {

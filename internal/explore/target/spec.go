@@ -68,6 +68,7 @@ type Alone struct {
 	Meets int
 
 	answers []exchange
+	ignored []gates.Template // the commands of Ignored
 	used    []rows.Used
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }

@@ -26,8 +26,8 @@ type Request struct {
 	request app.Request
 	uses    target.Footprint
 	ignored target.Footprint // of the commands that the file ignores
-	usable  bool // a pair with it can be explored
-	refused bool // alone it is refused, so not all that it uses is known
+	usable  bool             // a pair with it can be explored
+	refused bool             // alone it is refused, so not all that it uses is known
 }
 
 // A Pair is two requests at once, from two buyers.
@@ -35,7 +35,7 @@ type Pair struct {
 	Requests   [2]string       `json:"requests"`
 	Conflicts  []string        `json:"conflicts"` // tables and keys that one writes or locks, and the other uses
 	LeftOut    bool            `json:"left_out"`
-	NotRun     bool            `json:"not_run,omitempty"` // the budget was spent before its turn
+	NotRun     bool            `json:"not_run,omitempty"` // the scan ended before its turn
 	Verdict    verdict.Verdict `json:"verdict"`           // "" if it was left out
 	Why        string          `json:"why"`               // "" if it holds
 	Schedules  int             `json:"schedules"`
@@ -61,7 +61,15 @@ func (p Pair) Name() string {
 // Explored reports whether the pair had its turn.
 func (p Pair) Explored() bool { return !p.LeftOut && !p.NotRun }
 
-func (p *Pair) inconclusive(why string) { p.Verdict, p.Why = verdict.Inconclusive, why }
+// Races reports whether a search has found a race.
+func (p Pair) Races() bool { return p.Verdict != "" && p.Verdict.IsBreak() }
+
+// inconclusive records why the pair was not explored to its end. A race that was found stays one.
+func (p *Pair) inconclusive(why string) {
+	if !p.Races() {
+		p.Verdict, p.Why = verdict.Inconclusive, why
+	}
+}
 
 // pairs returns all pairs of the usable requests: those to explore, the most suspicious first, and then those that are
 // left out.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // resources reads "items redis:lock".
@@ -96,6 +97,16 @@ func TestPairs(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(strings.Join(got, "\n"))
+	}
+}
+
+// TestInconclusive: a failure after a race was found does not take the race away.
+func TestInconclusive(t *testing.T) {
+	for before, want := range map[verdict.Verdict]verdict.Verdict{verdict.Broken: verdict.Broken, verdict.Oversold: verdict.Oversold, "": verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive} {
+		p := Pair{Verdict: before}
+		if p.inconclusive("it was interrupted"); p.Verdict != want {
+			t.Errorf("%q becomes %q, want %q", before, p.Verdict, want)
+		}
 	}
 }
 

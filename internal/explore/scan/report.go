@@ -59,7 +59,7 @@ func (r Report) open() (requests, pairs []string) {
 	}
 	requests = append(requests, r.Unused...)
 	if notRun > 0 {
-		requests = append(requests, witness.Count(notRun, "request")+noTurn)
+		requests = append(requests, witness.Count(notRun, "request")+r.noTurn())
 	}
 	notRun = 0
 	for _, p := range r.Pairs {
@@ -72,12 +72,18 @@ func (r Report) open() (requests, pairs []string) {
 		}
 	}
 	if notRun > 0 {
-		pairs = append(pairs, witness.Count(notRun, "pair")+noTurn)
+		pairs = append(pairs, witness.Count(notRun, "pair")+r.noTurn())
 	}
 	return requests, pairs
 }
 
-const noTurn = " had no turn before --budget was spent: raise --budget, or list fewer requests"
+// noTurn says why some had no turn.
+func (r Report) noTurn() string {
+	if r.Unfinished != "" {
+		return " had no turn"
+	}
+	return " had no turn before --budget was spent: raise --budget, or list fewer requests"
+}
 
 // Unproven says in one line why a scan without a race proves nothing; "" if it proves something.
 func (r Report) Unproven() string {
@@ -174,7 +180,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 	}
 	shown, unsaved := false, false
 	for _, p := range r.Pairs {
-		if !p.Verdict.IsBreak() || p.LeftOut {
+		if !p.Races() {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s: %s\n", p.Name(), p.Why)

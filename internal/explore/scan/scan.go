@@ -45,11 +45,12 @@ type scan struct {
 	begun  time.Time
 	until  time.Time // set when the program is ready
 	saved  []string  // folders in Save
+	failed error     // the first of a pair that could not be saved
 	report Report
 }
 
 // Run scans the program's requests. The error is one line. With an error or if ctx ends, the report has the pairs so
-// far.
+// far. A race that cannot be saved is an error, too, after all pairs.
 func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
 	requests := a.Requests
 	if len(requests) == 0 {
@@ -62,7 +63,11 @@ func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
 	for _, r := range requests {
 		s.report.Requests = append(s.report.Requests, Request{Name: s.name(r), Line: r.Method + " " + r.URL, request: r})
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() {
+		if err = errors.Join(err, s.failed, s.close()); err != nil {
+			err = line{err}
+		}
+	}()
 	if err = s.send(ctx, requests[0]); err == nil {
 		s.until = time.Now().Add(c.Budget)
 		err = s.alone(ctx)
@@ -74,6 +79,13 @@ func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
 	s.report.Seconds = time.Since(s.begun).Seconds()
 	return s.report, err
 }
+
+// A line is an error in one line, also if several are joined.
+type line struct{ error }
+
+func (l line) Error() string { return strings.ReplaceAll(l.error.Error(), "\n", "; ") }
+
+func (l line) Unwrap() error { return l.error }
 
 // distinct returns the requests without repetitions.
 func distinct(all []app.Request) (some []app.Request) {
@@ -144,7 +156,7 @@ func (s *scan) alone(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			r.Problem = err.Error()
+			r.Problem = line{err}.Error()
 			s.opened.Runner.Anew()
 		default:
 			if err := r.learn(ctx, s.opened.Runner, seen); err != nil {
@@ -203,6 +215,8 @@ func (s *scan) search(ctx context.Context) error {
 	var wanted []*Pair
 	for i := range s.report.Pairs {
 		if p := &s.report.Pairs[i]; !p.LeftOut {
+			p.NotRun = true
+			p.inconclusive("it had no turn")
 			wanted = append(wanted, p)
 		}
 	}
@@ -218,26 +232,26 @@ func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) er
 	for n, p := range wanted {
 		left := time.Until(s.until)
 		if left <= 0 {
-			if p.NotRun = p.Search == nil; p.NotRun {
-				p.inconclusive("it had no turn")
-			}
-			continue
+			return nil
 		}
+		p.NotRun = false
 		s.Progress("%s: pair %d of %d, %s", s.app.Name, n+1, len(wanted), p.Name())
 		err := s.explore(ctx, p, min(most, max(left/time.Duration(len(wanted)-n), firstBudget)))
-		if ctx.Err() != nil {
+		switch {
+		case p.Races() && s.Found != nil:
+			s.Found(*p, time.Since(s.begun))
+		case ctx.Err() != nil:
 			p.inconclusive("it was interrupted")
-			return context.Cause(ctx)
+		case err != nil:
+			p.inconclusive(line{err}.Error())
 		}
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case err != nil && s.opened == nil:
-			p.inconclusive(err.Error())
 			return err
 		case err != nil:
-			p.inconclusive(err.Error())
 			s.opened.Runner.Anew()
-		case p.Verdict.IsBreak() && !p.LeftOut && s.Found != nil:
-			s.Found(*p, time.Since(s.begun))
 		}
 	}
 	return nil
@@ -276,7 +290,7 @@ func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error
 		p.Verdict, p.Why = verdict.Broken, "without a witness"
 		if r.Witness != nil {
 			p.Verdict, p.Why = r.Witness.Verdict, r.Witness.Why
-			return s.save(p, x, buyers, seen.Unmatched)
+			s.failed = cmp.Or(s.failed, s.save(p, x, buyers, seen.Unmatched))
 		}
 	case r.Complete && r.Explored == 1 && findings.Unproven(several) == "": // nothing but that is missing
 		p.LeftOut, p.Verdict, p.Why = true, "", "they use different rows of what they share"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -119,6 +120,8 @@ func TestUnproven(t *testing.T) {
 	}{
 		{"all hold", Report{Pairs: []Pair{{Verdict: "holds"}, {LeftOut: true}}}, ""},
 		{"none explored", Report{Pairs: []Pair{{LeftOut: true}}}, "no request writes what another one uses"},
+		{"all race", Report{Pairs: []Pair{{Verdict: "broken"}, {LeftOut: true}}}, ""},
+		{"different rows", Report{Pairs: []Pair{{LeftOut: true, Search: &explore.Report{}}}}, "every pair uses different rows"},
 		{"one open", Report{Pairs: []Pair{{Verdict: "holds"}, {Requests: [2]string{"a", "b"}, of: [2]int{0, 1}, Verdict: "inconclusive", Why: "why"}}}, "a and b: why"},
 		{"no turn", Report{Pairs: []Pair{{Verdict: "holds"}, {NotRun: true, Verdict: "inconclusive"}, {NotRun: true, Verdict: "inconclusive"}}}, "2 pairs had no turn before --budget was spent"},
 		{"a problem", Report{Requests: []Request{{Name: "a", Problem: "p"}}, Unused: []string{"u"}, Pairs: []Pair{{Verdict: "holds"}}}, "a: p; and 1 other reason"},

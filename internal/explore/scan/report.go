@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,10 +97,13 @@ func (r Report) Unproven() string {
 		return fmt.Sprintf("%s; and %s", reasons[0], witness.Count(len(reasons)-1, "other reason"))
 	case len(reasons) == 1:
 		return reasons[0]
-	case r.count(isVerdict(verdict.Holds)) == 0:
+	case r.Broken() || r.count(isVerdict(verdict.Holds)) > 0:
+		return ""
+	case slices.ContainsFunc(r.Pairs, func(p Pair) bool { return p.Search != nil }): // and left out then
+		return "every pair uses different rows of what it shares, so it has only one order: list requests for the same rows, such as two purchases of one item"
+	default:
 		return "no request writes what another one uses, so nothing was explored: list requests that change something, such as a purchase"
 	}
-	return ""
 }
 
 // Finish sets what follows from the pairs. Call it last.

@@ -44,6 +44,7 @@ type App struct {
 	Buyers []Request
 	// Requests are those of a scan, which explores them in pairs. A file with them may have no Buyers.
 	Requests []Request
+	Scanned  bool     // LoadScan read the file: an entry of Except may be for another pair
 	Before   []Before // sent by each buyer before each schedule, in this order
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
@@ -176,7 +177,7 @@ func LoadScan(path string) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Never, a.ruled, a.Serial = nil, nil, true
+	a.Never, a.ruled, a.Serial, a.Scanned = nil, nil, true, true
 	a.Sold, err = answersOf(anySuccess, "")
 	return a, err
 }

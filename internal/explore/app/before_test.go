@@ -103,7 +103,10 @@ requests:
 // TestDerived: the file of a pair describes the same program from another folder.
 func TestDerived(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/oversell.yaml", strings.Replace(sound, "buyer: POST", "folder: sub\nexcept: [ body /a, items.b ]\nrules: also\nrequests: [ GET http://127.0.0.1:8080/ ]\nbuyer: POST", 1))
+	write(t, dir+"/oversell.yaml", strings.Replace(sound, "buyer: POST", "folder: sub\nexcept: [ body /a, items.b ]\nstrict: true\nrequests: [ GET http://127.0.0.1:8080/ ]\nbuyer: POST", 1))
+	if both, err := Load(dir + "/oversell.yaml"); err != nil || both.Scanned {
+		t.Errorf("%v: a file with buyers and requests is no scan", err)
+	}
 	a, err := LoadScan(dir + "/oversell.yaml")
 	require.NoError(t, err)
 	one := Request{Method: "POST", URL: "http://127.0.0.1:8080/buy", Header: map[string]string{"A": "b"}, Body: `{"a": 1}`}
@@ -115,7 +118,7 @@ func TestDerived(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if b.Name != a.Name || len(b.Buyers) != 2 || b.Buyers[0].Body != one.Body || b.Buyers[0].Header["A"] != "b" || b.Buyers[1].Method != "GET" || !b.Serial || len(b.Never) > 0 || len(b.Requests) > 0 {
+	if b.Name != a.Name || len(b.Buyers) != 2 || b.Buyers[0].Body != one.Body || b.Buyers[0].Header["A"] != "b" || b.Buyers[1].Method != "GET" || !b.Serial || len(b.Never) > 0 || len(b.Requests) > 0 || !a.Scanned || b.Scanned || !b.Strict {
 		t.Errorf("%+v\n%s", b, text)
 	}
 	if len(b.Except) != 1 || !b.Sold.Has(302, "") || !strings.HasSuffix(a.Dir, "/sub") || !strings.Contains(string(text), "folder: ../../sub\n") {

@@ -89,7 +89,7 @@ func (a *App) judged(f *file) error {
 		return fmt.Errorf("rules: %s needs never: list queries that must return no row, for example SELECT * FROM items WHERE stock < 0, or omit rules", f.Rules)
 	case len(a.Except) > 0 && !a.Serial && len(a.Requests) == 0: // a scan always compares with the orders
 		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
-	case a.Strict && !a.Serial:
+	case a.Strict && !a.Serial && len(a.Requests) == 0:
 		return errors.New("strict compares with the orders of the buyers, and with never only the rules count: omit strict, or set rules: also")
 	case a.Serial && a.MySQL == nil && a.Postgres == nil && a.Redis == nil:
 		return errors.New("without a server there is nothing to compare; set mysql, postgres or redis")

@@ -109,7 +109,7 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 		}
 	}
 	none := o.Unmatched(x.programs.App.Except)
-	if o.unmatched = none; len(none) > 0 && x.programs.App.Requests == nil { // another pair of a scan may have it
+	if o.unmatched = none; len(none) > 0 && !x.programs.App.Scanned { // another pair of a scan may have it
 		return 0, fmt.Errorf("except: %s names no table.column, no table.* and no place in an answer; --app-check shows the statements, and the body of an answer is body /path", none[0])
 	}
 	o.Only(o.names)

@@ -200,7 +200,7 @@ func TestProof(t *testing.T) {
 			t.Errorf("shop %s ends with %q, want %q", command, last, want)
 		}
 	}
-	for _, command := range []string{"explore", "verify"} {
+	for _, command := range []string{"explore", "scan", "verify"} {
 		page, _, _ := strings.Cut(report.Proof(command), "#")
 		if !strings.Contains(shoptest.Read(t, page), "\n## What exit 0 proves\n") {
 			t.Errorf("%s does not say what exit 0 proves", page)

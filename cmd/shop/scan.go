@@ -106,7 +106,7 @@ func (o *scanOptions) run(c *cobra.Command) error {
 		return &exitError{exitInconclusive, r.Unproven()}
 	}
 	if o.output.printsText() {
-		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("explore"))
+		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("scan"))
 	}
 	return err
 }

@@ -108,7 +108,7 @@ type Uses struct {
 	Reads  []string // tables whose rows it reads without a lock; anyTable stands for all
 	Writes []string // tables whose rows it may change
 	Locks  []string // tables and views with rows that it locks
-	Holds  []string // what else it locks or asks for: whole tables, and NamedLocks for any named lock
+	Holds  []string // whole tables that it locks, and NamedLocks if it asks for a named lock
 	Any    bool     // it may read and write any table
 	Waits  bool     // the code that it runs takes a lock
 	// Guard is a lock that it takes before it reads and keeps to the end of its transaction, so two texts with

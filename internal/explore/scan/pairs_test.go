@@ -111,6 +111,14 @@ func TestInconclusive(t *testing.T) {
 	}
 }
 
+// TestUnfinished: the text says why a scan has ended early.
+func TestUnfinished(t *testing.T) {
+	var text strings.Builder
+	if err := (Report{Unfinished: "--save: no space"}).Text(&text, false); err != nil || !strings.Contains(text.String(), "unfinished: --save: no space\n") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+}
+
 // TestUnproven: a scan without a race that left something open proves nothing, and neither does an empty one.
 func TestUnproven(t *testing.T) {
 	for _, c := range []struct {

@@ -182,6 +182,9 @@ func (r Report) Text(w io.Writer, colour bool) error {
 	for _, note := range r.notes() {
 		fmt.Fprintln(w, note)
 	}
+	if r.Unfinished != "" {
+		fmt.Fprintln(w, "unfinished: "+r.Unfinished)
+	}
 	shown, unsaved := false, false
 	for _, p := range r.Pairs {
 		if !p.Races() {

@@ -242,6 +242,9 @@ func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 	}
 	if a.Scan {
 		a.Search.Buyers = 2 // of each pair
+		if a.ScanFlags = more.given([]string{wipeFlag}); o.budget != scanBudget {
+			a.ScanFlags += " --budget " + o.budget.String()
+		}
 	}
 	a.Path, a.Flags = file, more.given(more.ofApp)
 	if o.budget != defaultBudget {
@@ -298,9 +301,12 @@ func (f *ciFlags) parse(text string) error {
 	return nil
 }
 
-// given returns the named flags that --args has, for a shell, with a leading space; "" if there are none.
-func (f *ciFlags) given(names []string) (text string) {
-	f.command.Flags().Visit(func(flag *pflag.Flag) {
+// given returns the named flags that --args has, see given.
+func (f *ciFlags) given(names []string) string { return given(f.command.Flags(), names) }
+
+// given returns those of the named flags that were given, for a shell, with a leading space; "" if there are none.
+func given(flags *pflag.FlagSet, names []string) (text string) {
+	flags.Visit(func(flag *pflag.Flag) {
 		switch {
 		case !slices.Contains(names, flag.Name):
 		case flag.Value.Type() == "bool":

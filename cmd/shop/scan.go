@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
@@ -64,7 +67,7 @@ func (o *scanOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	command := "shop scan --app " + trial.ShellWord(o.file)
+	command := o.command(c.Flags())
 	progress := newProgress(c.ErrOrStderr())
 	config := scan.Config{
 		Search: explore.Config{
@@ -109,6 +112,12 @@ func (o *scanOptions) run(c *cobra.Command) error {
 		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("scan"))
 	}
 	return err
+}
+
+// command returns the command that repeats the scan.
+func (o *scanOptions) command(flags *pflag.FlagSet) string {
+	names := slices.AppendSeq([]string{"budget", wipeFlag}, maps.Keys(o.sources))
+	return "shop scan --app " + trial.ShellWord(o.file) + given(flags, names)
 }
 
 // load reads the files before anything starts. unused has a line for each request that they have and that cannot be

@@ -30,6 +30,9 @@ func (j *appJob) name() string { return relative(j.Root, j.app.Path) }
 
 // command returns the command that searches the program.
 func (j *appJob) command() string {
+	if j.app.Scan {
+		return "shop scan --app " + trial.ShellWord(j.app.Path) + j.app.ScanFlags
+	}
 	return "shop explore --app " + trial.ShellWord(j.app.Path) + j.app.Flags
 }
 

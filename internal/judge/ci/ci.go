@@ -46,6 +46,8 @@ type App struct {
 	Scan   bool // the pairs of its requests, instead of its buyers
 	Search explore.Config
 	Flags  string // of the search and of its replay, with a leading space; "" if there are none
+
+	ScanFlags string // the same of shop scan, if Scan
 }
 
 // A Target is a running service to test.

@@ -15,12 +15,11 @@ import (
 func (j *appJob) scan(ctx context.Context) (checks []result.Check) {
 	begun := time.Now()
 	whole := j.check()
-	whole.Command = "shop scan --app " + trial.ShellWord(j.app.Path)
 	whole.Line = j.app.App.Line("")
 	r, err := scan.Run(ctx, j.app.App, scan.Config{
 		Search: j.app.Search, Budget: j.app.Search.Budget, Save: j.Out, Progress: j.Progress,
 		Command: func(file, replay string) string {
-			return "shop explore --app " + trial.ShellWord(file) + " --replay " + trial.ShellWord(replay)
+			return "shop explore --app " + trial.ShellWord(file) + j.app.Flags + " --replay " + trial.ShellWord(replay)
 		},
 	})
 	d, failed := r.Document(whole.Command)

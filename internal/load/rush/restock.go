@@ -1,10 +1,11 @@
 package rush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -37,8 +38,9 @@ const (
 // Restocks restocks the product of a rush that holds, and sells it out again. It does so several
 // times for each process, since a process may remember "sold out". Each restock finds some units
 // sold and some left, and buyers inside if Config.Inside allows that. Restocks returns r if every
-// burst buys the whole stock. Otherwise it returns the result of the burst that broke; its reason
-// begins with "after a restock" or "during a restock".
+// burst buys the whole stock. Otherwise it returns the result of the burst that did not; its reason
+// begins with "after a restock" or "during a restock". That result is inconclusive, and no break, if no
+// restock met a buyer: r holds for its burst, and restocks were not tested.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
 	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
@@ -53,7 +55,7 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 		if c.Inside != NoBuyers {
 			again, err = c.meetBuyers(ctx, processes)
 		}
-		if err == nil && !again.Verdict.IsBreak() {
+		if err == nil && again.Verdict == verdict.Holds {
 			during, err = "after", c.leaveUnits(ctx)
 			if err == nil {
 				again, err = c.once(ctx)
@@ -62,7 +64,7 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 		if again, err = c.settled(again, err); err != nil {
 			return r, err
 		}
-		if !again.soldOut() {
+		if during == "during" || !again.soldOut() {
 			again.Reason = fmt.Sprintf("%s a restock of %s: %s", during, audit.Count(c.Stock, "unit"), again.Reason)
 			return again, nil
 		}
@@ -81,9 +83,14 @@ func (c Config) leaveUnits(ctx context.Context) error {
 	return nil
 }
 
+// errSilent reports that the service answered no buyer at all until their requests timed out.
+var errSilent = errors.New("no buyer was answered")
+
 // meetBuyers restocks several times while buyers are inside, each of which asks for one unit after the
-// other. The result has the verdict of stock and records between these restocks. Lost sales are not among
-// it: a restock deletes the records of acknowledged sales.
+// other. The result has the verdict of stock and records between these restocks, and holds if they agree.
+// Lost sales are not among it: a restock deletes the records of acknowledged sales. The result is
+// inconclusive if the service refused each restock. If no buyer is answered, it is stalled or
+// inconclusive; see silent.
 func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _ error) {
 	c.Shelf.BaseURL = c.BaseURLs[0]
 	if c.Inside == OwnBuyers {
@@ -93,63 +100,103 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 		return r, err
 	}
 	sender, name := c.sender(processes), crowdName()
-	answered, answers := make(chan struct{}, metBuyers), []buyers.Answer{}
+	answered, answers := make(chan bool, metBuyers), []buyers.Answer{}
 	sender.Answered = func(a buyers.Answer) {
 		answers = append(answers, a)
 		select {
-		case answered <- struct{}{}:
+		case answered <- a.Status > 0 || a.IsLost:
 		default:
 		}
 	}
 	going, stop := context.WithCancel(ctx)
-	var inside sync.WaitGroup
-	inside.Go(func() {
+	gone := make(chan struct{}) // closed when the last buyer has its answer
+	go func() {
+		defer close(gone)
 		sender.Keep(ctx, buyers.Loop{
 			Going: going, Duration: restockTimeout, Askers: metBuyers * len(processes),
 			Buyer: func(n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%d", name, n)} },
 		})
-	})
-	audited, err := c.restocks(ctx, func() {
+	}()
+	var began time.Time // of the last wait
+	audited, met, err := c.restocks(ctx, func() error {
 		for len(answered) > 0 {
 			<-answered
 		}
-		for range 2 * metBuyers * len(processes) { // so that each buyer that the restock met has its answer
+		began = time.Now()
+		isSilent := true
+		// Two answers for each buyer, so that each one that the restock met has its answer. A refused connection
+		// is no silence yet.
+		for n := 0; n < 2*metBuyers*len(processes) || isSilent && time.Since(began) < c.Timeout; n++ {
 			select {
-			case <-answered:
-			case <-ctx.Done():
+			case heard := <-answered:
+				isSilent = isSilent && !heard
+			case <-gone:
+				return cmp.Or(ctx.Err(), fmt.Errorf("%d restocks with buyers inside took more than %s", metTimes, restockTimeout))
 			}
 		}
+		if isSilent {
+			return errSilent
+		}
+		return nil
 	})
+	ended := time.Now()
 	stop()
-	inside.Wait()
-	if err != nil {
+	<-gone
+	r = result(c.Strategy, answers, audited)
+	switch {
+	case errors.Is(err, errSilent):
+		r.Verdict, r.Reason = c.silent(began, ended)
+		return r, leftover{processes, c.Auditor, c.Product, c.Wait}.judge(ctx, answers, &r)
+	case err != nil:
 		return r, err
+	case met == 0:
+		r.Verdict, r.Reason = verdict.Inconclusive, fmt.Sprintf("no restock met a buyer: the service refused all %d while buyers were inside; the burst before held", metTimes)
+		return r, nil
 	}
 	e := audit.Evidence{Sums: audited, Demand: audit.Demand(buyers.Answers(answers))}
 	e.Count(buyers.Answers(answers))
-	r = result(c.Strategy, answers, audited)
-	r.Verdict, r.Reason = audit.Judge(e)
+	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // it never asks for more than the stock
+		r.Verdict = verdict.Holds
+	}
 	return r, nil
 }
 
+// silent judges a service that answered no buyer between two times. Only if every server runs, and this
+// process had a processor, is the service stalled.
+func (c Config) silent(from, to time.Time) (verdict.Verdict, string) {
+	reason := fmt.Sprintf("no buyer was answered for %.1f s", to.Sub(from).Seconds())
+	switch starved := c.pulse.Delays().Mostly(from, to); {
+	case starved != "":
+		return verdict.Inconclusive, reason + ", and " + starved
+	case !c.Healthy:
+		return verdict.Inconclusive, reason + ", and it is not known whether every server runs"
+	}
+	return verdict.Stalled, reason + ", although every server runs"
+}
+
 // restocks restocks, waits, and audits, in turn. It returns the first audit in which stock and records do not
-// agree, or the last one. No two of its restocks put the same number of units on sale.
-func (c Config) restocks(ctx context.Context, wait func()) (audited audit.Sums, err error) {
+// agree, or the last one, and how many there were. No two of its restocks put the same number of units on
+// sale. An error of wait ends it.
+func (c Config) restocks(ctx context.Context, wait func() error) (audited audit.Sums, met int, _ error) {
 	for i := range int64(metTimes) {
-		wait()
+		if err := wait(); err != nil {
+			return audited, met, err
+		}
 		err := c.Shelf.Restock(ctx, c.Product, metStock-1-i)
 		if errors.As(err, new(*TimeoutError)) { // refused because of the buyers
 			continue
 		}
 		if err == nil {
-			wait()
+			err = wait()
+		}
+		if err == nil {
 			audited, err = c.Auditor.Audit(ctx, c.Product)
 		}
-		if err != nil || audited.Drift != 0 {
-			return audited, err
+		if met++; err != nil || audited.Drift != 0 {
+			return audited, met, err
 		}
 	}
-	return audited, ctx.Err()
+	return audited, met, ctx.Err()
 }
 
 // soldOut reports whether a burst bought the whole stock without a break. Its buys need not

@@ -1,11 +1,16 @@
 package rush
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +119,61 @@ func TestRestocksWithBuyersInside(t *testing.T) {
 		if err != nil || r.Verdict != want || strings.HasPrefix(r.Reason, "during a restock of 10 units: ") != (want == verdict.Leaked) {
 			t.Errorf("inside %d: %s (%s), %v; want %s", inside, r.Verdict, r.Reason, err, want)
 		}
+	}
+}
+
+// refusing is a market that refuses restocks, or answers no buyer after one, while buyers are inside.
+type refusing struct {
+	market
+	refuses  bool
+	restocks atomic.Int64
+}
+
+func (f *refusing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodPut:
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var asked struct{ Amount int64 }
+		_ = json.Unmarshal(body, &asked)
+		f.restocks.Add(1)
+		if f.refuses && asked.Amount > againStock && asked.Amount < metStock {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+	case r.URL.Path == "/product/buy" && !f.refuses && f.restocks.Load() > 1:
+		<-r.Context().Done()
+		return
+	}
+	f.market.ServeHTTP(w, r)
+}
+
+// TestRestocksThatMeetNone: a service that answers no buyer after a restock is stalled if every server runs.
+// A service that refuses each restock because of its buyers has shown nothing.
+func TestRestocksThatMeetNone(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		refuses, healthy bool
+		want             verdict.Verdict
+		says             string
+	}{
+		{"silent", false, true, verdict.Stalled, "although every server runs"},
+		{"silent, perhaps without a server", false, false, verdict.Inconclusive, "not known whether every server runs"},
+		{"refused", true, true, verdict.Inconclusive, "no restock met a buyer: the service refused all 10"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			config := rushAt(t, &refusing{refuses: c.refuses})
+			config.Inside, config.Healthy = AllBuyers, c.healthy
+			if !c.refuses {
+				config.Timeout = time.Second
+			}
+			r, err := Restocks(ctx, config, Result{Verdict: verdict.Holds}, 1)
+			if err != nil || r.Verdict != c.want || !strings.HasPrefix(r.Reason, "during a restock of 10 units: ") || !strings.Contains(r.Reason, c.says) {
+				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
+			}
+		})
 	}
 }
 

@@ -159,8 +159,10 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
 	}
 	if !struck {
-		if err := c.readHistory(ctx, &r, compared.Sales); err != nil {
-			return r, err
+		if _, own := c.Auditor.(Database); own {
+			if err := c.readHistory(ctx, &r, compared.Sales); err != nil {
+				return r, err
+			}
 		}
 		err = leftover{c.BaseURLs, c.Auditor, c.Product, c.Wait}.judge(ctx, all, &r)
 	}

@@ -97,7 +97,8 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	}.Computed(), nil
 }
 
-// Sales implements Auditor. It follows "next" with any page size.
+// Sales implements Auditor. It follows "next" with any page size. The error is a *TimeoutError if the
+// service answers 503.
 func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	return t.sales(ctx, product, page)
 }
@@ -119,6 +120,9 @@ func (t Target) sales(ctx context.Context, product string, page int) (map[int64]
 		status, err := t.do(ctx, http.MethodGet, path, nil, &answer)
 		if status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
 			return nil, errNoHistory
+		}
+		if status == http.StatusServiceUnavailable {
+			return nil, &TimeoutError{err}
 		}
 		if err != nil {
 			return nil, err

@@ -143,6 +143,7 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 	stop()
 	<-gone
 	r = result(c.Strategy, answers, audited)
+	r.MaxOverlap = Overlap(answers)
 	switch {
 	case errors.Is(err, errSilent):
 		r.Verdict, r.Reason = c.silent(began, ended)

@@ -173,6 +173,9 @@ func TestRestocksThatMeetNone(t *testing.T) {
 			if err != nil || r.Verdict != c.want || !strings.HasPrefix(r.Reason, "during a restock of 10 units: ") || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
 			}
+			if because := r.Disturbed(); because != "" {
+				t.Errorf("run again, because %s", because)
+			}
 		})
 	}
 }

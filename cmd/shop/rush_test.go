@@ -40,7 +40,7 @@ func TestRush(t *testing.T) {
 				t.Parallel()
 				command := shoptest.Command
 				if (engine == "local") != (processes == "2") {
-					tier.Soak(t, "make test has one process on SQLite, and two on servers")
+					tier.Soak(t, "make test runs it with one process on SQLite and two processes on servers")
 				}
 				tier.Test(t, "it rushes every strategy")
 				if engine == "local" && processes == "2" {
@@ -355,7 +355,7 @@ func rowOf(table, word string) string {
 // TestSoldOutRestocks: each strategy keeps its promise behind the check. The rushes find the check
 // in use: the product is sold out, restocked, and sold out again at each of two processes.
 func TestSoldOutRestocks(t *testing.T) {
-	tier.Soak(t, "20 strategies on two engines; TestReadBeginsLater of internal/purchase orders the read and the restock")
+	tier.Soak(t, "20 strategies on two engines; TestReadBeginsLater of internal/purchase covers a restock during the read")
 	t.Parallel()
 	for _, args := range [][]string{{"--engine", "embedded"}, {"--engine", "local", "--processes", "2"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {

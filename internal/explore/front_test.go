@@ -37,7 +37,7 @@ func TestFronts(t *testing.T) {
 			}
 			t.Run(entry.Name+"/"+string(front), func(t *testing.T) {
 				if !slices.Contains([]string{"none", "for-update", "optimistic", "queue", "bucketed", "coalesced", "setnx", "redis-lua"}, entry.Name) {
-					tier.Soak(t, "the parts are the same; make test has them before a strategy of each kind")
+					tier.Soak(t, "make test runs the parts before one strategy of each kind")
 				}
 				config := exploretest.Config(e, entry)
 				config.Before, config.Shared, config.Bound = front, front == own.Admission, 1

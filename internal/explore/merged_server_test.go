@@ -32,7 +32,7 @@ func TestMergedServers(t *testing.T) {
 	// In make test, a search that runs hundreds of schedules one by one uses one of the databases.
 	elsewhere := func(t *testing.T, long bool) {
 		if long {
-			tier.Soak(t, "a long search, which the other database has")
+			tier.Soak(t, "a long search; make test runs it on one database")
 		}
 	}
 	for db, open := range map[string]func(*testing.T) *engine.Engine{"mariadb": enginetest.Local, "postgres": enginetest.Postgres} {

@@ -24,7 +24,7 @@ const coalesced = "coalesced"
 //     buyer is answered after the group's COMMIT. If a buyer leaves or the database refuses one order, the
 //     strategy still sells the other orders of the group.
 //   - Breaks when: never (single primary)
-//   - How it breaks: If the answer to a COMMIT is lost, all buyers of the group are answered unknown.
+//   - How it breaks: If the answer to a COMMIT is lost, all buyers of the group get the answer `unknown`.
 //   - Cost: A group takes five round trips, whatever its size. A buyer first waits for the group ahead of
 //     it. If the database refuses an order, the strategy halves the group until that order is alone. Each
 //     halving costs about two more transactions.

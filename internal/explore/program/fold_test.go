@@ -39,7 +39,7 @@ var leftOut = regexp.MustCompile(`left out: (\d+) commands`)
 // TestAppFold: of two buyers with 98 commands each, people see what has to do with the race, with short
 // statements. --verbose and JSON have everything.
 func TestAppFold(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; internal/explore/fold shortens a witness")
+	tier.Soak(t, "starts programs and servers; the tests of internal/explore/fold cover it")
 	t.Parallel()
 	file := wideShop(t)
 	dir := t.TempDir()

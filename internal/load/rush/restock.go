@@ -168,7 +168,7 @@ func (c Config) silent(from, to time.Time) (verdict.Verdict, string) {
 	reason := fmt.Sprintf("no buyer was answered for %.1f s", to.Sub(from).Seconds())
 	switch starved := c.pulse.Delays().Mostly(from, to); {
 	case starved != "":
-		return verdict.Inconclusive, reason + ", and " + starved
+		return verdict.Inconclusive, "the machine is too busy to tell slow from stuck: " + reason + ", and " + starved
 	case !c.Healthy:
 		return verdict.Inconclusive, reason + ", and it is not known whether every server runs"
 	}

@@ -91,7 +91,7 @@ func lendsInPgBouncer(settings, database, user string) bool {
 		mode = ""
 	}
 	mode = strings.ToLower(cmp.Or(ofUser, mode, byDefault))
-	return mode == "transaction" || mode == "statement"
+	return mode != "session"
 }
 
 // A stray is a lock of a buyer.

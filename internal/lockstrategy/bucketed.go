@@ -25,7 +25,7 @@ import (
 //     reads the sum of all rows in one statement and answers sold out only if the sum is too small. Otherwise it
 //     takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then all
 //     others, takes the amount and divides the rest evenly. Each sale is one transaction with its record.
-//   - Breaks when: never (single primary)
+//   - Breaks when: never, with a single primary
 //   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain uncommitted changes,
 //     so the strategy may answer sold out too early.
 //   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.

@@ -18,7 +18,7 @@ import (
 //   - Summary: decrement first, roll back if negative
 //   - Guarantees: One statement decrements the stock under the row's lock. The strategy rolls a negative stock
 //     back before the commit, so no other transaction sees it.
-//   - Breaks when: never (single primary)
+//   - Breaks when: never, with a single primary
 //   - How it breaks: Without the transaction, a negative stock remains. With a column that cannot be negative
 //     (UNSIGNED), the statement fails instead.
 //   - Cost: It costs the same as `conditional`. Every buyer after the last unit also writes, locks the row and

@@ -23,7 +23,7 @@ const coalesced = "coalesced"
 //   - Guarantees: A group locks the row and sells in order of arrival until the stock is used up. Each
 //     buyer is answered after the group's COMMIT. If a buyer leaves or the database refuses one order, the
 //     strategy still sells the other orders of the group.
-//   - Breaks when: never (single primary)
+//   - Breaks when: never, with a single primary
 //   - How it breaks: If the answer to a COMMIT is lost, all buyers of the group get the answer `unknown`.
 //   - Cost: A group takes five round trips, whatever its size. A buyer first waits for the group ahead of
 //     it. If the database refuses an order, the strategy halves the group until that order is alone. Each

@@ -18,7 +18,7 @@ import (
 //   - Summary: UPDATE ... SET amount = amount - ? WHERE amount >= ?
 //   - Guarantees: One statement checks and writes the stock, and the database runs it under the row's lock. The
 //     stock is never negative, and no update is lost.
-//   - Breaks when: never (single primary)
+//   - Breaks when: never, with a single primary
 //   - Cost: The row is locked from the update to the commit. The strategy never retries a sale.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE
 //     sees and locks the newest row); PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (an UPDATE

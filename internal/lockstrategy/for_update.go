@@ -17,7 +17,7 @@ import (
 //   - Summary: SELECT ... FOR UPDATE, update, insert, one transaction
 //   - Guarantees: Mutual exclusion per product on one primary, for any number of processes. The lock ends
 //     with the transaction, so a crash releases it.
-//   - Breaks when: never (single primary)
+//   - Breaks when: never, with a single primary
 //   - Cost: Buyers queue inside the database, each on a connection of the pool. Each waits three round trips
 //     for the buyer ahead.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level

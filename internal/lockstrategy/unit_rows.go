@@ -31,7 +31,7 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //     is sold once. If too few rows are unlocked, the strategy reads the stock in one statement and answers sold
 //     out only if the stock is too small. Otherwise it locks the product's row, takes from there and refills the
 //     pool, or waits for the other buyers' rows. Each sale is one transaction with its record.
-//   - Breaks when: never (single primary)
+//   - Breaks when: never, with a single primary
 //   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may contain uncommitted changes, so
 //     the strategy may answer sold out too early.
 //   - Cost: A purchase takes seven round trips (six on PostgreSQL), and no buyer waits for another while the

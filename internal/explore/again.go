@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Comparison is what a saved schedule does now: StillBreaks, NoLongerBreaks, or Other.
+// A Comparison is the result of replaying a saved schedule: StillBreaks, NoLongerBreaks, or Other.
 type Comparison struct {
 	Saved   *Saved
 	Witness *Witness  // of the current run; nil with Other

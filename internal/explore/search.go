@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Result is what a search found.
+// A Result holds the findings of a search.
 type Result struct {
 	Explored int    // complete schedules; with merged states most of them were not run, since their continuation was known
 	Runs     int    // schedules that were run, to their end or to a known state

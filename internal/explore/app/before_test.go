@@ -14,7 +14,7 @@ func write(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// TestValues: a value is found in the body, a header or a cookie of an answer, and stands in later requests.
+// TestValues: a value is found in the body, a header or a cookie of an answer, and filled into later requests.
 func TestValues(t *testing.T) {
 	header := http.Header{"Location": {"/cart/7"}, "Set-Cookie": {"theme=dark; Path=/", "sid=abc; HttpOnly"}}
 	const body = `{"data": {"token": "t-1", "carts": [{"id": 12345678901234567890}], "none": null}}`

@@ -57,7 +57,7 @@ func (a *App) places(*file) error {
 	return nil
 }
 
-// Origin returns the scheme, host and port at which the program serves, as far as the file says it; "" if it does not.
+// Origin returns the scheme, host and port at which the program serves; "" if the file does not say it.
 func (a *App) Origin() string {
 	asked := []string{a.Ready}
 	for _, r := range slices.Concat(a.Buyers, a.Requests) {

@@ -45,7 +45,7 @@ const longest = 1 << 20
 
 // A Statement describes a text of SQL, which may contain several statements.
 type Statement struct {
-	// Effect is what the text can do to the server.
+	// Effect is the text's possible effect on the server.
 	//
 	//	SELECT, SHOW, DESCRIBE, EXPLAIN             Reads
 	//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)

@@ -118,7 +118,7 @@ func (s *resting) mayWait() bool {
 }
 
 // standing reports whether no buyer moves. If a buyer can have several unanswered commands, standing also
-// asks standstill.Goroutines, and then checks once more whether a command has come to a gate.
+// asks standstill.Goroutines, and then checks again whether a command has reached a gate.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():

@@ -173,7 +173,7 @@ func (r Report) notes() (all []string) {
 // mostSteps is the number of steps of a witness that is printed. A longer one fills many screens.
 const mostSteps = 40
 
-// Text prints the result: the pairs, what was not explored, and the first short witness.
+// Text prints the result: the pairs, the requests and pairs that were not explored, and the first short witness.
 func (r Report) Text(w io.Writer, colour bool) error {
 	fmt.Fprintf(w, "%s in %.1f s\n", r.title(), r.Seconds)
 	if t := r.table(); len(t.Rows) > 0 {

@@ -5,7 +5,7 @@ import "strings"
 // Database names the server that is not a Redis. An event that touches every Redis does not touch it.
 const Database = "sql"
 
-// An Effect is what a command can do to its server, as known before it is sent.
+// An Effect is the possible effect of a command on its server, as known before it is sent.
 type Effect int
 
 // The effects.

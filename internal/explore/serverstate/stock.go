@@ -23,7 +23,7 @@ type Stock struct {
 	Milliseconds string // for Whole: expression for the time of a record in ms since 1970
 }
 
-// State is what the database holds of the product.
+// State holds the product's stock and records in the database.
 type State struct {
 	audit.Sums
 	Sales map[int64]audit.Sale // by the record's id

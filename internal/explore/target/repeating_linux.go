@@ -15,7 +15,7 @@ import (
 
 // A buyer with several commands at the gates may also have timers: a branch of its request pauses, and then
 // sends on a connection of its own. The speed of the machine decides after how many steps that command comes.
-// So the first run through a point decides which commands stand there, and later runs repeat this: they wait
+// So the first run through a point decides which commands wait there, and later runs repeat this: they wait
 // for a missing command, and hold back one that came early. The commands are real in each run; only the step
 // at which the search sees them is made equal.
 

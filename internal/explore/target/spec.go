@@ -79,7 +79,7 @@ type exchange struct {
 	usage                   usage
 }
 
-// A usage is what a command uses.
+// A usage lists the resources that a command uses.
 type usage struct {
 	reads, locks, writes []Resource // read without a lock, locked, and written
 	related              []Resource // read for a foreign key: such locks let each other in
@@ -111,7 +111,7 @@ func (r Resource) String() string {
 	return r.Name
 }
 
-// A Footprint is what a buyer alone used. No resource is twice in a list.
+// A Footprint lists the resources that a buyer alone used. Each list has a resource at most once.
 type Footprint struct {
 	Reads  []Resource // also what a foreign key makes it read
 	Locks  []Resource // also those that it only asks for, as with NOWAIT or SKIP LOCKED

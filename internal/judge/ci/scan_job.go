@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// scan explores the pairs of the program's requests. It returns a check for each pair that was explored, and one for
-// what was not.
+// scan explores the pairs of the program's requests. It returns a check for each explored pair, and one check for all
+// requests and pairs that were not explored.
 func (j *appJob) scan(ctx context.Context) (checks []result.Check) {
 	begun := time.Now()
 	whole := j.check()

@@ -95,7 +95,7 @@ func FaultNames(list []fault.Fault) (names []string) {
 	return names
 }
 
-// CheckFault checks the fault, as far as that is possible without an engine.
+// CheckFault checks the parts of the fault that need no engine.
 func (o *Crowd) CheckFault() error {
 	switch names := FaultNames(fault.OfRush()); {
 	case o.Fault == "" || slices.Contains(names, string(o.Fault)):

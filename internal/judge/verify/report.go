@@ -165,8 +165,8 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	return err
 }
 
-// covered returns the last line of a run with exit code 0: what it does not cover, and where the reader finds
-// what it proves.
+// covered returns the last line of a run with exit code 0. It lists the cells that the code does not cover, and links
+// the page about its meaning.
 func (r Report) covered() string {
 	var missing []string
 	if r.Engine == engine.Embedded {

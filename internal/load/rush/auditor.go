@@ -191,7 +191,7 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 }
 
 // inSum returns the minimum number of receipts without a record, and of records without a
-// receipt, as far as the sums prove it.
+// receipt, if the sums prove it.
 func inSum(answers []audit.Answer, audited audit.Sums) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {

@@ -30,8 +30,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks gives, for each need that the database does not meet, the reason. It is what the server answered
-	// when it was opened: its name alone does not decide.
+	// Lacks maps each need that the database does not meet to the reason. The answers of the server decide, not
+	// its name.
 	Lacks map[string]string
 
 	// Certifies: the cluster compares a COMMIT with those of other nodes and may refuse it in

@@ -46,7 +46,7 @@ func Curl(text []byte, origin string) (requests []app.Request, unused []string, 
 	return requests, unused, nil
 }
 
-// noValue are options of curl without a value that change nothing here, and what stands between two commands.
+// noValue lists options of curl without a value that change nothing here, and separators of commands.
 var noValue = []string{
 	"-s", "--silent", "-S", "--show-error", "-k", "--insecure", "-i", "--include", "-v", "--verbose", "-L", "--location", "--compressed", "-f", "--fail",
 	"-g", "--globoff", "-#", ";", "&", "&&",

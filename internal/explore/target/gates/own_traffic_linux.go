@@ -68,8 +68,8 @@ func (l *OwnTraffic) record(list *pollers) (stop func()) {
 // and the gates are open.
 func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
-// Look records what the programs send, for the time watch. If some command has come only once by then, Look
-// goes on until it comes again, at most for as long again.
+// Look records what the programs send, for the time watch. If a command has arrived only once by then, Look
+// waits until it arrives again, maximum the same time again.
 func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
 		return nil

@@ -378,7 +378,7 @@ var inText = regexp.MustCompile(naming.Random.String() + `|\b\d{4,}\b`)
 // isNoTime reports whether a cell has another text than a time.
 func isNoTime(text string) bool { return !onlyTime.MatchString(text) }
 
-// onlyTime matches a time, or what stands for it, with a zone as Go writes it.
+// onlyTime matches a time, or its replacement, with a zone as Go writes it.
 var onlyTime = regexp.MustCompile(`^(?:` + someTime + `|` + naming.Moment.String() + `)(?: [+-]\d{4} \S+)?$`)
 
 // someTime stands for a time that depends on when the run was.

@@ -28,7 +28,7 @@ const (
 	slowAnswer = 300 * time.Microsecond
 )
 
-// A Run is the run of one schedule, as far as a Settling needs it.
+// A Run is the part of one schedule's run that a Settling needs.
 type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error

@@ -130,8 +130,8 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 	return g, nil
 }
 
-// reply removes capabilities from the program's answer, in place, since some clients set what was not
-// offered (mysql2). It fails if it cannot understand the program.
+// reply removes capabilities from the program's answer, in place, since some clients set capabilities
+// that the server has not offered (mysql2). It fails if it cannot understand the program.
 func reply(raw, payload []byte) error {
 	switch {
 	case len(payload) < 4:

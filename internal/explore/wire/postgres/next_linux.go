@@ -21,7 +21,7 @@ const firstOfUsers = 16384
 // longestText is the shown length of a command with several statements, in bytes.
 const longestText = 2000
 
-// A batch is what a program has sent since its last command.
+// A batch holds the messages that a program has sent since its last command.
 type batch struct {
 	call
 	raw      []byte

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xeipuuv/gojsonpointer"
+
 	"github.com/oversell/oversell/internal/nearest"
 )
 
@@ -25,7 +27,8 @@ type Before struct {
 // A Value is a place in an answer whose text later requests have.
 type Value struct {
 	kind string // one of valueKinds
-	at   string // a JSON pointer, or the name of a header or cookie
+	at   string // a JSON pointer, the name of a header or cookie, or a regular expression
+	in   gojsonpointer.JsonPointer
 	text *regexp.Regexp
 }
 
@@ -100,7 +103,13 @@ func valueOf(name, text string) (v Value, err error) {
 		return v, fmt.Errorf("%q is not a name of letters and digits", name)
 	case !known:
 		return v, fmt.Errorf("%s: %w", name, nearest.Unknown("place", v.kind, slices.Sorted(maps.Keys(valueKinds)), ""))
-	case v.at == "" || v.kind == "body" && v.at[0] != '/':
+	case v.at == "":
+		err = errors.New("the place is missing")
+	case v.kind == "body":
+		v.in, err = gojsonpointer.NewJsonPointer(v.at)
+	}
+	switch {
+	case err != nil:
 		return v, fmt.Errorf("%s: %q; expected, for example, %s", name, text, example)
 	case v.kind == "match":
 		if v.text, err = regexp.Compile(v.at); err == nil && v.text.NumSubexp() != 1 {
@@ -132,27 +141,14 @@ func (v Value) In(header http.Header, body string) (text string, found bool) {
 		m := v.text.FindStringSubmatch(body)
 		return strings.Join(m[min(len(m), 1):], ""), m != nil
 	}
-	var at any
+	var answer any
 	d := json.NewDecoder(strings.NewReader(body))
 	d.UseNumber()
-	if d.Decode(&at) != nil {
+	if d.Decode(&answer) != nil {
 		return "", false
 	}
-	for step := range strings.SplitSeq(v.at[1:], "/") {
-		switch in := at.(type) {
-		case map[string]any:
-			at = in[step]
-		case []any:
-			n, err := strconv.Atoi(step)
-			if err != nil || n < 0 || n >= len(in) {
-				return "", false
-			}
-			at = in[n]
-		default:
-			return "", false
-		}
-	}
-	return fmt.Sprint(at), at != nil
+	value, _, err := v.in.Get(answer)
+	return fmt.Sprint(value), err == nil && value != nil
 }
 
 // IsPersonal reports whether the request differs between buyers.
@@ -221,7 +217,7 @@ func (r Request) bodyEscape() func(string) string {
 
 func plain(text string) string { return text }
 
-// inJSON returns a text as it stands in a JSON string, without the quotes.
+// inJSON escapes a text for a JSON string, without the quotes.
 func inJSON(text string) string {
 	quoted, _ := json.Marshal(text) // a string has no error
 	return string(quoted[1 : len(quoted)-1])

@@ -20,6 +20,9 @@ const notFound = "nothing was found, but "
 // discardedPage lists the causes of discarded runs.
 const discardedPage = "see docs/design/programs.md#discarded-runs"
 
+// OneSchedule is the name of the last reason. If it is the first that applies, nothing else is missing.
+const OneSchedule = "one schedule"
+
 // Reasons returns all reasons. A report names the first that applies.
 func Reasons() []Reason {
 	return []Reason{
@@ -58,7 +61,7 @@ func Reasons() []Reason {
 			return notFound + "a lock of a session is released, or may be, on a connection that does not hold it: keep one connection from the lock to its release, let the pooler lend connections for a session, or take a lock of the transaction; the command is " + r.Stray
 		}},
 		{"no event", explore.Report.Empty, explore.Report.WhyEmpty},
-		{"one schedule", func(r explore.Report) bool { return ofProgram(r) && r.Explored < 2 }, func(explore.Report) string {
+		{OneSchedule, func(r explore.Report) bool { return ofProgram(r) && r.Explored < 2 }, func(explore.Report) string {
 			return "the result proves nothing: there is only one schedule, since no command of a buyer can change what another buyer's uses; --app-check shows which commands reach the gates"
 		}},
 	}
@@ -83,12 +86,20 @@ func divided(r explore.Report) string {
 	return notFound + "a statement reads and writes in a way that --overlap cannot hold, so a deadlock inside it, or a write between its parts, was not explored: have the program repeat it after a deadlock, or lock the rows that it reads, always in one order, and set `atomic: accepted` in the file; the statement is " + r.Divided[0]
 }
 
-// Unproven says why a search proves nothing although it found no violation; "" if it proves something.
-func Unproven(r explore.Report) string {
+// First returns the first reason that applies; nil if the search proves something.
+func First(r explore.Report) *Reason {
 	for _, reason := range Reasons() {
 		if reason.applies(r) {
-			return r.Strategy + ": " + reason.why(r)
+			return &reason
 		}
+	}
+	return nil
+}
+
+// Unproven says why a search proves nothing although it found no violation; "" if it proves something.
+func Unproven(r explore.Report) string {
+	if first := First(r); first != nil {
+		return r.Strategy + ": " + first.why(r)
 	}
 	return ""
 }

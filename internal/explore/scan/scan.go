@@ -283,19 +283,17 @@ func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error
 		return err
 	}
 	p.Search, p.Schedules, p.Complete, p.Violations = &r, r.Explored, r.Complete, r.Violations
-	why, several := findings.Unproven(r), r
-	several.Explored = 2
-	switch {
+	switch missing := findings.First(r); {
 	case r.Violations > 0:
 		p.Verdict, p.Why = verdict.Broken, "without a witness"
 		if r.Witness != nil {
 			p.Verdict, p.Why = r.Witness.Verdict, r.Witness.Why
 			s.failed = cmp.Or(s.failed, s.save(p, x, buyers, seen.Unmatched))
 		}
-	case r.Complete && r.Explored == 1 && findings.Unproven(several) == "": // nothing but that is missing
+	case missing != nil && missing.Name == findings.OneSchedule && r.Explored == 1:
 		p.LeftOut, p.Verdict, p.Why = true, "", "they use different rows of what they share"
-	case why != "":
-		p.inconclusive(strings.TrimPrefix(why, r.Strategy+": "))
+	case missing != nil:
+		p.inconclusive(strings.TrimPrefix(findings.Unproven(r), r.Strategy+": "))
 	default:
 		p.Verdict = verdict.Holds
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/xeipuuv/gojsonpointer"
 
 	"github.com/oversell/oversell/internal/explore/app"
 )
@@ -212,11 +213,11 @@ func (d document) object(v any) map[string]any {
 		if !refers {
 			return m
 		}
-		v = map[string]any(d)
-		for step := range strings.SplitSeq(strings.TrimPrefix(to, "#/"), "/") {
-			in, _ := v.(map[string]any)
-			v = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		at, err := gojsonpointer.NewJsonPointer(strings.TrimPrefix(to, "#"))
+		if err != nil { // in another document
+			return nil
 		}
+		v, _, _ = at.Get(map[string]any(d))
 	}
 	return nil
 }

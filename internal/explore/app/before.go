@@ -46,7 +46,7 @@ var valueName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func (a *App) beforehand(f *file) error {
 	known := []string{"buyer"}
 	for n, one := range f.Before {
-		key := fmt.Sprintf("before: the %d.", n+1)
+		key := fmt.Sprintf("before: request %d", n+1)
 		b := Before{Values: map[string]Value{}}
 		m, isMap := one.(map[string]any)
 		if isMap {

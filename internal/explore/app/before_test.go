@@ -67,13 +67,13 @@ requests:
 		{"", "", ""},
 		{"{{login.token}}", "{{login.tokens}}", `{{login.tokens}}: unknown value "login.tokens" (did you mean "login.token"?)`},
 		{"{{login.token}}", "{{token}}", `{{token}}: unknown value "token"`},
-		{"u={{buyer}}", "{{ the buyer }}", `before: the 1.: {{ the buyer }}: unknown value "the buyer"`},
+		{"u={{buyer}}", "{{ the buyer }}", `before: request 1: {{ the buyer }}: unknown value "the buyer"`},
 		{"8080/items", "8080/items?a={{}}", `{{}}: unknown value ""`},
-		{"u={{buyer}}", "{{login.token}}", "before: the 1.: {{login.token}}: unknown value"},
-		{"body /token", "body token", `before: the 1.: values: token: "body token"; expected, for example, body /token`},
+		{"u={{buyer}}", "{{login.token}}", "before: request 1: {{login.token}}: unknown value"},
+		{"body /token", "body token", `before: request 1: values: token: "body token"; expected, for example, body /token`},
 		{"body /token", "json /token", `values: token: unknown place "json"; choose from: body, cookie, header, match`},
 		{"body /token", "match token", "values: token: token: it needs one group, whose text is the value"},
-		{"name: login, ", "", "before: the 1.: values needs a name"},
+		{"name: login, ", "", "before: request 1: values needs a name"},
 		{"GET http://127.0.0.1:8080/items", "GET /items", `requests: the 1.: "/items" is not a URL`},
 	} {
 		write(t, path, strings.Replace(scanned, c.old, c.by, 1))

@@ -39,7 +39,7 @@ func Formats() []Format {
 func (f Format) File(path, origin string) ([]app.Request, []string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--%s: %w", f.Name, err)
+		return nil, nil, err
 	}
 	requests, unused, err := f.Read(text, origin)
 	for i := range unused {

@@ -13,24 +13,30 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestOutage: a 503 names a killed server, and so does readiness. Strategies that do not need it go
-// on, and everything works once it is back.
+// on, and everything works once it is back. make soak also kills ZooKeeper and etcd.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
 	nodes := startNodes(t, 4) // one for redis, three for redlock
 	urls := urls(nodes)
-	group := localservertest.Group(t)
-	keeper, err := localserver.StartZookeeper(group)
-	require.NoError(t, err)
-	etcd, err := localserver.StartEtcd(group)
-	require.NoError(t, err)
-	base := startServe(t, engine.Config{
-		DB: db.URL(), Redis: urls[0], Redlock: urls[1:], Zookeeper: []string{keeper.Addr}, Etcd: []string{etcd.Addr},
-	})
+	on := engine.Config{DB: db.URL(), Redis: urls[0], Redlock: urls[1:]}
+	var keeper *localserver.Zookeeper
+	var etcd *localserver.Etcd
+	if tier.Soaking() {
+		group := localservertest.Group(t)
+		var err error
+		keeper, err = localserver.StartZookeeper(group)
+		require.NoError(t, err)
+		etcd, err = localserver.StartEtcd(group)
+		require.NoError(t, err)
+		on.Zookeeper, on.Etcd = []string{keeper.Addr}, []string{etcd.Addr}
+	}
+	base := startServe(t, on)
 	webtest.Restock(t, base, "apple", 1000)
 
 	status := func(path string) int { return webtest.Call(t, http.MethodGet, base+path, "", nil).Status }
@@ -71,9 +77,13 @@ func TestOutage(t *testing.T) {
 	}
 	sql := []string{"none", "mutex", "for-update", "optimistic", "conditional"}
 	down("redis", nodes[0].Kill, nodes[0].Start, []string{"redis"}, append(sql, "redlock"))
-	down("zookeeper", keeper.Kill, keeper.Start, []string{"zookeeper"}, append(sql, "etcd"))
-	down("etcd", etcd.Kill, etcd.Start, []string{"etcd", "etcd-fenced"}, append(sql, "zookeeper"))
-	down("database", db.Kill, db.Start, append(sql, "redis", "redlock", "zookeeper", "etcd-fenced"), nil)
+	locks := []string{"redis", "redlock"}
+	if tier.Soaking() {
+		down("zookeeper", keeper.Kill, keeper.Start, []string{"zookeeper"}, append(sql, "etcd"))
+		down("etcd", etcd.Kill, etcd.Start, []string{"etcd", "etcd-fenced"}, append(sql, "zookeeper"))
+		locks = append(locks, "zookeeper", "etcd-fenced")
+	}
+	down("database", db.Kill, db.Start, append(sql, locks...), nil)
 	both := func(do func(*localserver.Redis) error) func() error {
 		return func() error {
 			if err := do(nodes[1]); err != nil {
@@ -279,7 +289,12 @@ func TestRestockWithoutLocks(t *testing.T) {
 			return s, s.Addr, err
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) { restockWithout(t, c.name, c.start) })
+		t.Run(c.name, func(t *testing.T) {
+			if c.name != "redis" {
+				tier.Soak(t, "needs ZooKeeper or etcd")
+			}
+			restockWithout(t, c.name, c.start)
+		})
 	}
 }
 

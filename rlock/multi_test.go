@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,13 +18,18 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// nodes returns independent servers with one lock each.
+// nodes returns independent servers with one lock each. No other server gets the port of one that a
+// test closes.
 func nodes(t *testing.T, n int, name string) ([]*miniredis.Miniredis, []*Lock) {
 	t.Helper()
 	var servers []*miniredis.Miniredis
 	var locks []*Lock
 	for range n {
-		server := miniredis.RunT(t)
+		port, err := localserver.FreePort()
+		require.NoError(t, err)
+		server := miniredis.NewMiniRedis()
+		require.NoError(t, server.StartAddr(fmt.Sprintf("127.0.0.1:%d", port)))
+		t.Cleanup(server.Close)
 		b := &bench{server.Addr(), dial(t, server.Addr()), server}
 		servers, locks = append(servers, server), append(locks, b.client(t).NewLock(name))
 	}

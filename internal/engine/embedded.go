@@ -2,9 +2,11 @@ package engine
 
 import (
 	"errors"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +27,12 @@ func startEmbedded(e *Engine) error {
 
 	var nodes []*miniredis.Miniredis
 	for range 1 + RedlockNodes {
+		port, err := localserver.FreePort()
+		if err != nil {
+			return err
+		}
 		node := miniredis.NewMiniRedis()
-		if err := node.Start(); err != nil {
+		if err := node.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
 			return errors.Join(errors.New("start the embedded Redis"), err)
 		}
 		e.onClose(func() error { node.Close(); return nil })

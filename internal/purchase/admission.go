@@ -10,64 +10,63 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
-// An Admission refuses buyers before a strategy is asked. It refuses a buyer that the shop could not
-// serve within its wait, and one that would only make the other buyers wait longer. Without it, a
-// shop serves fewer buyers the more arrive, and most of them are answered busy at the end of their
-// wait.
+// An Admission refuses a buyer before its strategy if the shop could not serve the buyer within its
+// wait, or if the buyer would only make others wait longer. Without it, a shop serves fewer buyers
+// the more arrive, and answers most of them busy only after their full wait.
 //
 //	request -> Admission -> Idempotent -> SoldOutCheck -> Strategy
 //	               \- ErrBusy, and when to come back
 //
-// No buyer waits in the Admission: the queue is the strategy's own, which may serve buyers in
-// groups. An arriving buyer is let in if fewer than crowd buyers are inside, and if they are served
-// within half of the wait at the current pace.
+// No buyer waits in the Admission. Buyers wait in the strategy's own queue, which may serve them in
+// groups. The Admission lets a buyer in if fewer than 256 (the constant crowd) are inside, and if
+// the shop serves them within half of the wait at the current pace.
 //
-// More than crowd buyers are let in only as a burst. A burst begins when only a few buyers were
-// inside and no refused buyer was still expected back. It lasts a tenth of the wait, and all of it
-// must be served within a fifth of the wait. A queue that empties is useful; a queue that stays only
-// adds waiting time (the good and the bad queue of CoDel, RFC 8289, section 3). Until the pace is
-// known, firstBurst limits a burst. While the pace is too slow, or no buyer is served, only a few
-// buyers are let in, to notice when that ends.
+// More buyers may enter only during a burst. A burst begins when only a few buyers are inside and no
+// refused buyer is still expected back. It lasts a tenth of the wait, and the shop must be able to
+// serve all its buyers within a fifth of the wait. A queue that empties is useful; a queue that
+// stays only adds waiting time (the good and the bad queue of CoDel, RFC 8289, section 3). Until the
+// pace is known, a burst has at most 1,024 buyers (firstBurst). While the pace is too slow, or no
+// buyer is served, only 32 buyers (few) enter, to notice when that ends.
 //
-// A refused buyer has not reached the strategy: nothing was read or written for it. Each product is
-// counted separately under each strategy, so many buyers of one refuse none of another.
+// For a refused buyer, the shop reads and writes nothing. The Admission counts each product and
+// strategy separately, so a burst on one product refuses no buyer of another.
 //
 // An Admission is safe for concurrent use.
 type Admission struct {
 	wait time.Duration
 
 	mu    sync.Mutex
-	lines keyed.Map[lineKey, *line]
+	loads keyed.Map[loadKey, *load]
 }
 
-type lineKey struct{ strategy, product string }
+type loadKey struct{ strategy, product string }
 
-// line is the state of one product under one strategy, while a buyer is inside or still expected
-// back.
-type line struct {
-	inside  int
-	pace    time.Duration // recent mean time between two served buyers, measured while a few are inside; 0: not known
-	served  time.Time     // when the last buyer was served, or the first came in
-	stands  time.Time     // since then more than a few are inside, or refused buyers are expected back
-	returns time.Time     // when the last refused buyer is expected back
-	kept    bool          // the line is kept until returns, also while no buyer is inside
+// load counts the buyers of one product and strategy. It exists while a buyer is inside or a
+// refused buyer is still expected back.
+type load struct {
+	inside    int
+	pace      time.Duration // recent mean time between two served buyers, measured while a few are inside; 0: not known
+	served    time.Time     // when the last buyer was served, or the first came in
+	busySince time.Time     // since then more than a few are inside, or refused buyers are expected back
+	returns   time.Time     // when the last refused buyer is expected back
+	kept      bool          // the entry stays in the map until the time returns, even without a buyer inside
 }
 
 // Limits of an Admission.
 const (
-	// few buyers are let in at any pace; otherwise the pace would stay unknown.
+	// few is the number of buyers that may enter at any pace; without them the pace would stay
+	// unknown.
 	few = 32
-	// crowd is two groups of 128, for a strategy that serves in groups: one that is served and one
-	// that gathers. With other strategies more buyers would not be served faster; they already
-	// wait four times as long as 64 do.
+	// crowd is the limit outside a burst: two groups of 128, one being served and one gathering. A
+	// strategy without groups would not get faster with more buyers.
 	crowd = 256
-	// 1/burst of the wait is how long more than crowd buyers are let in.
+	// A burst lasts 1/burst of the wait.
 	burst = 10
-	// 1/burstServed of the wait is the time in which all of a burst must be served. It is the
-	// longest wait under overload.
+	// All buyers of a burst must be served within 1/burstServed of the wait. It is the longest wait
+	// under overload.
 	burstServed = 5
-	// firstBurst is the largest burst before the pace is known. A shop that sells 1,000 per second
-	// serves it in a fifth of a wait of 5 s, like any burst.
+	// firstBurst is the largest burst before the pace is known. A shop that sells 1,000 units per
+	// second serves it in 1 s, a fifth of a wait of 5 s.
 	firstBurst = 4 * crowd
 	// longestRetryAfter limits Retry-After: by then the load may be different.
 	longestRetryAfter = 30 * time.Second
@@ -76,7 +75,7 @@ const (
 // NewAdmission returns an Admission for buyers that wait at most for the time wait.
 func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait} }
 
-// Overloaded is an ErrBusy that says that a buyer was refused before its strategy was asked.
+// Overloaded is the ErrBusy of a buyer that an Admission has refused.
 type Overloaded struct {
 	Inside     int           // buyers of the product that are inside
 	RetryAfter time.Duration // when this buyer may be let in; above 0
@@ -103,7 +102,7 @@ type admitted struct {
 
 // Buy implements Strategy. It returns an *Overloaded if the buyer is not let in.
 func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
-	key := lineKey{s.name, o.Product}
+	key := loadKey{s.name, o.Product}
 	if err := s.admission.enter(key); err != nil {
 		return Receipt{}, err
 	}
@@ -114,7 +113,7 @@ func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
-// refuse asks the strategy: a buyer need not be let in to hear that the product is sold out.
+// refuse asks the strategy whether the product is sold out; that answer needs no admission.
 func (s *admitted) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.Strategy.(refuser); ok {
 		return r.refuse(ctx, o)
@@ -122,35 +121,34 @@ func (s *admitted) refuse(ctx context.Context, o Order) error {
 	return nil
 }
 
-// enter lets a buyer in, or returns why not. After nil, leave must follow.
-func (a *Admission) enter(key lineKey) error {
+// enter lets a buyer in, or returns an *Overloaded. After nil, the caller must call leave.
+func (a *Admission) enter(key loadKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	l := a.lines.Use(key, func() *line { return &line{} })
+	l := a.loads.Use(key, func() *load { return &load{} })
 	if l.inside == 0 {
 		l.served = now
 	}
 	if l.inside < few && now.After(l.returns) {
-		l.stands = now
+		l.busySince = now
 	}
 	if l.inside >= few && !a.inTime(l, now) {
 		refused := &Overloaded{l.inside, l.comeBack(now)}
 		if !l.kept {
-			l.kept = true // counts as a user of the line in place of this buyer
+			l.kept = true // the entry stays in the map until forget releases it
 			time.AfterFunc(l.returns.Sub(now), func() { a.forget(key, l) })
 			return refused
 		}
-		a.lines.Release(key)
+		a.loads.Release(key)
 		return refused
 	}
 	l.inside++
 	return nil
 }
 
-// forget drops the line that a refused buyer has kept, once the last refused buyer was expected
-// back.
-func (a *Admission) forget(key lineKey, l *line) {
+// forget releases the entry that enter kept, once the last refused buyer was expected back.
+func (a *Admission) forget(key loadKey, l *load) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if left := time.Until(l.returns); left > 0 {
@@ -158,26 +156,26 @@ func (a *Admission) forget(key lineKey, l *line) {
 		return
 	}
 	l.kept = false
-	a.lines.Release(key)
+	a.loads.Release(key)
 }
 
 // inTime reports whether one more buyer would be served soon enough.
-func (a *Admission) inTime(l *line, now time.Time) bool {
-	if l.inside >= crowd && (now.Sub(l.stands) > a.wait/burst || l.delay(now) > a.wait/burstServed || l.pace == 0 && l.inside >= firstBurst) {
+func (a *Admission) inTime(l *load, now time.Time) bool {
+	if l.inside >= crowd && (now.Sub(l.busySince) > a.wait/burst || l.delay(now) > a.wait/burstServed || l.pace == 0 && l.inside >= firstBurst) {
 		return false
 	}
 	return l.delay(now) <= a.wait/2
 }
 
-// delay returns how long it takes until all buyers inside are served. If no buyer is being served,
-// it is at least the time since the last one was.
-func (l *line) delay(now time.Time) time.Duration {
+// delay estimates the time until all buyers inside are served. It is at least the time since the
+// last buyer was served, so it grows while the shop serves none.
+func (l *load) delay(now time.Time) time.Duration {
 	return max(time.Duration(l.inside)*l.pace, now.Sub(l.served))
 }
 
-// comeBack returns in how long a refused buyer may be let in: one buyer after another, at the
-// current pace. If all came back at the same moment, most of them would be refused again.
-func (l *line) comeBack(now time.Time) time.Duration {
+// comeBack returns the time after which a refused buyer should come back. It spreads the refused
+// buyers at the current pace; if all came back at once, most would be refused again.
+func (l *load) comeBack(now time.Time) time.Duration {
 	if first := now.Add(l.delay(now)); l.returns.Before(first) {
 		l.returns = first
 	}
@@ -188,17 +186,17 @@ func (l *line) comeBack(now time.Time) time.Duration {
 	return l.returns.Sub(now)
 }
 
-func (a *Admission) leave(key lineKey, served bool) {
+func (a *Admission) leave(key loadKey, served bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l, _ := a.lines.Get(key)
+	l, _ := a.loads.Get(key)
 	l.inside--
 	if served {
 		now := time.Now()
-		if l.inside >= few/2 { // with fewer, buyers arrive more slowly than they are served
+		if l.inside >= few/2 { // with fewer, the time between two buyers shows how fast they arrive, not how fast the shop serves
 			l.pace += (now.Sub(l.served) - l.pace) / few
 		}
 		l.served = now
 	}
-	a.lines.Release(key)
+	a.loads.Release(key)
 }

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// holdPart is the maximum part of the wait for which the refusal of a buyer that came back too
-// early is delayed.
+// A refusal is delayed by at most 1/holdPart of the wait.
 const holdPart = 2
 
-// told records when the client of a connection may come back. The connection's own goroutine and
-// that of an earlier request may use it.
+// told holds the time at which the client of one connection may come back. The connection's
+// goroutine and that of an earlier request may use it at once.
 type told struct {
 	spare func() (wanted <-chan struct{}, done func())
 
@@ -26,34 +25,34 @@ type told struct {
 
 type toldKey struct{}
 
-// RememberReturns is http.Server.ConnContext. It delays the second refusal of a client that the
-// Admission has refused and that comes back over the same connection before its Retry-After. Such a
-// client hears the refusal only at the time that it was told, or after half of the wait. Otherwise
-// the processor would only write refusals: 5,000 clients that asked again at once left 3 sales per
-// second of 1,000 (loadtest/overload.sh).
+// RememberReturns returns a function for http.Server.ConnContext. If a refused client asks again
+// over the same connection before its Retry-After, the shop delays the next refusal until that
+// time, by at most half of the wait. Without the delay, the processor would write refusals only:
+// 5,000 clients that retried at once cut 1,000 sales per second to 3 (loadtest/overload.sh).
 //
-// A proxy sends requests of several buyers over one connection. Only the refused buyer is delayed,
-// recognized by the name in its request. Requests without a name count as one buyer's. If a proxy
-// has forwarded them, they are never delayed, since they may belong to different buyers. A proxy
-// that shares connections must say so with Forwarded, X-Forwarded-For or Via.
+// A proxy may send requests of several buyers over one connection, so the shop delays only requests
+// with the refused buyer's name. Requests without a name count as one buyer's, but if a proxy has
+// forwarded them they are never delayed. A proxy that shares connections must therefore send
+// Forwarded, X-Forwarded-For or Via.
 //
-// A delayed buyer must not block other clients, so spare receives its connection. When wanted is
-// closed, the client hears at once that it is refused, and the connection ends. wanted must not be
-// closed after done has returned.
+// The parameter spare is called with the connection of a delayed client, so that the server can use
+// it for another client. When the server closes the channel wanted, the delayed client hears its
+// refusal at once and the connection ends. The server must not close wanted after done has
+// returned.
 func RememberReturns(spare func(net.Conn) (wanted <-chan struct{}, done func())) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, toldKey{}, &told{spare: func() (<-chan struct{}, func()) { return spare(conn) }})
 	}
 }
 
-// shared reports whether a request may come over a connection of several clients and does not name
-// its own.
+// shared reports whether a proxy forwarded a request without a purchaser's name, so that the next
+// request may be another buyer's.
 func shared(purchaser string, h http.Header) bool {
 	return purchaser == "" && (h.Get("Forwarded") != "" || h.Get("X-Forwarded-For") != "" || h.Get("Via") != "")
 }
 
-// holdUp delays the refusal err until the buyer may hear it. It returns at once if the buyer has
-// not come too early, or disconnects. last reports that another client needs the connection.
+// holdUp delays the refusal err of a buyer that came back too early, unless the buyer disconnects.
+// The result last reports whether another client needs the connection.
 func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last bool) {
 	var full *Overloaded
 	t, ok := ctx.Value(toldKey{}).(*told)
@@ -65,8 +64,8 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 		return false
 	}
 	wanted, done := t.spare()
-	// Do not release all delayed buyers at the same time: together they would find the shop idle,
-	// then full.
+	// Spread the delays at random: buyers that come back together find the shop idle and then fill
+	// it.
 	most := k.Wait / holdPart
 	timer := time.NewTimer(min(early, most-rand.N(most/2)))
 	defer timer.Stop()
@@ -84,8 +83,8 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 	}
 }
 
-// again returns how much too early the purchaser is, and notes that it is now told to come back
-// after a given time.
+// again returns how much too early the purchaser is, and stores that it may come back after the
+// given duration.
 func (t *told) again(purchaser string, after time.Duration) (early time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

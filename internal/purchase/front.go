@@ -8,15 +8,15 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// A Front has the layers that a buyer passes before it reaches a strategy. The shop and the explorer put the same
-// one before their strategies, so the explorer also tests the order of its layers.
+// A Front is the layers that a buyer passes before a strategy. The shop and the explorer use the same Front, so
+// the explorer also tests the order of the layers.
 type Front struct {
 	Admission  *Admission                    // shared by all strategies; nil: every buyer is let in
-	Orders     *gorm.DB                      // where sales under an Idempotency-Key are found, see NewIdempotent
-	SoldOut    func(OfStock) *SoldOutCheck   // makes a check; nil: none is used
-	Failpoints func(inner Strategy) Strategy // stops a buyer where a fault strikes; nil: it is not used
+	Orders     *gorm.DB                      // database with the sales under an Idempotency-Key, see NewIdempotent
+	SoldOut    func(OfStock) *SoldOutCheck   // makes a sold-out check; nil: no check
+	Failpoints func(inner Strategy) Strategy // stops a buyer where a fault is injected; nil: never
 
-	shared *SoldOutCheck // of all strategies that sell from product.amount
+	shared *SoldOutCheck // the check of all strategies that sell from product.amount
 }
 
 // OfStock reads how many units of a product can still be sold, see Left.
@@ -28,8 +28,8 @@ func amount(db *gorm.DB, name string) (int64, error) {
 	return p.Amount, err
 }
 
-// Before puts the front before a strategy. left reads the stock that it sells; nil means product.amount.
-// Only one goroutine may call it at a time.
+// Before puts the front before a strategy. The function left reads that strategy's stock; nil means
+// product.amount. Only one goroutine may call it at a time.
 func (f *Front) Before(name string, left OfStock, s Strategy) Strategy {
 	for _, l := range slices.Backward(f.layers(name, left)) {
 		if l.used {

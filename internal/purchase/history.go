@@ -27,7 +27,7 @@ type Record struct {
 // TableName keeps the name that the migrations use.
 func (Record) TableName() string { return "purchase_history" }
 
-// receipt returns the answer that the buyer of this record got, to be given again.
+// receipt returns the receipt that the buyer of this record got, for a repeated request.
 func (r Record) receipt() Receipt {
 	return Receipt{
 		ID: r.ID, Product: r.ProductName, Purchaser: r.Purchaser, Amount: r.Amount,
@@ -41,7 +41,7 @@ func (r Record) receipt() Receipt {
 var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
 
 // Insert records the sale of receipt and sets receipt.ID. It must run in the transaction that takes
-// the units. It refuses an order that Check refuses.
+// the units. It returns the error of Order.Check for an invalid order.
 func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
 	record, err := newRecord(key, at, receipt)
 	if err != nil {
@@ -78,8 +78,8 @@ func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, re
 }
 
 // ReadIDs sets the ids of sales that InsertAll has inserted in tx. MySQL's driver learns only the
-// first id and counts up for the others. A node of a Galera cluster counts in steps as large as the
-// cluster (wsrep_auto_increment_control), so those ids would be wrong.
+// first id and adds 1 for each next record. A Galera node adds the number of nodes instead
+// (wsrep_auto_increment_control), so the driver's ids are wrong there.
 func ReadIDs(ctx context.Context, tx *gorm.DB, keys []string, receipts []*Receipt) error {
 	sold, err := SoldUnder(tx, keys)
 	if err != nil {

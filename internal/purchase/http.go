@@ -36,9 +36,9 @@ const (
 	MaxPage     = 1_000
 )
 
-// SpanHeader says when a buy was inside the shop, as CALLED-RETURNED in microseconds of Unix time.
-// A rush computes from it how many buys overlapped, over all processes of one machine. That they
-// were sent at once would prove nothing.
+// SpanHeader is the header with the start and the end of a buy inside the shop, as START-END in
+// microseconds of Unix time. From it, a rush computes how many buys overlapped in all processes of
+// one machine. The times of sending would not show that.
 const SpanHeader = "Shop-Buy-Span"
 
 // Counter receives the buys. It knows the strategies by name, limits the buys in flight, and can be
@@ -49,8 +49,8 @@ type Counter struct {
 	Resolve    func(lock string) string // maps a value of ?lock= to a strategy's name
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
 	Wait       time.Duration // how long a buy may take, except for its COMMIT
-	// Down returns an error if the database cannot serve, or another server that the strategy
-	// needs. A buyer whose wait has ended cannot distinguish a silent server from a long queue.
+	// Down returns an error if the database, or another server that the strategy needs, does not
+	// answer. It is called after a buyer's wait, to distinguish a silent server from a long queue.
 	Down  func(ctx context.Context, strategy string) error
 	Seats chan struct{} // its capacity is the maximum number of buys in flight
 	Watch Watcher
@@ -63,7 +63,7 @@ type Counter struct {
 // passes with a weight of 1, and a restock closes the door by taking all of it.
 const allBuys = 1 << 40
 
-// through runs fn while it holds weight of the product's door.
+// through runs fn while it holds the given weight of the product's door.
 func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
 	k.mu.Lock()
 	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(allBuys) })
@@ -80,15 +80,16 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 	return fn()
 }
 
-// A Watcher receives each buy, for metrics and the live page. called is the time when the buy
-// began. For a buy that found no seat, only TurnedAway is called.
+// A Watcher receives each buy, for metrics and the live page. The buy began at the time called and
+// reached the strategy at the time asked, which is zero if it did not. A buy that found no seat
+// causes only a call of TurnedAway.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called, asked time.Time)
 	TurnedAway(strategy string, o Order)
 }
 
-// Routes adds the buy and the history.
+// Routes registers the routes of the buy and the history.
 func (k *Counter) Routes(r gin.IRouter) {
 	r.GET("/product/buy", k.buy)
 	r.POST("/product/buy", k.buy)
@@ -176,7 +177,7 @@ func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (R
 	return k.sell(ctx, strategyName, strategy, order)
 }
 
-// seat takes one of the places for buys in flight, or reports that there is none.
+// seat takes one of the Seats, or returns ErrBusy if none is free.
 func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error) {
 	select {
 	case k.Seats <- struct{}{}:
@@ -190,7 +191,7 @@ func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error)
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
 	called := time.Now()
 	k.Watch.Called(name, order)
-	if r, ok := strategy.(refuser); ok { // also before the door: the read began after the buyer came
+	if r, ok := strategy.(refuser); ok { // even while a restock holds the door: the stock was read after this buyer came
 		if err := r.refuse(ctx, order); err != nil {
 			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called, time.Time{})
 			return Receipt{}, err
@@ -214,7 +215,7 @@ func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, orde
 	return receipt, err
 }
 
-// refuse answers a request whose lock= cannot be served.
+// refuse answers a request for a strategy that is unknown or cannot run here.
 func (k *Counter) refuse(c *gin.Context, name string) {
 	if why, known := k.Missing[name]; known {
 		problem.Write(c, http.StatusNotImplemented, string(Failed), fmt.Sprintf("strategy %s: %s", name, why))
@@ -226,9 +227,9 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 // errInvalid: the request asks for something impossible.
 var errInvalid = errors.New("bad request")
 
-// readOrder reads the query and, for a POST, a JSON body, whose members override the query's.
-// problem.CheckQuery has already checked that the query can be parsed. name is the purchaser in the
-// request, or "" if the order got a generated one.
+// readOrder reads the query and, for a POST, a JSON body. Members of the body override those of the
+// query. problem.CheckQuery has already checked that the query can be parsed. The result name is
+// the purchaser in the request, or "" if readOrder generated one.
 func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 	query := r.URL.Query()
 	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1}
@@ -269,7 +270,7 @@ func readBody(r *http.Request, o *Order, lock *string) error {
 		return nil
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
-		// Load tools send a POST without a body and with a form's content type.
+		// Load tools send an empty POST with a form's content type.
 		if rest, err := io.ReadAll(r.Body); err != nil || len(rest) > 0 {
 			return errors.Join(errors.New("the body must be application/json"), err)
 		}

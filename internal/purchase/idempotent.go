@@ -18,8 +18,8 @@ import (
 // requests; this type only looks the answer up.
 //
 // Requests of this process under one key wait for each other. Otherwise the second one could be
-// answered "sold out" while the first one takes the last unit. Only a sale binds a key. The shop
-// does not remember a refusal, so the same key may buy later.
+// answered "sold out" while the first one takes the last unit. Only a sale uses up a key. After a
+// refusal, the buyer may use the same key again.
 type Idempotent struct {
 	strategy Strategy
 	db       *gorm.DB
@@ -96,7 +96,7 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	err = onDisk(ctx, s.db, record.ID)
 	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes to the same row
 		select {
-		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // refused at once, two requests at two nodes would repeat forever
+		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // without a random pause, two requests at two nodes would refuse each other forever
 		case <-ctx.Done():
 		}
 		err = onDisk(ctx, s.db, record.ID)
@@ -107,10 +107,10 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	return record.receipt(), true, nil
 }
 
-// onDisk returns once a record that was read would survive the loss of the database. Databases may
-// show a commit before it is on the disk, or on the replica that it must reach, see
-// product.SetAmountAfter. When the COMMIT of a transaction that has written returns, that
-// transaction and all earlier ones in the log are safe. So onDisk writes a value and restores it.
+// onDisk returns when the record that the caller read would survive a crash of the database. A
+// database may show a commit before it is on the disk, or on its replica, see
+// product.SetAmountAfter. Once a later transaction that writes has committed, all earlier ones in
+// the log are safe too. So onDisk changes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
 	if !dialect.Of(db).ShowsEarly {
 		return nil

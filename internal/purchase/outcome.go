@@ -55,7 +55,7 @@ func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Sold
-	case errors.Is(err, ErrUnknownOutcome): // before the others: it may wrap their cause
+	case errors.Is(err, ErrUnknownOutcome): // first, since it may wrap one of the other errors
 		return Unknown
 	case errors.Is(err, ErrSoldOut):
 		return SoldOut
@@ -68,12 +68,12 @@ func OutcomeOf(err error) Outcome {
 }
 
 // DatabaseError classifies the error of a statement. It returns ErrBusy for a deadlock or a lock
-// wait that timed out, and *Unavailable for a server that is gone. If the context ended the
-// statement, it returns the context's cause, which drivers report as a broken connection. It
+// wait that timed out, and *Unavailable for a server that is down. If the context ended the
+// statement, it returns the context's cause; drivers report that case as a broken connection. It
 // returns nil for nil.
 func DatabaseError(ctx context.Context, operation string, err error) error {
 	var down *Unavailable
-	if err == nil || errors.As(err, &down) { // another server, which the error names already
+	if err == nil || errors.As(err, &down) { // the error already names another server
 		return err
 	}
 	if cause := Ended(ctx); cause != nil {
@@ -91,7 +91,7 @@ func DatabaseError(ctx context.Context, operation string, err error) error {
 // Ended returns the cause of ctx if it has ended or its deadline has passed, and nil otherwise.
 func Ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		<-ctx.Done() // now: the timer of a dialer may fire a moment earlier
+		<-ctx.Done() // returns within moments: a dialer's own timer may fire slightly before that of ctx
 	}
 	return context.Cause(ctx)
 }

@@ -9,8 +9,7 @@
 //
 // Front has the layers before a strategy: admission, idempotency, the sold-out check.
 //
-// The ways to keep buyers apart are in internal/lockstrategy, one file each. All of them must keep
-// the invariant
+// The strategies are in internal/lockstrategy, one file each. A correct one keeps the invariant
 //
 //	sum(purchase_history.amount) + product.amount + sum(product_part.amount) = product.stocked
 package purchase
@@ -31,7 +30,7 @@ type Order struct {
 	Product        string
 	Purchaser      string
 	Amount         int64  // units, 1 to MaxAmount
-	IdempotencyKey string // "" for none; the limits of names apply; a repeated key gets the first answer again
+	IdempotencyKey string // "" for none; limits as for a name; a repeated key gets the first answer again
 }
 
 // Check returns an error if an order is invalid. It looks at the order alone: only the sale finds
@@ -68,8 +67,8 @@ type Receipt struct {
 	Replayed  bool          // the sale was made before, under the same Idempotency-Key
 }
 
-// NewReceipt returns the receipt of a sale to o after which left units remain. The record sets its
-// ID.
+// NewReceipt returns the receipt for the order o; left is the number of units after the sale.
+// Insert sets its ID.
 func NewReceipt(o Order, strategy string, left int64, waited time.Duration) Receipt {
 	return Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: left, Strategy: strategy, Waited: waited}
 }
@@ -77,15 +76,15 @@ func NewReceipt(o Order, strategy string, left int64, waited time.Duration) Rece
 // A Strategy sells Order.Amount units of Order.Product to one buyer, or says why it did not.
 //
 // Buy returns ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome or ErrNoProduct, wrapped, for the
-// outcomes of those names. Any other error means Failed, such as that of an order that Order.Check
-// refuses. On every error except ErrUnknownOutcome nothing was sold and the stock is unchanged. Buy
-// is safe for concurrent use by goroutines, and by processes on the same servers.
+// outcomes of those names. Any other error, such as that of Order.Check, means Failed. On every
+// error except ErrUnknownOutcome nothing was sold and the stock is unchanged. Buy is safe for
+// concurrent use by goroutines, and by processes on the same servers.
 type Strategy interface {
 	Buy(ctx context.Context, o Order) (Receipt, error)
 }
 
-// A Resetter removes what a strategy keeps about a product outside the database, such as a lock's
-// key in Redis. A restock calls it while no buyer of this process is inside Buy.
+// A Resetter deletes the data that a strategy keeps about a product outside the database, such as a
+// lock's key in Redis. A restock calls it while no buyer of this process is inside Buy.
 type Resetter interface {
 	Reset(ctx context.Context, productName string) error
 }
@@ -97,7 +96,7 @@ type StockKeeper interface {
 	KeepsStock()
 }
 
-// A Worker has work for which no buyer waits. A shop runs it from its start to its end.
+// A Worker does background work, for which no buyer waits. A shop runs it from start to stop.
 type Worker interface {
 	// Work returns when ctx ends.
 	Work(ctx context.Context)

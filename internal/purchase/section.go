@@ -20,10 +20,10 @@ type Section struct {
 	Now      func() time.Time // the time of the record
 }
 
-// Sell runs the section once. waited is how long the buyer waited before; it goes into the record
+// Sell runs the section once. waited, the time that the buyer waited before, goes into the record
 // and the receipt. The errors are those of Strategy.Buy.
 func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (receipt Receipt, _ error) {
-	p, err := product.ByName(s.DB.WithContext(ctx), o.Product) // a statement of its own
+	p, err := product.ByName(s.DB.WithContext(ctx), o.Product) // outside the transaction
 	if err != nil {
 		return Receipt{}, DatabaseError(ctx, "read the stock", err)
 	}
@@ -46,7 +46,8 @@ func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (recei
 //
 // The holder shows the token twice. If it showed the token only at the write, an update could be
 // lost. Holder 2 reads 10. Holder 1 is late and writes 9 under token 1, the highest so far. Holder
-// 2 writes 9 under token 2. So holder 2 seals the product before it reads.
+// 2 writes 9 under token 2. So holder 2 seals the product before it reads: it stores its token in
+// the product's row.
 func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited time.Duration) (receipt Receipt, _ error) {
 	sealed, err := product.Seal(s.DB.WithContext(ctx), o.Product, token)
 	if err != nil {
@@ -85,7 +86,8 @@ func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited ti
 	return receipt, nil
 }
 
-// Check returns ErrSoldOut if p, as it was read, has fewer units than the order asks for.
+// Check returns ErrSoldOut if the product p, as the caller read it, has fewer units than the order
+// asks for.
 func Check(p product.Product, o Order) error {
 	if p.Amount < o.Amount {
 		return fmt.Errorf("%w: %d left", ErrSoldOut, p.Amount)
@@ -94,7 +96,7 @@ func Check(p product.Product, o Order) error {
 }
 
 // Write writes the stock computed from p, as it was read, and inserts the record. Only the caller's
-// lock guards it.
+// lock prevents a sale between the read and this write.
 func (s Section) Write(ctx context.Context, tx *gorm.DB, p product.Product, o Order, waited time.Duration) (Receipt, error) {
 	receipt := NewReceipt(o, s.Strategy, p.Amount-o.Amount, waited)
 	if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {

@@ -13,14 +13,14 @@ import (
 //	request -> Idempotent -> SoldOutCheck -> Strategy
 //	                             one unlocked read of the stock, shared by all waiting buyers
 //
-// It refuses a buyer only by a stock that was read after the buyer arrived, never by a remembered
-// one. A buyer that arrives during a read waits for the next read, since the current one may have
-// begun before a restock. So at some moment of the request the stock was too low, and a strategy
-// that read it then would have refused the buyer too. If the read failed or came too late, the
-// strategy decides.
+// It refuses a buyer only because of a read that began after the buyer arrived, never because of an
+// older one. A buyer that arrives during a read waits for the next read, since the current one may
+// have begun before a restock. So at some moment of the request the stock was too low, and a
+// strategy that read it then would have refused the buyer too. If the read failed or came too late,
+// the strategy decides.
 //
-// The check remembers only whether to read at all: from a product's first refusal until a read finds
-// enough units. While there are enough, the check reads nothing.
+// The check remembers only whether to read: it reads from a product's first refusal until a read
+// finds enough units.
 //
 // A SoldOutCheck is safe for concurrent use.
 type SoldOutCheck struct {
@@ -51,7 +51,8 @@ type reading struct {
 	less error // ErrSoldOut for every order above the stock
 }
 
-// NewSoldOutCheck returns a check that reads the stock with read. A buyer waits at most patience for it.
+// NewSoldOutCheck returns a check that reads the stock with read. It gives up a read after the duration
+// patience.
 func NewSoldOutCheck(read Left, patience time.Duration) *SoldOutCheck {
 	return &SoldOutCheck{read: read, patience: patience, asked: map[string]*asked{}}
 }
@@ -78,15 +79,15 @@ func (s *checked) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
-// refuser is implemented by a strategy that can return ErrSoldOut before the buyer waits. Nil means
-// that it does not know.
+// A refuser is a strategy that can return ErrSoldOut before the buyer waits. Nil means that the
+// buyer must call Buy.
 type refuser interface {
 	refuse(ctx context.Context, o Order) error
 }
 
 func (s *checked) refuse(ctx context.Context, o Order) error { return s.check.refuse(ctx, o) }
 
-// refuse leaves an order with a key to Buy, which may find the order's sale.
+// refuse returns nil for an order with a key: Buy may find the earlier sale under that key.
 func (s *Idempotent) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.strategy.(refuser); ok && o.IdempotencyKey == "" {
 		return r.refuse(ctx, o)
@@ -163,7 +164,7 @@ func (a *asked) note(r *reading) {
 	}
 }
 
-// suspect makes the check read for the next orders of at least that many units.
+// suspect makes the check read the stock for later orders of at least as many units as o.
 func (c *SoldOutCheck) suspect(o Order) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 // options say otherwise; SQLite's driver ignores them, since its transactions are serializable.
 //
 // If fn returns an error or panics, InTx rolls back and returns the error unchanged. If the commit
-// fails and the server did not report that itself, the error is ErrUnknownOutcome.
+// fails without the server's own error message, the error is ErrUnknownOutcome.
 //
-// A context that ends rolls the transaction back. A commit that was sent is not interrupted:
-// MySQL's and SQLite's drivers pass no context to COMMIT, and
-// internal/engine gives PostgreSQL's driver none either.
+// A context that ends rolls the transaction back. It does not interrupt a COMMIT that was sent:
+// MySQL's and SQLite's drivers pass no context to COMMIT, and internal/engine gives PostgreSQL's
+// driver none either.
 func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	tx := db.WithContext(ctx).Begin(options...)
 	if tx.Error != nil {
@@ -29,7 +29,7 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 	open := true
 	defer func() {
 		if open {
-			tx.Rollback() // its error adds nothing: the connection is gone, and the transaction with it
+			tx.Rollback() // ignores its error: a broken connection ends the transaction too
 		}
 	}()
 	if err := fn(tx); err != nil {
@@ -40,9 +40,9 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 }
 
 // InLockingTx is InTx for a transaction that reads in order to write: no other transaction can
-// write what fn has read for update. On SQLite, which has no row locks, it uses BEGIN IMMEDIATE,
-// the write lock of the whole file (https://www.sqlite.org/lang_transaction.html). On other
-// databases fn must read with product.ForUpdate. The options are those of InTx.
+// write a row that fn has read for update. On SQLite, which has no row locks, it uses BEGIN
+// IMMEDIATE, the write lock of the whole file (https://www.sqlite.org/lang_transaction.html). On
+// other databases fn must read with product.ForUpdate. The options are those of InTx.
 func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	if dialect.Of(db).RowLocks {
 		return InTx(ctx, db, fn, options...)
@@ -50,11 +50,12 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, o
 	connected := false
 	err := db.WithContext(ctx).Connection(func(conn *gorm.DB) error {
 		connected = true
-		conn = conn.Session(&gorm.Session{}) // each statement starts afresh; gorm would add up the conditions
+		conn = conn.Session(&gorm.Session{}) // otherwise gorm would add the conditions of one statement to the next
 		if err := conn.Exec("BEGIN IMMEDIATE").Error; err != nil {
 			return DatabaseError(ctx, "begin immediate", err)
 		}
-		// The end is not interrupted, since the connection goes back to the pool.
+		// The transaction must end even if ctx has ended, since the connection goes back to the
+		// pool.
 		uncancelled := conn.WithContext(context.WithoutCancel(ctx))
 		open := true
 		defer func() {
@@ -86,7 +87,7 @@ func commitError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		// database/sql found the context ended before it sent COMMIT, and rolled back.
+		// database/sql saw that the context had ended, rolled back, and sent no COMMIT.
 		return DatabaseError(ctx, "commit", err)
 	case sqlerror.Definite(err):
 		return DatabaseError(ctx, "commit", err)

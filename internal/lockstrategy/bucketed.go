@@ -77,8 +77,8 @@ func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, nil
 }
 
-// round takes from one row, tries another row if that one has too few units, and sweeps if no
-// single row has enough. If it finds a row empty that had enough, another sale was faster.
+// round is one attempt: it takes from one row, tries the others if that row has too few units, and
+// sweeps if no single row has enough.
 func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	choice := crowd.Choose(o)
 	if choice.Grow {
@@ -98,8 +98,8 @@ func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Or
 }
 
 // sweepInTurn lets the buyers of the process sweep one at a time. It returns errSwept if another
-// buyer has swept since this one chose. Otherwise, each buyer of a product that is not divided yet
-// would lock all rows in turn.
+// buyer has swept since this one chose its row. Without that rule, each waiting buyer of a product
+// would lock all rows again.
 func (s *Bucketed) sweepInTurn(
 	ctx context.Context, crowd *spread.Crowd, choice spread.Choice, o purchase.Order, start time.Time,
 ) (receipt purchase.Receipt, err error) {
@@ -118,7 +118,7 @@ func (s *Bucketed) sweepInTurn(
 }
 
 // take sells from one row. If that row has too few units and all rows together have enough, it
-// returns errElsewhere with the rows that have enough by themselves. The transaction has ended by
+// returns errElsewhere and the rows of which one alone has enough. The transaction has ended by
 // then, so no buyer waits for one row while it holds another.
 func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (receipt purchase.Receipt, enough []int64, _ error) {
 	receipt = purchase.NewReceipt(o, "bucketed", 0, 0)
@@ -148,11 +148,11 @@ func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since 
 	return receipt, enough, err
 }
 
-// sweep sells from all rows and divides the remaining units evenly among them. It keeps the number
-// of rows if the product has more rows than wanted, since another process may need them.
+// sweep sells from all rows and divides the remaining units evenly among them. It never lowers the
+// number of rows, since another process may need them.
 //
 // Sweeps and restocks lock the product's row first and then the others. A buyer that takes from one
-// row waits for no other row. So no two of them can wait for each other.
+// row waits for no other row. So there is no deadlock.
 func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, "bucketed", 0, 0)
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {

@@ -6,8 +6,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// DiffersByDatabase reports whether an interleaving without any event breaks the strategy on one of
-// dialect.Levels and none does on another. It ignores a database for which nothing is promised.
+// DiffersByDatabase reports whether the strategy breaks without any event on one of the databases
+// and isolation levels of dialect.Levels, and holds on another. It ignores a database without a
+// promise.
 func DiffersByDatabase(e Entry) bool {
 	verdicts := map[verdict.Verdict]bool{}
 	for _, l := range dialect.Levels() {
@@ -20,7 +21,7 @@ func DiffersByDatabase(e Entry) bool {
 
 // BrokenBy returns the first exploration with an event that breaks a strategy on a database, and
 // the verdict. It tries a crash, then an expired lease, then a Redis that loses its keys. It
-// returns "" if none of them breaks the strategy, or if an interleaving without any event does.
+// returns "" if none of them breaks the strategy, or if it breaks without any event.
 //
 // Above READ COMMITTED the catalogue may promise nothing. BrokenBy then takes the exploration at
 // READ COMMITTED: a late holder has read the stock before its transaction begins, so the database

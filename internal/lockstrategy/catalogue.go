@@ -30,7 +30,7 @@ func ByName(name string) (Entry, bool) {
 // its entry. It returns any other value unchanged, whether it is a known name or not.
 func Resolve(lock string) string { return Resolver()(lock) }
 
-// Resolver returns a Resolve for many calls, which reads the catalogue once.
+// Resolver returns a function like Resolve that reads the catalogue once, for many calls.
 func Resolver() func(lock string) string {
 	names := map[string]string{}
 	for _, e := range All() {
@@ -46,7 +46,7 @@ func Resolver() func(lock string) string {
 	}
 }
 
-// Missing names the first need of the entry that d does not meet. It returns "" if d meets all.
+// Missing says why d does not meet one of the entry's needs. It returns "" if d meets all.
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {
@@ -75,7 +75,7 @@ func whyMissing(d Deps, server, configure string) string {
 	return configure
 }
 
-// AllMissing returns why each strategy that cannot run with d is unavailable, by name.
+// AllMissing maps the name of each strategy that cannot run with d to the reason.
 func AllMissing(d Deps) map[string]string {
 	missing := map[string]string{}
 	for _, e := range All() {
@@ -86,8 +86,8 @@ func AllMissing(d Deps) map[string]string {
 	return missing
 }
 
-// Build returns the strategies whose servers d has, by name, and why each of the others is missing.
-// The caller must close a strategy that is an io.Closer.
+// Build returns the strategies that can run with d, by name, and the result of AllMissing. The
+// caller must close a strategy that is an io.Closer.
 func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]string) {
 	built, missing = map[string]purchase.Strategy{}, AllMissing(d)
 	for _, e := range All() {
@@ -100,7 +100,7 @@ func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]strin
 
 // LockServers returns the lock servers that --engine local starts for strategies: Redis, and the
 // other servers that they need. Each takes seconds to start. It returns nil, which means all servers,
-// without strategies or for "all".
+// if there are no names or one is unknown, such as "all".
 func LockServers(strategies ...string) []string {
 	needs := []string{string(NeedsRedis)}
 	for _, name := range strategies {

@@ -50,7 +50,7 @@ func NewCoalesced(d Deps) *Coalesced {
 
 // Buy implements purchase.Strategy.
 func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // otherwise it would be added to a sum
+	if err := o.Check(); err != nil { // otherwise an invalid amount would enter the group's sum
 		return purchase.Receipt{}, err
 	}
 	if o.IdempotencyKey == "" && s.deps.Certifies { // see purchase.ReadIDs
@@ -89,7 +89,7 @@ func (s *Coalesced) serve(g *waiting.Group) {
 		for _, m := range d.buyers {
 			m.Answer(purchase.Receipt{}, err)
 		}
-		if len(d.refused) > 0 { // certainly sold nothing, and may still buy
+		if len(d.refused) > 0 { // the unknown COMMIT contains none of their orders, so they may still buy
 			s.serve(g.Apart(d.refused))
 		}
 	case g.Ctx.Err() != nil: // every buyer has left
@@ -102,7 +102,8 @@ func (s *Coalesced) serve(g *waiting.Group) {
 	}
 }
 
-// refused answers the buyer whose order the database has refused, and serves the others.
+// refused halves the group until it finds the order that the database refuses, answers its buyer,
+// and serves the others.
 func (s *Coalesced) refused(g *waiting.Group, err error) {
 	members := g.Gather()
 	switch half := len(members) / 2; {
@@ -173,7 +174,8 @@ func divide(stock int64, members []*waiting.Member, now time.Time) division {
 	return d
 }
 
-// answer tells the buyers sold or sold out. It is called after the COMMIT, when both are true.
+// answer sends each buyer its receipt or ErrSoldOut. It is called after the COMMIT, which makes
+// both final.
 func (d division) answer() {
 	for i, m := range d.buyers {
 		m.Answer(*d.receipts[i], nil)

@@ -45,8 +45,7 @@ func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 	return receipt, err
 }
 
-// takeIfLeft takes the units and inserts the record, within ctx. since is the time when the buyer
-// began to wait.
+// takeIfLeft takes the units and inserts the record. The buyer began to wait at the time since.
 func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, strategy, 0, 0)
 	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
@@ -55,7 +54,7 @@ func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, 
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
 		receipt.Waited = d.Now().Sub(since)
-		// The row is ours once an update has changed it: it stays locked until the commit.
+		// The update has locked the row until the commit, so no other sale comes before this read.
 		p, err := product.ByName(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read what is left", err)

@@ -28,8 +28,8 @@ type Entry struct {
 	// that a run there may or may not show a break.
 	PromiseOn map[string]promise.Promise `json:"promise_on,omitempty"`
 
-	// redis is the topology of Redis for which the promises are asked; "" means a single server.
-	// See OnRedis.
+	// redis is the topology of Redis to which the promises apply; "" means a single server. See
+	// OnRedis.
 	redis string
 
 	// Scripts describes the Lua scripts that the strategy and its libraries send. The explorer
@@ -79,7 +79,7 @@ type Traits struct {
 	Leased bool
 
 	// TimesVotes: the strategy compares the time of Deps.Now before and after it takes the lock with
-	// the lifetime of the lease. In the explorer, that time then passes when leases expire.
+	// the lifetime of the lease. The explorer then advances that time when leases expire.
 	TimesVotes bool
 
 	// Confirms: with Settings.Replicas, a grant counts only after that many replicas have it.
@@ -99,18 +99,19 @@ type Traits struct {
 	// InGroups: one transaction sells to all waiting buyers, so a burst needs only a few transactions.
 	InGroups bool
 
-	// MaxUnits and MaxBuyers are limits in the strategy's code: units in rows of their own, and buyers
-	// that one transaction serves. 0 means none. The conformance suite exceeds them.
+	// MaxUnits and MaxBuyers are limits in the strategy's code: how many units it keeps in rows of
+	// their own, and how many buyers one transaction serves. 0 means no limit. The conformance suite
+	// exceeds them.
 	MaxUnits, MaxBuyers int
 
 	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
-	// if it fails. Until then other buyers see the counter's value. Their left may be too low, and
-	// sold out may come too early. Another process may refuse a second request under an
-	// Idempotency-Key while the first one is in progress.
+	// if it fails. Until then the counter may be too low, so other buyers may get too low a left,
+	// or ErrSoldOut too early. Another process may refuse a second request under an Idempotency-Key
+	// while the first one is in progress.
 	AdmitsFirst bool
 
-	// LeftLags: the left of a receipt may not include sales that are in progress at that moment,
-	// so it may be too high but never too low. Sold out is exact.
+	// LeftLags: the number left in a receipt may omit sales in progress, so it may be too high but
+	// never too low. ErrSoldOut is exact.
 	LeftLags bool
 
 	// KeyDecides: the commands of a buyer depend on its key or name. Two buyers that have not
@@ -126,15 +127,15 @@ type Traits struct {
 	// sale: units that only the counter shows cannot be sold.
 	Left func(db *gorm.DB, product string) (units int64, _ error)
 
-	// ExploredAs holds the verdicts of explorations that differ from the promise they follow from,
-	// see Entry.Explored.
+	// ExploredAs holds the verdicts of explorations where they differ from the promise, see
+	// Entry.Explored.
 	ExploredAs promise.Promise
 
 	// NotExplored says why verify leaves an exploration out, and how to run it.
 	NotExplored map[promise.Condition]string
 
-	// Witnesses are searches. The witness pages show the shortest violation of each. Nil means the
-	// search that follows from the promise, see Entry.WitnessSearches.
+	// Witnesses are the searches for the witness pages. A page shows the shortest violation of its
+	// search. Nil means the search that follows from the promise, see Entry.WitnessSearches.
 	Witnesses []WitnessSearch
 
 	// CaughtBy names the tests of the conformance suite that must catch the strategy, each with a
@@ -144,9 +145,9 @@ type Traits struct {
 
 // A WitnessSearch is a search of shop explore that ends with a violation.
 type WitnessSearch struct {
-	Suffix string // of the page's file name, after the strategy's name, if a strategy has several pages
-	Flags  string // of shop explore, after the strategy's name
-	Long   string // why only `make soak` runs the search, and other tests replay its result; "" if the search is quick
+	Suffix string // follows the strategy's name in the page's file name, if the strategy has several pages
+	Flags  string // flags that follow the strategy's name in the command
+	Long   string // why only `make soak` runs the search; other tests replay its result; "" if the search is quick
 }
 
 // A Turn names the thing that a buyer waits for. It determines which lock events the buyer reports.

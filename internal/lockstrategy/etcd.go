@@ -47,11 +47,11 @@ type etcdLock struct {
 	notified waiting.Notified
 }
 
-// etcdWidth is the number of buyers of one process that queue in etcd at once. A Mutex asks for the
-// events from the current revision on. etcd serves such a watch as one that has to catch up, and
-// does so every 100 ms. A buyer that reaches the front earlier waits until the 100 ms are over.
-// Sales per second of 200 buyers: 20 with 1 buyer in the queue, 40 with 8, 145 with 32, 145 with 64
-// (shop rush --engine local --strategy etcd, two cores).
+// etcdWidth is the number of buyers of one process that queue in etcd at once. A Mutex watches from
+// the current revision on. etcd treats such a watch as one that is behind, and serves those only
+// every 100 ms. A buyer that reaches the front in the meantime must wait for that. Sales per second
+// of 200 buyers: 20 with 1 buyer in the queue, 40 with 8, 145 with 32, 145 with 64 (shop rush
+// --engine local --strategy etcd, two cores).
 const etcdWidth = 32
 
 func newEtcd(d Deps) purchase.Strategy { return lease.NewLocked(d, "etcd", newEtcdLock(d, "etcd")) }
@@ -78,7 +78,7 @@ func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error)
 }
 
 // queue waits in etcd's queue once. It returns waiting.ErrNotInLine if its key was gone after the
-// wait. It leaves no key behind unless it returns a lease.
+// wait. After an error it leaves no key behind.
 func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error) {
 	grant, err := e.client.Grant(ctx, e.ttl)
 	if err != nil {
@@ -101,9 +101,9 @@ func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error
 	return lease, nil
 }
 
-// failedEtcd returns the cause of ctx when the wait is over, and otherwise an error that says that
-// etcd is down. A call sends its deadline to the server, whose timer may fire a moment before that
-// of ctx. A call that ends in that moment also ended because of ctx.
+// failedEtcd returns the cause of ctx if ctx has ended, and otherwise an error that says that etcd
+// is down. The server has the same deadline as ctx, and its timer may fire a moment earlier. So an
+// error of that timer counts as the end of ctx.
 func failedEtcd(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && status.Code(err) == codes.DeadlineExceeded && time.Until(end) < 50*time.Millisecond {
 		<-ctx.Done()

@@ -25,15 +25,16 @@ func heldAtCommit() []promise.Condition {
 	return []promise.Condition{promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.ClientClock}
 }
 
-// onGalera adjusts the promises to a Galera cluster. They follow from what a strategy relies on:
+// onGalera adjusts the promises to a Galera cluster:
 //
-//   - SQL that the database decides on holds. The cluster refuses a COMMIT that rests on a row
-//     which another node has written (1213), and the strategy starts again.
-//   - A lock outside the database excludes other buyers, but its next holder may read from a node
+//   - A strategy that relies on SQL alone holds. The cluster refuses a COMMIT if another node has
+//     written the same row (1213), and the strategy starts again.
+//   - A lock outside the database excludes other buyers, but the next holder may read from a node
 //     that has not applied the previous holder's commit yet (TestGaleraStaleRead).
 //   - A lease that is not renewed expires during a COMMIT that waits for a dead node.
 //   - A fencing token is written before the read, and the cluster certifies that write like any
-//     other. A holder that reads after it has seen all writes of earlier holders.
+//     other. So a holder that sees its own token in the row also sees all writes of earlier
+//     holders.
 func onGalera(e Entry) Entry {
 	elsewhere := e.WaitsFor == WaitLock && e.Promise[promise.Rush] == verdict.Holds && !fences(e)
 	if elsewhere {
@@ -68,8 +69,7 @@ func without(all []promise.Condition, but ...promise.Condition) []promise.Condit
 	return slices.DeleteFunc(slices.Clone(all), func(c promise.Condition) bool { return slices.Contains(but, c) })
 }
 
-// whyNotOnGalera says why the catalogue promises nothing there. It returns "" if the reason is
-// another one.
+// whyNotOnGalera says why the catalogue promises nothing on Galera.
 func whyNotOnGalera(e Entry, c promise.Condition, database string) string {
 	switch {
 	case e.LackedOn(database) != "":

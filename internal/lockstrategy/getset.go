@@ -56,7 +56,7 @@ func (s getSet) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ error) {
 	seen, err := s.redis.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
-		return false, nil // freed in between: try again
+		return false, nil // released in between: try again
 	}
 	if err != nil || !s.past(seen) {
 		return false, err
@@ -68,7 +68,7 @@ func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ 
 	return err == nil && s.past(before), err
 }
 
-// past reports whether the key has expired.
+// past reports whether the value is a time that has passed.
 func (s getSet) past(value string) bool {
 	until, err := strconv.ParseInt(value, 10, 64)
 	return err == nil && until <= s.now().UnixMilli()

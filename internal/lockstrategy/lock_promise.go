@@ -24,10 +24,10 @@ type LockPromise struct {
 }
 
 // Excludes reports whether the lock promises one holder at a time under a condition. It promises
-// nothing if there is no lock, or if the strategy is promised to oversell. If a database has no
-// promise for the sales, its lock is still the same as elsewhere, unless a lease without renewal
-// can expire while its holder waits for the database. database is as engine.Engine.Database names
-// it.
+// nothing if there is no lock, or if the strategy is promised to oversell. If the catalogue
+// promises nothing about the sales on a database, the promise of the lock is still that of other
+// databases, unless a lease without renewal can expire while its holder waits for the database. The
+// parameter database is a name as in engine.Engine.Database.
 func (e Entry) Excludes(c promise.Condition, database string) bool {
 	v := e.Promised(c, database)
 	if v == "" && !lapses(e, c, database) {

@@ -4,15 +4,15 @@
 //	all.go        the list, in display order
 //	NAME.go       one strategy: its texts, its code, its Entry (what it promises)
 //	entry.go      Entry, the description of a strategy
-//	catalogue.json  generated: the texts, and what a sale sends
+//	catalogue.json  generated: the texts, and the commands of one purchase
 //	deps/         the dependencies of a strategy
 //	lease/        a lock around the naive section of internal/purchase
-//	waiting/      how the buyers of one process wait for their turn
+//	waiting/      queues, polls and groups for the buyers of one process
 //	rediskey/     a lock that is one key of one Redis
 //	rlocker/      a lock of rlock
-//	quorum/       independent Redis nodes of which a majority decides
+//	quorum/       a lock on a majority of independent Redis nodes
 //	zkline/       a queue of nodes in ZooKeeper
-//	spread/       which of a product's rows a buyer of the process takes from
+//	spread/       selects the row of a product from which a buyer takes
 //	orderstream/  moves admitted orders from a stream in Redis to the database
 //	onengine/     connects strategies to an engine
 //	lockstrategytest/ the conformance suite

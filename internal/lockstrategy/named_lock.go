@@ -47,7 +47,7 @@ type NamedLock struct {
 // NewNamedLock returns the strategy. It needs a database with named locks.
 func NewNamedLock(d Deps) *NamedLock { return &NamedLock{d, d.Section("named-lock")} }
 
-// lockName returns a name of the length that MySQL accepts: 64 characters.
+// lockName returns a name within MySQL's limit of 64 characters.
 func lockName(product string) string {
 	sum := sha256.Sum256([]byte(product))
 	return "shop:" + hex.EncodeToString(sum[:16])
@@ -81,7 +81,7 @@ func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start t
 		waited := s.deps.Now().Sub(start)
 		event.Kind = deps.Acquired
 		s.deps.Report(ctx, event)
-		defer func() { // after the COMMIT another buyer may already hold it
+		defer func() { // before the COMMIT: after it, another buyer may already hold the lock
 			event.Kind = deps.Released
 			s.deps.Report(ctx, event)
 		}()

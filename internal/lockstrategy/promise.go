@@ -118,7 +118,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 		return verdict.Holds
 	}
 	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
-		return "" // it cannot be played there
+		return "" // the condition does not exist there
 	}
 	if e.LackedOn(database) != "" {
 		return ""
@@ -130,7 +130,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 		return v
 	}
 	if dialect.LevelNamed(database).RefusesStale && !slices.Contains(promise.Crowds(), c) {
-		return "" // the faults have not been played there
+		return "" // no run has measured the faults there
 	}
 	return e.Promise[c]
 }
@@ -142,7 +142,7 @@ func (e Entry) RestocksAnytime(database string) bool {
 	return !slices.ContainsFunc(e.Needs, isServer) && e.Promised(promise.TwoProcesses, database) == verdict.Holds
 }
 
-// LackedOn names the first need of the strategy that the database does not meet, judged by the
+// LackedOn says why the database does not meet one of the strategy's needs, judged by the
 // database's name alone. It returns "" if the database meets all.
 func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)
@@ -154,7 +154,7 @@ func (e Entry) LackedOn(database string) string {
 	return ""
 }
 
-// WhyNoPromise says why Promised returns "" under a condition. It returns "" if Promised does not.
+// WhyNoPromise says why Promised returns "" under a condition. It returns "" if there is a promise.
 func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	switch {
 	case e.Promised(c, database) != "":
@@ -175,11 +175,11 @@ func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 //
 // The verdict follows from the promise under an equivalent fault: two processes, a pause longer
 // than the lease, a crash of the holder, a Redis that restarts empty. A fault hits a holder inside
-// its section, but an explorer event may come at any step. Traits.ExploredAs has the strategies for
-// which that makes a difference.
+// its section, but an explorer event may come at any step. Where that makes a difference,
+// Traits.ExploredAs has the verdict.
 func (e Entry) Explored(c promise.Condition, database string) (expected verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
-		return "", false // the explorer has gates for SQL and Redis
+		return "", false // the explorer controls only SQL and Redis commands
 	}
 	if dialect.WhyUnexplored(database) != "" {
 		return "", false

@@ -64,7 +64,7 @@ func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 			return purchase.Receipt{}, fmt.Errorf("queue: %w", context.Cause(ctx))
 		}
 	}
-	a := <-b.answer // its turn has come already, and ends with its context
+	a := <-b.answer // the goroutine is selling to this buyer, and stops when ctx ends
 	return a.receipt, a.err
 }
 
@@ -80,7 +80,8 @@ func (s *Queue) join(b *queued) {
 	}
 }
 
-// leave removes the buyer from the queue, unless its turn has come.
+// leave removes the buyer from the queue. It returns false if the goroutine has already taken the
+// buyer.
 func (s *Queue) leave(b *queued) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,8 @@ func (c redisCounter) key(product string) string {
 	return "shop:stock:" + c.name + ":{" + product + "}"
 }
 
-// sell sells to the buyer if admit takes its units from the counter. If the sale then fails, it returns
-// the units. left is the counter's value after admit.
+// sell calls the function admit, which takes the buyer's units from the counter and returns the new
+// value. Then it sells to the buyer. If that fails, it returns the units to the counter.
 func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(context.Context, purchase.Order) (left int64, _ error)) (_ purchase.Receipt, err error) {
 	if err := o.Check(); err != nil { // the counter would accept an invalid amount
 		return purchase.Receipt{}, err
@@ -82,8 +82,8 @@ func (c redisCounter) read(ctx context.Context, client redis.Cmdable, product st
 	return units, err == nil, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// load copies the stock from the database, unless another buyer did so first. It returns what it read
-// there.
+// load copies the stock from the database to the counter, unless another buyer did so first. It
+// returns the stock in the database.
 func (c redisCounter) load(ctx context.Context, name string) (units int64, _ error) {
 	p, err := product.ByName(c.deps.DB.WithContext(ctx), name)
 	if err != nil {
@@ -102,19 +102,19 @@ func (c redisCounter) readOrLoad(ctx context.Context, product string) (units int
 	return units, err
 }
 
-// rest returns the units that the order leaves of a stock, or ErrSoldOut.
+// rest returns the stock after the order, or ErrSoldOut.
 func rest(units int64, o purchase.Order) (left int64, _ error) {
 	return units - o.Amount, purchase.Check(product.Product{Amount: units}, o)
 }
 
-// putBack goes on when the buyer disconnects. Otherwise the units would be lost.
+// putBack returns the order's units to the counter, even if the buyer has disconnected.
 func (c redisCounter) putBack(ctx context.Context, o purchase.Order) error {
 	ctx, cancel := c.deps.Releasing(ctx)
 	defer cancel()
 	return deps.Failed(deps.Redis, c.deps.Redis.IncrBy(ctx, c.key(o.Product), o.Amount).Err())
 }
 
-// Reset forgets the counter; the next buyer copies the stock again.
+// Reset deletes the counter; the next buyer copies the stock again.
 func (c redisCounter) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, c.deps.Redis.Del(ctx, c.key(product)).Err())
 }

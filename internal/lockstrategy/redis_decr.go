@@ -37,7 +37,7 @@ func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	return s.sell(ctx, o, s.admit)
 }
 
-// admit takes the units from the counter. The counter may be lost between its two steps.
+// admit takes the units from the counter. Redis may lose the counter between the two commands.
 func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ error) {
 	if _, err := s.readOrLoad(ctx, o.Product); err != nil {
 		return 0, err

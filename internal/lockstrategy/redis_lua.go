@@ -65,9 +65,10 @@ func NewRedisLua(d Deps) *RedisLua {
 }
 
 // Buy implements purchase.Strategy. It returns ErrUnknownOutcome if the order was or may have been
-// admitted and its record did not appear in time. That error names the key for another request.
+// admitted and its record did not appear in time. The error names the key with which the buyer can
+// ask again.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // after its admission it would make its batch fail again and again
+	if err := o.Check(); err != nil { // an invalid order in the stream would make every batch fail
 		return purchase.Receipt{}, err
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)
@@ -124,8 +125,8 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 	}
 }
 
-// loadStock copies the stock from the database to Redis if Redis has none; with how = "raise", also
-// if the value in Redis is lower. It reports whether it wrote the stock.
+// loadStock copies the stock from the database to Redis if Redis has none; if the parameter how is
+// "raise", also if the value in Redis is lower. It reports whether it wrote the stock.
 func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error) {
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), name)
 	if err != nil {
@@ -135,8 +136,8 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 	return loaded, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// raiseStock asks the database, at most once a second, whether Redis is right that too few units
-// are left, and reports whether Redis has more now. Redis may come back with a state from before a
+// raiseStock copies the stock from the database if Redis has fewer units, at most once a second. It
+// reports whether Redis has more units now. Redis may have restarted with data from before a
 // restock. Or a buyer of another process may have loaded a stock that it had read before the
 // restock.
 func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
@@ -154,10 +155,10 @@ func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	return err == nil && raised // without a database, Redis decides
 }
 
-// neverSent reports that a command cannot have reached the server.
+// neverSent reports whether the admission certainly wrote nothing.
 func neverSent(err error) bool {
 	var network *net.OpError
-	var refused redis.Error // the server's own answer: a script that failed and wrote nothing after that
+	var refused redis.Error // the server's own error reply
 	return errors.As(err, &network) && network.Op == "dial" || errors.As(err, &refused) ||
 		// It did not get a connection.
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

@@ -58,7 +58,7 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	switch {
 	case err == nil && r.now().Sub(asked) < r.ttl:
 		return redlockLease{mutex}, nil
-	case err == nil: // redsync checks the time of the machine; this is the time of Deps
+	case err == nil: // redsync has checked the machine's clock; this checks Deps.Now
 		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // an unreleased vote expires
 		if ctx.Err() == nil {
 			return r.Try(ctx, product)

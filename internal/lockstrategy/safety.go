@@ -9,7 +9,8 @@ import (
 )
 
 // Breaks returns the conditions that break the strategy on a database, in display order. It leaves
-// out those that break every strategy. database is as engine.Engine.Database names it.
+// out those that break every strategy. The parameter database is a name as in
+// engine.Engine.Database.
 func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 	for _, c := range promise.Played() {
 		if v := e.Promised(c, database); v != "" && v != verdict.Holds && !promise.BreaksAll(c) {
@@ -24,8 +25,9 @@ func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 //   - "safe", if no condition breaks it
 //   - "not safe: pause", with the first condition that breaks it
 //   - "safe in a rush", if no fault was injected there
-//   - "no promise", if the catalogue makes none for two processes, or if no fault was injected
-//     there and one breaks the strategy at the database's default isolation level
+//   - "no promise", if the catalogue makes none for two processes. It is also the result if no
+//     fault was injected there, and a fault breaks the strategy at the database's default isolation
+//     level
 func (e Entry) Safety(database string) string {
 	breaks := e.Breaks(database)
 	if event, _ := BrokenBy(e, database); event != "" {

@@ -50,7 +50,7 @@ func setnxEntry() Entry {
 		promise.RedisRestart:     verdict.Oversold,
 		promise.RedisFailover:    verdict.Oversold,
 		promise.Partition:        verdict.Stalled, // the holder cannot send its DEL
-		promise.ClusterDown:      verdict.Stalled, // nor here
+		promise.ClusterDown:      verdict.Stalled, // the holder cannot send its DEL
 		promise.PrimaryPartition: verdict.Stalled, // the elected replica keeps the key permanently
 	})
 }

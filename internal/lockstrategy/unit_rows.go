@@ -15,12 +15,12 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// maxUnitRows is the maximum size of a product's pool. It bounds the rows that a search passes and
-// a refill inserts, however large the stock is.
+// maxUnitRows is the maximum size of a product's pool, its rows of one unit each. It limits how
+// many rows a search reads and a refill inserts, however large the stock is.
 const maxUnitRows = 1000
 
 // withoutGapLocks sets READ COMMITTED. At REPEATABLE READ, InnoDB also locks the gaps between the
-// rows that a buyer passes, and refills insert into these gaps (TestPartsDeadlocks).
+// rows that a buyer reads, and refills insert into these gaps (TestPartsDeadlocks).
 var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // UnitRows sells rows of one unit each.
@@ -100,8 +100,8 @@ func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) 
 // few units, it waits for the rows of all other buyers and collects the remaining units in the
 // product's row.
 //
-// It locks the product's row first, as a restock does, and take waits for no lock. So no two of
-// them can wait for each other.
+// It locks the product's row first, as a restock does, and take waits for no lock. So there is no
+// deadlock.
 func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
@@ -136,8 +136,8 @@ func refillPool(tx *gorm.DB, p product.Product, left int64) error {
 }
 
 // collect takes the units of an order from the pool or, if the pool has too few, moves the whole
-// pool into the product's row and takes them there. The caller holds that row. Another buyer may
-// have refilled the pool while this one waited for the row.
+// pool into the product's row and takes them there. The caller has locked that row. Another buyer
+// may have refilled the pool while this one waited for the row.
 func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
 	units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
 	if err == nil && int64(len(units)) == o.Amount {

@@ -58,9 +58,10 @@ type watchdogLease struct {
 	lost    chan struct{} // closed when the lease is known to be lost
 }
 
-// renew asks for another TTL every third of the TTL. held is the time of the request for the last
-// grant: the lease ends no earlier than one TTL after it. The holder gives the lease up a tenth of
-// the TTL before that, by its own timer, so a Redis that hangs does not keep the section running.
+// renew extends the lease every third of the TTL. The parameter held is the time when the buyer
+// asked for the lock. The lease ends no earlier than one TTL after the last successful request. The
+// holder gives the lease up a tenth of the TTL before that, by its own timer, so a Redis that hangs
+// does not keep the section running.
 func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer rlock.Timer) {
 	defer close(l.stopped)
 	defer timer.Stop()
@@ -78,7 +79,7 @@ func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer 
 			asked := time.Now()
 			go func() { answers <- refreshed{asked, l.lock.Refresh(ctx, l.ttl, nil)} }()
 		case a := <-answers:
-			timer.Reset(max(0, l.ttl/3-time.Since(a.asked))) // one at a time
+			timer.Reset(max(0, l.ttl/3-time.Since(a.asked))) // never two renewals at once
 			switch {
 			case a.err == nil:
 				end.Reset(time.Until(a.asked.Add(l.ttl * 9 / 10)))

@@ -37,7 +37,7 @@ type zookeeperLock struct {
 	notified waiting.Notified
 }
 
-// newZookeeper returns the strategy. A lease without its holder lives as long as the timeout of the
+// newZookeeper returns the strategy. The lease of a crashed holder lives for the timeout of the
 // session.
 func newZookeeper(d Deps) purchase.Strategy {
 	return lease.NewLocked(d, "zookeeper", newZookeeperLock(d))
@@ -55,7 +55,7 @@ func (z zookeeperLock) Lock(ctx context.Context, product string) (lease.Lease, e
 	})
 }
 
-// queue waits in ZooKeeper's queue once. It leaves no node behind unless it returns a lease.
+// queue waits in ZooKeeper's queue once. After an error it leaves no node behind.
 func (z zookeeperLock) queue(ctx context.Context, line zkline.Line) (_ lease.Lease, err error) {
 	place, err := line.Join()
 	defer func() {
@@ -94,7 +94,8 @@ func (z zookeeperLock) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Zookeeper, zkline.Await(ctx, done))
 }
 
-// zookeeperLease is the first place in the queue. It is lost when the session may end unnoticed.
+// zookeeperLease is the first place in the queue. It is lost when the connection breaks, since the
+// session may then end unnoticed.
 type zookeeperLease struct {
 	place *zkline.Place
 	lost  <-chan struct{}

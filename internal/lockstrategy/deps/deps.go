@@ -30,15 +30,15 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks maps each need that the database does not meet to the reason. The answers of the server decide, not
-	// its name.
+	// Lacks maps each need that the database does not meet to the reason. It comes from the server's answers,
+	// not from its name.
 	Lacks map[string]string
 
-	// Certifies: the cluster compares a COMMIT with those of other nodes and may refuse it in
-	// favor of one of them.
+	// Certifies: the database is a cluster that refuses a COMMIT if another node has committed a
+	// change of the same rows.
 	Certifies bool
 
-	// WhyMissing says why a server that could have been started was not. It may be nil.
+	// WhyMissing says why a server was not started. It may be nil.
 	WhyMissing func(server string) string
 
 	Settings Settings
@@ -63,25 +63,25 @@ type Deps struct {
 	Clock rlock.Clock
 }
 
-// Settings are the waits and times that all strategies use.
+// Settings are the durations that all strategies use.
 type Settings struct {
 	// Wait is how long a buyer waits for its turn before it is answered busy.
 	Wait time.Duration
-	// LeaseTTL is how long a lock in Redis or etcd lives without its holder. ZooKeeper uses the
-	// timeout of the session in Deps instead. It must be far longer than one section, which takes
-	// about 1 ms on one machine.
+	// LeaseTTL is how long a lock in Redis or etcd lives without renewal. ZooKeeper uses the
+	// timeout of the session in Deps instead. LeaseTTL must be far longer than one section, which
+	// takes about 1 ms on one machine.
 	LeaseTTL time.Duration
 	// Poll is the mean time between two attempts of the waiter that polls a lock. Only one waiter
 	// per process polls. Each pause is drawn from [Poll/2, Poll*3/2).
 	Poll time.Duration
-	// Replicas is how many replicas of Redis must have a grant before it counts; 0 means none. It
+	// Replicas is how many replicas of Redis must store a grant before it counts; 0 means none. It
 	// applies to the strategies with Traits.Confirms.
 	Replicas int
 }
 
-// ReplicateWithin is how long a grant waits for the replicas. A grant that they do not have by then
-// is given back. It must be shorter than the read timeout of the Redis client, which would
-// otherwise cut off every WAIT.
+// ReplicateWithin is how long a grant waits for the replicas. The strategy gives back a grant that
+// too few replicas have stored by then. It must be shorter than the read timeout of the Redis
+// client, which would otherwise cut off every WAIT.
 func (s Settings) ReplicateWithin() time.Duration {
 	return max(min(s.LeaseTTL/10, s.Wait/10, time.Second), 10*time.Millisecond)
 }
@@ -120,13 +120,13 @@ func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(co
 	return time.AfterFunc(after, func() { renew(context.WithoutCancel(ctx)) })
 }
 
-// ReleaseTimeout is the least time for the release for a buyer that has disconnected: its context has
-// ended, but it must still give the lock back.
+// ReleaseTimeout is the minimum time limit of a release. A buyer that has disconnected must still
+// give its lock back, although its context has ended.
 const ReleaseTimeout = 2 * time.Second
 
-// Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout,
-// whichever is longer, and not with the buyer's context. If a slow machine did not give the lock back, no buyer
-// could get it for the rest of its TTL.
+// Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout, whichever
+// is longer, and not with the buyer's context. Without a release, no buyer could get the lock for the rest of
+// its TTL.
 func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithoutCancel(ctx)
 	limit := max(d.Settings.Wait, ReleaseTimeout)
@@ -141,8 +141,7 @@ func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// InsertAll records sales as purchase.InsertAll does. Their ids are also right if the database is a
-// cluster.
+// InsertAll is purchase.InsertAll, with correct ids on a Galera cluster too.
 func (d Deps) InsertAll(ctx context.Context, tx *gorm.DB, keys []string, receipts []*purchase.Receipt) error {
 	err := purchase.InsertAll(ctx, tx, keys, d.Now(), receipts)
 	if err == nil && d.Certifies {

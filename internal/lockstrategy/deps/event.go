@@ -13,7 +13,7 @@ const (
 	Waiting  EventKind = "waiting"
 	Acquired EventKind = "acquired"
 	Released EventKind = "released" // about to be given back: this buyer writes no more
-	Lost     EventKind = "lost"     // known to be lost: the section's context has ended, or the release found it
+	Lost     EventKind = "lost"     // the lock was lost: the section's context has ended, or the release found another holder or none
 )
 
 // An Event is one step of one buyer at one lock.
@@ -26,8 +26,8 @@ type Event struct {
 	Token     string // the lock's name for its holder; "" if it has none
 }
 
-// An Observer receives each lock event while the buyer waits. It must return quickly. Several
-// goroutines may call it at once.
+// An Observer receives each lock event. The buyer waits until it returns, so it must return
+// quickly. Several goroutines may call it at once.
 type Observer func(ctx context.Context, e Event)
 
 // Report sends the event to the observer, if there is one.

@@ -21,10 +21,9 @@ const (
 	Etcd      = "etcd"
 )
 
-// Failed says which server did not do what a strategy asked of it. It returns a
-// *purchase.Unavailable, or nil if err is nil. It returns two kinds of error unchanged: one that
-// already names the server, and the answer of a healthy Redis to a wrong command, which no retry
-// can repair.
+// Failed returns a *purchase.Unavailable that names the server and wraps err. It returns nil for
+// nil. It returns two kinds of error unchanged: one that already names the server, and the answer
+// of a healthy Redis to a wrong command, which no retry can repair.
 func Failed(server string, err error) error {
 	var down *purchase.Unavailable
 	if err == nil || errors.As(err, &down) || refusesFor(err, wrongCommand()) {
@@ -48,7 +47,7 @@ func refusesFor(err error, answers []string) bool {
 
 // FailedFor is Failed for a command under a buyer's context. If the context ended the command,
 // FailedFor returns its cause: the buyer gave up, and the server may only be slow.
-// purchase.Counter.Down finds out whether it is silent.
+// purchase.Counter.Down finds out whether the server answers.
 func FailedFor(ctx context.Context, server string, err error) error {
 	if err == nil {
 		return nil
@@ -59,7 +58,8 @@ func FailedFor(ctx context.Context, server string, err error) error {
 	return Failed(server, err)
 }
 
-// TimedOut reports whether a command of Redis failed only because its time was over, or its context.
+// TimedOut reports whether a Redis command failed only because of a timeout or the end of its
+// context.
 func TimedOut(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout) ||

@@ -1,6 +1,5 @@
-// Package keyed provides a map whose entries live while they are in use: the lock of a product, the
-// subscription to a channel. An unused key leaves nothing behind, so invented keys do not fill the
-// memory.
+// Package keyed provides a map that drops an entry when its last user releases it. An entry is, for
+// example, the lock of a product. So a client that invents keys does not fill the memory.
 //
 // It imports only the standard library, because rlock uses it and other programs import rlock.
 package keyed
@@ -11,8 +10,8 @@ import (
 
 // A Map holds one value per key and counts its users. The zero Map is empty and ready to use.
 //
-// It is not safe for concurrent use. Its owner guards it with the mutex that guards the values, so
-// that it can look up and change a value in one step.
+// It is not safe for concurrent use. The mutex that guards the values must also guard the map, so
+// that its owner can look up and change a value in one step.
 type Map[K comparable, V any] struct {
 	entries map[K]*entry[V]
 }
@@ -37,8 +36,8 @@ func (m *Map[K, V]) Use(key K, fresh func() V) V {
 	return e.value
 }
 
-// Release removes a user from the key. The last user removes the value from the map; last reports
-// that. Release panics if the key has no user.
+// Release removes a user from the key. Release removes the value if this was the last user, and
+// then returns true. Release panics if the key has no user.
 func (m *Map[K, V]) Release(key K) (last bool) {
 	e := m.entries[key]
 	if e == nil {

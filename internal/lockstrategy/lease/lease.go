@@ -23,8 +23,8 @@ import (
 
 // A Locker grants a lease on a product.
 type Locker interface {
-	// Lock waits for the lease until ctx ends, and then returns its cause, even if the lock's server
-	// was silent. It returns a *purchase.Unavailable if the server refused what it was asked, or the
+	// Lock waits for the lease. When ctx ends, it returns the cause of ctx, even if the lock's
+	// server was silent. It returns a *purchase.Unavailable if the server refused the command or the
 	// connection broke.
 	Lock(ctx context.Context, product string) (Lease, error)
 }
@@ -42,7 +42,7 @@ type Lease interface {
 	Release(ctx context.Context) error
 }
 
-// ErrNotHeld means that another holder or none had the lease when it was released.
+// ErrNotHeld means that the buyer no longer held the lease when it released it.
 var ErrNotHeld = errors.New("the lease had expired before its release")
 
 // A Fencer is a Lease with a fencing token: a number greater than that of any earlier lease on the
@@ -52,7 +52,8 @@ type Fencer interface {
 	Fence() int64
 }
 
-// UntilLost implements Lease.Context for a lease that closes lost when it is lost.
+// UntilLost implements Lease.Context for a lock that closes the channel lost when the lease is
+// lost.
 func UntilLost(ctx context.Context, lost <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	select {
@@ -79,7 +80,7 @@ type Locked struct {
 	sell    func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error)
 }
 
-// NewLocked runs the section of the named strategy under the leases of l.
+// NewLocked returns the named strategy, which runs the section under a lease of l.
 func NewLocked(d deps.Deps, name string, l Locker) *Locked {
 	s := &Locked{deps: d, locker: l, section: d.Section(name)}
 	s.sell = func(ctx context.Context, _ Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
@@ -88,8 +89,8 @@ func NewLocked(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// NewFenced runs the section guarded by the lease's fencing token. Every lease of l must be a
-// Fencer.
+// NewFenced is NewLocked with a section that the lease's fencing token guards. Every lease of l
+// must be a Fencer.
 func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	s := NewLocked(d, name, l)
 	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
@@ -102,8 +103,8 @@ func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// A tokenSource can raise its tokens above a greater token that was seen: the source has lost its
-// data.
+// A tokenSource can raise its tokens above one that the database has seen, after the source has
+// lost its data.
 type tokenSource interface {
 	RaiseToken(ctx context.Context, product string, atLeast int64) error
 }
@@ -139,8 +140,8 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	lost := sync.OnceFunc(func() { report(deps.Lost) }) // noticed while the section runs, or at the release
 
 	unlock := func() { // after the commit, never before it
-		// The event is sent before the release. An observer that sees acquired..released of two
-		// buyers overlap has then seen two holders, and not two messages in the wrong order.
+		// The event is sent before the release. So if the times from Acquired to Released of two
+		// buyers overlap, the lock had two holders.
 		report(deps.Released)
 		ctx, cancel := s.deps.Releasing(ctx)
 		defer cancel()
@@ -162,9 +163,8 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return s.sell(ctx, lease, o, waited)
 }
 
-// onLoss calls lost when the section's context ends because the lease is lost. From then on the
-// holder writes no more. The caller must call stop before it ends the section's context in the
-// normal way.
+// onLoss calls the function lost when the section's context ends because the lease is lost. The
+// caller must call stop before it ends the section's context in the normal way.
 func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), purchase.ErrLockLost) {

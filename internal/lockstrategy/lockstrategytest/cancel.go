@@ -16,7 +16,7 @@ func waitBound(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	bound := 200 * time.Millisecond
 	if w.entry.WritesLater {
-		bound = 2 * time.Second // so that a starved machine admits both before they give up
+		bound = 2 * time.Second // long enough for a slow machine to admit both buyers
 	}
 	shop := w.instance(bound, nil)
 	outcomes := make(chan error, 2)
@@ -48,7 +48,7 @@ func waitBound(tb testing.TB, w *world) {
 		case !errors.Is(err, gaveUp):
 			tb.Errorf("%v, want %v", err, gaveUp)
 		}
-		// The database itself gives up a row after enginetest.Wait and a second.
+		// The database's own lock timeout is enginetest.Wait and a second.
 		if took := time.Since(start); took >= enginetest.Wait {
 			tb.Errorf("answered after %s; the wait bound is %s, and this was the database's", took, bound)
 		}
@@ -98,7 +98,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 //
 // The row stays locked until the buyer has disconnected, so its context has ended before it can
 // write. MySQL's driver notices that, and the buyer returns while the row is still locked. SQLite's
-// busy handler does not: the buyer returns when it has the file, and then must not commit.
+// busy handler does not: the buyer returns when it gets the file's lock, and then must not commit.
 func cancelWhileHolding(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -119,8 +119,8 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1+admitted(w))
 }
 
-// awaitInside returns when buyer-1 has its turn and, if the database can show that, waits for the
-// locked row.
+// awaitInside waits for the lock event of buyer-1 and, on a database that shows waiting statements,
+// until buyer-1 waits for the locked row.
 func awaitInside(tb testing.TB, w *world, events *events, stuck *stuck) {
 	tb.Helper()
 	switch w.entry.WaitsFor {

@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// rounds is how often the suite repeats a check of a broken strategy before it reports that the
-// check does not catch it.
+// rounds is how often the suite repeats a check that must fail before it reports that the check
+// always passes.
 const rounds = 50
 
-// caughtBy returns the message with which a check must catch the strategy on this database. tests is
-// check.tests.
+// caughtBy returns the message with which a check must catch the strategy on this database. The
+// parameter tests is check.tests.
 func caughtBy(w *world, check string, tests promise.Condition) (reason string, broken bool) {
 	if tests != "" && w.entry.Promised(tests, w.engine.Database) == verdict.Holds {
 		return "", false // it holds on this database

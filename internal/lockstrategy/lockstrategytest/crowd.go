@@ -13,7 +13,7 @@ import (
 )
 
 // crowd sends all buyers at once, spread over the instances, and counts the outcomes. The buyers
-// ask for the sizes in turn.
+// order the amounts in sizes in turn.
 func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, sizes []int64) map[purchase.Outcome]int64 {
 	tb.Helper()
 	var (
@@ -39,8 +39,9 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, si
 	return count
 }
 
-// rush judges as `shop rush` does. The buyers ask for the sizes in turn, which do not divide the
-// stock evenly. With several sizes, rush then sells the remaining units one by one.
+// rush sends a burst of buyers and judges the result as `shop rush` does. The buyers order the
+// amounts in sizes in turn. With several amounts, units may remain; rush then sells these one by
+// one.
 func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	const buyers, stocked = 60, 23
 	var shops []purchase.Strategy
@@ -71,8 +72,8 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 }
 
-// sellRest sells single units until a buyer gets none, or until most buyers have asked. It adds the answers to
-// count, and returns the number of refusals: 0 or 1.
+// sellRest sells single units until a buyer is refused. The parameter most limits the number of buyers. It
+// adds the answers to count, and returns the number of refusals: 0 or 1.
 func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
 	tb.Helper()
 	for i := range most {

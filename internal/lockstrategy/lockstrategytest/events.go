@@ -38,8 +38,8 @@ func (e *events) observe(_ context.Context, event lockstrategy.Event) {
 	}
 }
 
-// hold stops a buyer that acquires the lock until letGo or the end of the test. letGo may be called
-// twice.
+// hold stops the purchaser when it acquires the lock, until the test calls letGo or ends. The test
+// may call letGo twice.
 func (e *events) hold(tb testing.TB, purchaser string) (letGo func()) {
 	gate := make(chan struct{})
 	e.mu.Lock()
@@ -80,7 +80,7 @@ func (e *events) had(kind lockstrategy.EventKind) bool {
 	}
 }
 
-// cameIn reports whether buyer-3, which must be held, got the lock. If it did not, its Buy must
+// cameIn reports whether buyer-3, which the test holds, got the lock. If it did not, its Buy must
 // return busy.
 func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	tb.Helper()
@@ -102,7 +102,7 @@ func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	}
 }
 
-// receive fails the test if no answer arrives.
+// receive returns the buyer's answer, and fails the test if none arrives.
 func receive(tb testing.TB, answer <-chan error, buyer string) error {
 	tb.Helper()
 	select {

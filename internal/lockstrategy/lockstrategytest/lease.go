@@ -100,8 +100,8 @@ func holderCrash(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// expiredLease: the lease expires while its holder is inside. Two buyers sell at once, unless the
-// late one is refused.
+// expiredLease: the lease expires while its holder is inside. Both buyers may then sell the same
+// unit, unless the strategy refuses the late one.
 func expiredLease(tb testing.TB, w *world) {
 	events := newEvents()
 	d := onengine.Deps(w.engine)
@@ -195,8 +195,8 @@ func releaseRace(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// thirdStaysOut fails if a third buyer enters while the second has the lock and is held before its
-// read.
+// thirdStaysOut fails if a third buyer enters while the test holds the second one, which has the
+// lock.
 func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), second <-chan error) {
 	tb.Helper()
 	ctx, goHome := context.WithCancel(tb.Context())

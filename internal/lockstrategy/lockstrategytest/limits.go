@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// lacksLimit skips a strategy without a limit of its own.
+// lacksLimit returns a reason to skip a strategy without a limit of its own.
 func lacksLimit(w *world) string {
 	if w.entry.MaxUnits+w.entry.MaxBuyers == 0 {
 		return "it has no limit of rows, groups or batches"
@@ -19,8 +19,8 @@ func lacksLimit(w *world) string {
 	return ""
 }
 
-// beyondLimits: one more unit than the strategy keeps in rows of their own, and one more buyer than it serves
-// at once. All buyers wait for the row, so that the strategy finds them together.
+// beyondLimits: the strategy sells to one more buyer than it serves at once, from more units than it keeps in
+// rows of their own. All buyers wait for the row, so that the strategy finds them together.
 func beyondLimits(tb testing.TB, w *world) {
 	var waiting atomic.Int64
 	shop := w.instance(crowdWait, func(_ context.Context, e lockstrategy.Event) {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// invalid returns orders that no strategy may sell, by their error.
+// invalid returns orders that no strategy may sell. Each key says what is wrong with the order.
 func invalid() map[string]purchase.Order {
 	o := order("apple", 9, 1)
 	wrong := map[string]purchase.Order{}
@@ -31,8 +31,8 @@ func invalid() map[string]purchase.Order {
 	return wrong
 }
 
-// lacksOrder skips a strategy whose buyers race within one process: the result of one order then
-// shows nothing about the others.
+// lacksOrder returns a reason to skip a strategy whose buyers race within one process: the result
+// of one order then shows nothing about the others.
 func lacksOrder(w *world) string {
 	if _, broken := caughtBy(w, "Rush", promise.Rush); broken {
 		return "it does not keep the buyers of a process apart"
@@ -104,7 +104,7 @@ func keyOfOneOrder(tb testing.TB, w *world) {
 	}
 	all.Wait()
 	w.settle(tb, "apple")
-	sold := map[int]int64{} // by the order's number: the record's id
+	sold := map[int]int64{} // maps an order's number to the record's id
 	for i, err := range errs {
 		switch id := sold[i%len(orders)]; {
 		case err == nil && (id == 0 || id == receipts[i].ID):

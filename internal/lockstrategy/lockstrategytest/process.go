@@ -23,8 +23,8 @@ type process struct {
 	before func(ctx context.Context, command string) // may be nil; called before each command
 }
 
-// deps returns the engine's connections, except that Redis is reached through the process's gate.
-// The process has its own connections to the embedded or the real Redis.
+// deps returns the engine's connections, with separate Redis clients that call p before each
+// command.
 func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
 	d := onengine.Deps(w.engine)
 	d.Settings.Wait, d.Settings.LeaseTTL = stepTimeout, longLease

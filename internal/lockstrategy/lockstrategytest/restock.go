@@ -78,8 +78,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 	}
 }
 
-// counter returns the counter of one process. Buyers buy from shop through it, and restocks wait
-// for them.
+// counter returns a purchase.Counter that sells through shop. Restocks wait for its buyers.
 func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	return &purchase.Counter{
 		Strategies: map[string]purchase.Strategy{w.entry.Name: shop}, Wait: stepTimeout, Seats: make(chan struct{}, 8),

@@ -96,7 +96,7 @@ func productsDoNotWait(tb testing.TB, w *world) {
 	}
 }
 
-// errorInside: an error inside the section gives the lock back.
+// errorInside: after an error inside the section, the strategy gives the lock back.
 func errorInside(tb testing.TB, w *world) {
 	shop := w.instance(stepTimeout, nil)
 	for range 2 {
@@ -128,7 +128,7 @@ func idempotentRetry(tb testing.TB, w *world) {
 	all.Wait()
 	for i := range receipts {
 		receipts[i].Replayed = false
-		receipts[i].Waited = receipts[i].Waited.Truncate(time.Millisecond) // as it is recorded and answered
+		receipts[i].Waited = receipts[i].Waited.Truncate(time.Millisecond) // the record has milliseconds
 		if errs[i] != nil || receipts[i] != receipts[0] {
 			tb.Errorf("answer %d: %+v, %v; the first: %+v", i, receipts[i], errs[i], receipts[0])
 		}

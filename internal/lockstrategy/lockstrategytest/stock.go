@@ -18,7 +18,7 @@ func stockCrash(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	dying := &process{}
 	dying.before = func(_ context.Context, command string) {
-		if command == "incrby" { // units that the dying process would still put back
+		if command == "incrby" { // the dying process must not return its units
 			dying.dead.Store(true)
 		}
 	}

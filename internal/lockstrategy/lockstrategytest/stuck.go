@@ -44,7 +44,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 }
 
 // waitForVictims returns when n statements wait for the row. It returns at once if the database does not show
-// them: the test's claim must hold wherever the buyer is then.
+// them: the test must pass wherever the buyer is at that moment.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
 	if s.dialect.RowWaits == "" {

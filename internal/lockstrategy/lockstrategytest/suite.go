@@ -1,6 +1,6 @@
 // Package lockstrategytest is the test suite for all strategies. Each of its tests states one
 // property of a correct strategy. A broken strategy passes all tests except those that must catch
-// it, and fails these with the message that its entry gives.
+// it, and fails these with the message in its entry.
 //
 // The suite runs the shipped code on real connections. No sleep decides a result. To bring a buyer to
 // a certain point, a test locks a row, waits for a lock event of the strategy, or stops the buyer

@@ -63,8 +63,7 @@ func (w *world) stock(tb testing.TB, name string, units int64) {
 	require.NoError(tb, w.restock(tb.Context(), w.instance(stepTimeout, nil), name, units))
 }
 
-// restock restocks a product through shop, including the state that shop keeps outside the
-// database.
+// restock restocks a product and resets the data that the strategy keeps outside the database.
 func (w *world) restock(ctx context.Context, shop purchase.Strategy, name string, units int64) error {
 	var kept []purchase.Resetter
 	if r, ok := shop.(purchase.Resetter); ok {
@@ -123,7 +122,7 @@ func lacksLeaseAndVictims(w *world) string {
 	return lacksVictims(w)
 }
 
-// lacksRedisLease: the suite can put a gate only before clients of Redis.
+// lacksRedisLease: the suite can stop only a Redis client between two commands.
 func lacksRedisLease(w *world) string {
 	if why := lacksLease(w); why != "" {
 		return why

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// Deps returns the connections of e, the default settings and this machine's clock. The caller
-// changes what it needs differently. The engine owns the connections and closes them.
+// Deps returns the connections of e, the default settings and this machine's clock. The caller may
+// change any field. The engine owns the connections and closes them.
 func Deps(e *engine.Engine) deps.Deps {
 	return deps.Deps{
 		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Lacks: e.Lacks, Certifies: e.Certifies, WhyMissing: e.WhyMissing,

@@ -75,12 +75,12 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 	return o, nil
 }
 
-// state is a product in the database at one moment.
+// state is a product as one transaction read it from the database.
 type state struct {
 	last  entryID                     // the database has decided on this entry and all earlier ones
 	entry string                      // last, in the notation of Redis
 	left  int64                       // units
-	sold  map[string]purchase.Receipt // by key, of the orders that were looked up
+	sold  map[string]purchase.Receipt // the sales under the keys that were looked up
 }
 
 func stateOf(p product.Product) (d state, err error) {
@@ -91,10 +91,10 @@ func stateOf(p product.Product) (d state, err error) {
 	return d, nil
 }
 
-// write decides on the orders that the database has not seen, in the order of their admission, and
-// finds out whether each of the others was sold.
+// write sells or refuses the orders that the database has not decided on, oldest first. It looks up
+// whether the others were sold.
 func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d state, _ error) {
-	if len(orders) == 0 { // another process may have written them, so this one need not wait for the row
+	if len(orders) == 0 { // another process may have moved all orders; then this one need not lock the row
 		p, err := product.ByName(m.deps.DB.WithContext(ctx), name)
 		if err != nil {
 			return d, purchase.DatabaseError(ctx, "read the stock", err)
@@ -102,9 +102,8 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		if d, err = stateOf(p); err != nil || len(m.decided(name, d.last)) == 0 {
 			return d, err
 		}
-		// The database has decided on all of them, and buyers of this process wait. Their answers
-		// must survive a crash of the database, so they are read again in a transaction that
-		// writes.
+		// Another process has moved the orders of buyers that wait here. Their answers must survive
+		// a crash of the database, so they are read again in a transaction that writes.
 	}
 	err := purchase.InLockingTx(ctx, m.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, name)
@@ -134,8 +133,8 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 	return d, err
 }
 
-// decide sells to the orders after the last decided entry, while units are left, and marks the
-// orders that were sold. It returns the new sales with their keys.
+// decide sells to each order after the last decided entry while units are left. It sets the field
+// sold of every order that was sold, now or before. It returns the new sales with their keys.
 func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Receipt, keys []string) {
 	for i := range orders {
 		o := &orders[i]
@@ -145,7 +144,7 @@ func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Rece
 			continue
 		}
 		d.last, d.entry = o.id, o.entry
-		if recorded || o.receipt.Amount > d.left { // the database decides
+		if recorded || o.receipt.Amount > d.left { // its key was used before, or too few units are left
 			continue
 		}
 		d.left -= o.receipt.Amount
@@ -158,8 +157,8 @@ func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Rece
 }
 
 // answerDecided answers the buyers of this process whose order the database has sold or refused, in this
-// batch or in a batch of another process. The transaction that read d has also written and is committed.
-// So what it read from other processes is on disk too.
+// batch or in a batch of another process. The transaction that read d has written and committed, so the
+// sales of other processes that it read are on the disk too.
 func (m *Mover) answerDecided(ctx context.Context, product string, d state) error {
 	decided := m.decided(product, d.last)
 	var elsewhere []string
@@ -176,7 +175,7 @@ func (m *Mover) answerDecided(ctx context.Context, product string, d state) erro
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range decided {
-		if _, waits := m.waiting[product][w]; waits { // otherwise it has left, or another batch has answered it
+		if _, waits := m.waiting[product][w]; waits { // otherwise the buyer has left, or another batch has answered it
 			w.answer <- d.answer(w)
 			delete(m.waiting[product], w)
 		}
@@ -196,8 +195,8 @@ func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	return decided
 }
 
-// answer returns the answer for a buyer on whose entry the database has decided. It says sold out
-// only if that is true: an entry without a record may also be one that Redis has lost.
+// answer returns the answer for a buyer on whose entry the database has decided. Without a record,
+// it returns ErrSoldOut only if too few units are left. Otherwise Redis may have lost the entry.
 func (d state) answer(w *Waiter) Answer {
 	o := w.order
 	receipt, sold := d.sold[o.IdempotencyKey]

@@ -16,7 +16,7 @@ import (
 // allBatches exceeds the number of batches that run at once.
 const allBatches = 1 << 30
 
-// moverPause is how long a mover waits after it found no order of its buyers, or no database.
+// moverPause is how long a mover waits after a batch that found no order or failed.
 const moverPause = 10 * time.Millisecond
 
 // A Mover moves the orders of one strategy to the database. It serves the buyers of this process,
@@ -60,8 +60,8 @@ type Waiter struct {
 // product's orders.
 type waiters map[*Waiter]struct{}
 
-// Await returns where the answer for an entry will arrive, and starts a goroutine that moves the
-// product's orders unless one is running.
+// Await returns a Waiter that receives the answer for an entry. It starts a goroutine that moves
+// the product's orders unless one is running.
 func (m *Mover) Await(o purchase.Order, entry string) *Waiter {
 	answer := make(chan Answer, 1)
 	w := &Waiter{Answer: answer, order: o, entry: entry, answer: answer}
@@ -89,7 +89,7 @@ func (m *Mover) move(product string) {
 		found, err := m.moveBatch(ctx, product)
 		cancel()
 		if err != nil || found == 0 {
-			m.deps.Sleep(context.Background(), moverPause) // another process has the entry at the moment, or it is lost, or its server is down
+			m.deps.Sleep(context.Background(), moverPause) // another process is moving the order, or Redis has lost it, or a server is down
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (m *Mover) moves(product string) bool {
 func (m *Mover) Work(ctx context.Context) {
 	for {
 		for _, name := range m.ordered(ctx) {
-			if !m.moves(name) { // otherwise both would read the same orders, one of them for nothing
+			if !m.moves(name) { // otherwise two goroutines would read the same orders
 				_ = m.Drain(ctx, name) // a failed attempt is repeated in a second
 			}
 		}
@@ -129,7 +129,7 @@ func (m *Mover) Work(ctx context.Context) {
 	}
 }
 
-// ordered returns the products that have orders, from the parts that answer.
+// ordered returns the products that have orders, except those on Redis nodes that do not answer.
 func (m *Mover) ordered(ctx context.Context) (products []string) {
 	sets := make([]*redis.StringSliceCmd, Parts)
 	_, _ = m.deps.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -152,7 +152,7 @@ func (m *Mover) Drain(ctx context.Context, product string) error {
 			return err
 		}
 		if found == 0 {
-			return m.remove(ctx, product, nil) // the product from the set, if there is still no order
+			return m.remove(ctx, product, nil) // removes the product from the set, if there is still no order
 		}
 	}
 }

@@ -25,15 +25,16 @@ var Settle string
 // Keys are the keys of one strategy in Redis. A script takes several of them, one of which is the
 // set of all products that have orders. On a Redis Cluster, all keys of a script must be in one
 // slot. The part of a key in its first braces, its hash tag, determines the slot (Redis cluster
-// specification, "Hash tags"). So each product belongs to one of Parts parts. Its tag is the number
-// of that part, whatever braces its own name has, and each part has its own set.
+// specification, "Hash tags"). So the products are divided into 64 groups (the constant Parts). A
+// product's tag is the number of its group, whatever braces the product's name contains. Each group
+// has its own set.
 type Keys struct{ Strategy string }
 
 // Parts is the number of slots over which the products of a strategy are spread. A cluster cannot
-// use more nodes for them. The worker asks for all sets at once.
+// use more nodes for them. The worker reads all sets at once.
 const Parts = 64
 
-// part is the number of the product's part.
+// part returns the number of the product's group.
 func part(product string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(product)) // it cannot fail
@@ -44,7 +45,7 @@ func (k Keys) key(kind string, part int) string {
 	return "shop:" + kind + ":" + k.Strategy + ":{" + strconv.Itoa(part) + "}"
 }
 
-// Products is the key of the set of products that have orders, within the part of this product.
+// Products is the key of the set of products that have orders, within this product's group.
 func (k Keys) Products(product string) string { return k.products(part(product)) }
 
 func (k Keys) products(part int) string { return k.key("orders", part) }
@@ -55,7 +56,8 @@ func (k Keys) Stock(product string) string { return k.key("stock", part(product)
 // Stream is the key of the orders that are not in the database yet.
 func (k Keys) Stream(product string) string { return k.key("orders", part(product)) + ":" + product }
 
-// Orders is the key of a hash of those orders: from the order's key to the id of its entry.
+// Orders is the key of a hash that maps the Idempotency-Key of each of those orders to the id of
+// its entry.
 func (k Keys) Orders(product string) string { return k.key("keys", part(product)) + ":" + product }
 
 // All returns the keys of a product in the order in which the scripts take them.

@@ -10,12 +10,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// eachTimeout is how long Each asks nodes that are slow if it has no majority without them.
+// eachTimeout limits Each while it has no majority.
 const eachTimeout = 5 * deps.ReleaseTimeout
 
-// Each calls ask for all nodes at once, and again for a node that did not answer in time. It returns nil
-// if a majority succeeded, and waits for the others at most deps.ReleaseTimeout. A key that remains on
-// them expires, and has no majority until then.
+// Each calls the function ask for all nodes at once, and repeats it for a node that did not answer in
+// time. It returns nil if a majority succeeded. Then it waits for the other nodes at most
+// deps.ReleaseTimeout: a key that remains on them is not a majority, and expires.
 func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, eachTimeout)
 	defer cancel()
@@ -46,8 +46,8 @@ func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int
 	return Majority(nodes, errs)
 }
 
-// Down counts the nodes that failed, from the joined errors of redsync. silent are those of them that
-// only did not answer in time.
+// Down counts the failed nodes in the joined errors of redsync. The second count contains only the
+// failed nodes that did not answer in time.
 func Down(err error) (down, silent int) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

@@ -34,24 +34,23 @@ func Majority(nodes int, errs []error) error {
 	return deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", failed, nodes, errors.Join(errs...)))
 }
 
-// errLeftOut is the error of a node that has not answered lately and is not asked again yet.
+// errLeftOut is the error of a node that is skipped at the moment.
 var errLeftOut = errors.New("did not answer lately and is left out")
 
 // A node is the pool of connections of one node. redsync waits until every node has answered, so a
 // silent node (a stopped process, a dead link) would cost each buyer the whole timeout, twice. Here
-// only one buyer pays for it from time to time: a node that timed out is skipped for a pause, and
-// then one buyer tries it again.
+// a node that timed out is skipped for a pause, and then one buyer tries it again.
 type node struct {
 	redsyncredis.Pool
 	all   []*node // including this one
 	pause time.Duration
 	now   func() time.Time
 
-	silentUntil atomic.Pointer[time.Time] // nil when it answers
+	silentUntil atomic.Pointer[time.Time] // nil while the node answers
 }
 
-// Nodes returns the pools for redsync, one per client. A silent node is skipped for a pause, by the
-// clock now.
+// Nodes returns the pools for redsync, one per client. A silent node is skipped for the given
+// pause. The function now is the clock.
 func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time.Time) []redsyncredis.Pool {
 	nodes := make([]*node, len(clients))
 	pools := make([]redsyncredis.Pool, len(clients))
@@ -64,7 +63,7 @@ func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time
 
 // Get implements redsyncredis.Pool.
 func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
-	if until := n.silentUntil.Load(); until != nil && n.minority() {
+	if until := n.silentUntil.Load(); until != nil && n.majorityAnswers() {
 		next := n.now().Add(n.pause)
 		if n.now().Before(*until) || !n.silentUntil.CompareAndSwap(until, &next) {
 			return nil, errLeftOut
@@ -77,8 +76,8 @@ func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
 	return conn{c, n}, nil
 }
 
-// minority reports whether a majority of the nodes answers.
-func (n *node) minority() bool {
+// majorityAnswers reports whether at most a minority of the nodes is silent.
+func (n *node) majorityAnswers() bool {
 	silent := 0
 	for _, node := range n.all {
 		if node.silentUntil.Load() != nil {

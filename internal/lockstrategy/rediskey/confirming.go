@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Confirmed gives back a grant that too few replicas have. The buyer may try again, unless Redis
-// has failed. The lock must send its scripts through Client.
+// Confirmed wraps a lock. It gives back a grant that too few replicas have. The buyer may try
+// again, unless Redis has failed. The lock must send its scripts through Client.
 type Confirmed struct{ Lock }
 
 // Take implements Lock.
@@ -46,10 +46,10 @@ func Client(d deps.Deps) redis.Scripter {
 	return d.Redis
 }
 
-// confirming is a client whose scripts wait until replicas have their writes, if they run under a
-// context of asking (Redis documentation, WAIT). It is safe for concurrent use.
+// confirming is a Redis client. A script that runs under a context of the function asking waits
+// until the replicas have its writes (Redis documentation, WAIT). It is safe for concurrent use.
 type confirming struct {
-	redis.Scripter // the client, without the 600 methods that no lock calls: the binary would contain each twice
+	redis.Scripter // only the methods that a lock calls: 600 more methods would make the binary larger
 	client         redis.UniversalClient
 	replicas       int
 	within         time.Duration

@@ -1,4 +1,4 @@
-// Package redisscript lets the owner of a Lua script describe what it does, for tools that watch
+// Package redisscript lets the owner of a Lua script describe its effect, for tools that watch
 // commands. The explorer does not interpret a script's text.
 //
 // An Entry describes the scripts that its strategy sends, including those of its libraries.

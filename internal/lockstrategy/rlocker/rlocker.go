@@ -1,5 +1,5 @@
-// Package rlocker makes a lease.Locker from a lock of rlock, which waits, renews and hands over by
-// itself.
+// Package rlocker makes a lease.Locker from a lock of package rlock, which waits, renews itself and
+// passes to the next waiter.
 package rlocker
 
 import (
@@ -25,8 +25,8 @@ type Locker struct {
 	kind     func(c *rlock.Client, name string) *rlock.Lock
 }
 
-// New returns the locks of the named strategy. kind is the method of rlock.Client that creates a
-// lock.
+// New returns the locks of the named strategy. The parameter kind is a method of rlock.Client that
+// creates a lock.
 func New(d deps.Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *Locker {
 	return &Locker{strategy, NewClient(d, d.Redis), kind}
 }
@@ -43,9 +43,9 @@ func NewClient(d deps.Deps, server redis.UniversalClient) *rlock.Client {
 	return rlock.New(server, options...)
 }
 
-// Name returns the lock's key, which has at most the 512 bytes that rlock accepts. On a Redis
-// Cluster, a brace in a product's name would put the lock's keys into different slots (see rlock,
-// "Redis Cluster"). Such a name is replaced by a hash.
+// Name returns the lock's key. It replaces a product's name by a hash if the key would exceed
+// rlock's limit of 512 bytes, or if the name contains a brace. On a Redis Cluster, a brace would
+// put the lock's keys into different slots (see rlock, "Redis Cluster").
 func Name(strategy, product string) string {
 	if len(product) > 400 || strings.ContainsAny(product, "{}") {
 		sum := sha256.Sum256([]byte(product))

@@ -27,14 +27,15 @@ type Crowds struct {
 	inUse keyed.Map[string, *Crowd]
 }
 
-// A Crowd holds the buyers of one product, and the process's current knowledge of its rows.
+// A Crowd counts the buyers of one product in this process, and remembers how many rows the product
+// had at last.
 type Crowd struct {
 	mu      sync.Mutex
 	rows    int64          // rows to choose from
-	at      [MaxRows]int64 // the buyers at each row
+	at      [MaxRows]int64 // number of buyers at each row
 	buyers  int64
-	growing bool  // one of the buyers is making more rows
-	sweeps  int64 // that this process has made
+	growing bool  // a buyer is adding rows by a sweep
+	sweeps  int64 // number of sweeps by this process
 }
 
 // Enter adds a buyer. Leave must follow.
@@ -63,12 +64,12 @@ func (cs *Crowds) Leave(product string) {
 type Choice struct {
 	Row    int64 // to take from
 	Grow   bool  // the buyer makes more rows, by a sweep
-	rows   int64 // with Grow: as many as the crowd wanted then; some of it may be served before the sweep
-	sweeps int64 // rows that the buyer knows of
+	rows   int64 // with Grow: the number of rows wanted at that time; fewer may be wanted at the sweep
+	sweeps int64 // Crowd.sweeps at the time of the choice
 }
 
-// Choose returns the first choice of a buyer. Unless the buyer is to make more rows, it counts as
-// being at the row until Gone.
+// Choose returns the first choice of a buyer. Unless Grow is set, the buyer counts as being at the
+// row until Gone.
 func (c *Crowd) Choose(o purchase.Order) Choice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +102,8 @@ func (c *Crowd) Gone(row int64) {
 	c.at[row]--
 }
 
-// Due reports whether a sweep is still needed, and for how many rows. It is not if another buyer
-// has swept since this one chose: the rows are then as full as they can be.
+// Due reports whether a sweep is still needed, and for how many rows. A sweep is not needed if
+// another buyer has divided the stock since this one chose.
 func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +129,8 @@ func (c *Crowd) wanted() int64 {
 }
 
 // emptier returns the row with fewer buyers of this process (Mitzenmacher, "The Power of Two
-// Choices in Randomized Load Balancing", 2001). With the key alone, buyers would queue at some rows
-// while others are free.
+// Choices in Randomized Load Balancing", 2001). If the key alone selected the row, buyers would
+// queue at some rows while others are free.
 func (c *Crowd) emptier(one, other int64) int64 {
 	if c.at[other] < c.at[one] {
 		return other

@@ -18,23 +18,23 @@ const MaxGroup = 500
 //	 \______________________________________________\_ until here a buyer may give up
 //
 // The first buyer in the queue starts a leader, a goroutine that calls serve. The leader waits for
-// the row, which admits one group at a time. When it has the row, it takes all buyers that have
-// arrived by then. Later buyers wait for the next leader, so one group fills while others are
-// written. No group waits until it is full. The duration of a COMMIT determines how many leaders
-// work at once, see mayLead.
+// the lock of the row, which one group holds at a time. When it has the lock, it takes all buyers
+// that have arrived by then. Later buyers wait for the next leader, so one group fills while others
+// are written. No group waits until it is full. The duration of a COMMIT determines how many
+// leaders work at once, see mayLead.
 type Groups struct {
 	serve func(g *Group)
 	now   func() time.Time
 
 	mu        sync.Mutex
-	byProduct map[string]*rank
+	byProduct map[string]*productQueue
 
 	// Recent durations of a group: from Gather to Bind, and from there to its end.
 	writes, commits time.Duration
 }
 
-// rank is the queue of one product and its leaders. It exists while it has either.
-type rank struct {
+// productQueue is the queue of one product and its leaders. It exists while it has either.
+type productQueue struct {
 	product string
 	line    []*Member // in order of arrival, including buyers that have left
 	waiting int       // members of line that have not left
@@ -66,9 +66,9 @@ type Group struct {
 
 	cancel   context.CancelFunc
 	groups   *Groups
-	rank     *rank
+	queue    *productQueue
 	members  []*Member
-	present  int // of members
+	present  int // number of members that have not left
 	gathered bool
 	since    time.Time // the time of Gather, or of Bind if timed
 	timed    bool
@@ -77,15 +77,15 @@ type Group struct {
 // NewGroups calls serve in a goroutine for each group. serve must answer each Member that it has
 // gathered.
 func NewGroups(now func() time.Time, serve func(g *Group)) *Groups {
-	return &Groups{serve: serve, now: now, byProduct: map[string]*rank{}}
+	return &Groups{serve: serve, now: now, byProduct: map[string]*productQueue{}}
 }
 
 // maxLeaders is the maximum number of leaders of one product that work at once.
 const maxLeaders = 4
 
-// mayLead returns how many leaders may work at once: as many as it takes to have one of them write
-// at any time while the others wait for the disk. If the disk is faster than the writes, that is
-// one: a second group would be small, and cost as much as a large one.
+// mayLead returns how many leaders may work at once. One leader should always be writing while the
+// others wait for the disk. If the disk is faster than the writes, one leader is enough: a second
+// group would be small, and cost as much as a large one.
 //
 // Sales per second with 1, 2, 3 and 5 leaders and a COMMIT of 0.1 ms: 3969, 2255, 2086 and 1697
 // with 64 clients; 2312, 2038, 1655 and 1709 with 256. (wrk, medians of nine interleaved rounds on
@@ -115,7 +115,7 @@ func (gs *Groups) Join(ctx context.Context, o purchase.Order, since time.Time) *
 	defer gs.mu.Unlock()
 	r := gs.byProduct[o.Product]
 	if r == nil {
-		r = &rank{product: o.Product}
+		r = &productQueue{product: o.Product}
 		gs.byProduct[r.product] = r
 	}
 	r.line = append(r.line, m)
@@ -124,8 +124,8 @@ func (gs *Groups) Join(ctx context.Context, o purchase.Order, since time.Time) *
 	return m
 }
 
-// Await returns the buyer's answer. If the buyer's context ends before its group is bound, Await
-// returns the cause, and nothing is sold to the buyer.
+// Await returns the buyer's answer. If the buyer's context ends before Bind, Await returns the
+// cause, and nothing is sold to the buyer.
 func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 	select {
 	case a := <-m.answer:
@@ -143,7 +143,7 @@ func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 func (m *Member) Answer(receipt purchase.Receipt, err error) { m.answer <- answered{receipt, err} }
 
 // lead starts a leader if a buyer waits for one. The caller holds the mutex.
-func (gs *Groups) lead(r *rank) {
+func (gs *Groups) lead(r *productQueue) {
 	if r.ahead != nil || r.waiting == 0 || r.leaders >= gs.mayLead() {
 		return
 	}
@@ -155,8 +155,8 @@ func (gs *Groups) lead(r *rank) {
 	go gs.run(r.ahead)
 }
 
-func (gs *Groups) newGroup(r *rank, first *Member) *Group {
-	g := &Group{Product: r.product, groups: gs, rank: r}
+func (gs *Groups) newGroup(r *productQueue, first *Member) *Group {
+	g := &Group{Product: r.product, groups: gs, queue: r}
 	g.Ctx, g.cancel = context.WithCancel(context.WithoutCancel(first.ctx))
 	return g
 }
@@ -166,7 +166,7 @@ func (gs *Groups) run(g *Group) {
 	g.cancel()
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	r := g.rank
+	r := g.queue
 	if !g.gathered { // all waiting buyers had left
 		r.ahead = nil
 	}
@@ -190,7 +190,8 @@ func (gs *Groups) leave(m *Member) bool {
 	return !m.bound
 }
 
-// drop ends the group's context with its last buyer. The caller holds the mutex.
+// drop marks the buyer as left. The last buyer that leaves ends the group's context. The caller
+// holds the mutex.
 func (gs *Groups) drop(m *Member) {
 	if m.left {
 		return
@@ -225,7 +226,7 @@ func (g *Group) Gather() []*Member {
 }
 
 func (g *Group) take() {
-	r := g.rank
+	r := g.queue
 	g.gathered, g.since, r.ahead = true, g.groups.now(), nil
 	n := min(len(r.line), MaxGroup)
 	for _, m := range r.line[:n] {
@@ -243,7 +244,7 @@ func (g *Group) take() {
 }
 
 // here returns the members that have not left. A member whose context has ended leaves now, even if
-// its own goroutine has not run yet, or was told to wait for the COMMIT.
+// its own goroutine has not noticed that yet, or was bound to wait for the COMMIT.
 func (g *Group) here() (here []*Member) {
 	for _, m := range g.members {
 		told := m.bound
@@ -290,12 +291,12 @@ func (g *Group) Bind() bool {
 	return true
 }
 
-// Apart returns a group of some of the members, at least one, which are served again.
+// Apart returns a new group of the given members, at least one, so that they are served separately.
 func (g *Group) Apart(members []*Member) *Group {
 	gs := g.groups
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	part := gs.newGroup(g.rank, members[0])
+	part := gs.newGroup(g.queue, members[0])
 	part.gathered, part.members, part.present = true, members, 0
 	for _, m := range members {
 		m.group = part

@@ -3,12 +3,12 @@
 //
 //	Polling   the lock's server sends no notification: the buyer at the front polls
 //	Notified  the server notifies when the lock is free: the front waits in the server's queue
-//	Retrier   there is no lock: rounds that lose start again, a few at a time
+//	Retrier   there is no lock: failed attempts start again, a few at a time
 //	Groups    there are no turns: waiting buyers are served together
 //
-// Invariant: the queue excludes no buyer from the section. A holder is not in the queue, so a
-// broken lock lets the front buyer in while the holder is inside, as it would without a queue.
-// The package keeps nothing of a product without waiting buyers.
+// Invariant: the queue does not replace the lock. A holder has left the queue, so with a broken
+// lock the next buyer enters while the holder is inside. The package stores nothing about a product
+// without waiting buyers.
 package waiting
 
 import (
@@ -75,7 +75,8 @@ func (ls *Lines) leave(product string) {
 	ls.byProduct.Release(product)
 }
 
-// hint wakes the front of the product's queue: a lease of this process was released.
+// hint wakes the goroutine at the front of the product's queue after this process has released a
+// lease.
 func (ls *Lines) hint(product string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

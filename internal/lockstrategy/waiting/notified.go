@@ -23,9 +23,9 @@ func NewNotified(width int64) Notified { return Notified{NewLines(width)} }
 // its session or lease, or by a Reset.
 var ErrNotInLine = errors.New("the place in line is gone")
 
-// Obtain calls queue, which waits in the server's queue until ctx ends, again while it returns
-// ErrNotInLine. When ctx ends, Obtain returns its cause. The clients' calls may last longer than a
-// context; Obtain gives back a lease that comes too late.
+// Obtain calls the function queue, which waits in the server's queue, and repeats the call while it
+// returns ErrNotInLine. When ctx ends, Obtain returns its cause, even if the call is still running.
+// If that call returns a lease later, Obtain gives it back.
 func (n Notified) Obtain(ctx context.Context, product string, queue func() (lease.Lease, error)) (lease.Lease, error) {
 	place, err := n.lines.Front(ctx, product)
 	if err != nil {
@@ -50,7 +50,7 @@ func (n Notified) Obtain(ctx context.Context, product string, queue func() (leas
 	select {
 	case a := <-answers:
 		if a.err != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx) // and not the error that the end of ctx has caused
+			return nil, context.Cause(ctx) // the error of queue only follows from the end of ctx
 		}
 		return a.lease, a.err
 	case <-ctx.Done():

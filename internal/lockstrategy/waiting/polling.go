@@ -39,7 +39,7 @@ func (p Polling) Lock(ctx context.Context, product string) (held lease.Lease, er
 	return polled{held, func() { p.poller.released(product) }}, nil
 }
 
-// polled wakes the front of the queue when its lease is released.
+// polled wakes the goroutine at the front of the queue when its lease is released.
 type polled struct {
 	lease.Lease
 	released func()
@@ -54,8 +54,9 @@ func (p polled) Release(ctx context.Context) error {
 //
 // Of all buyers that wait in this process, only the one at the front polls: every 1 to 3 ms at the
 // default Settings.Poll, and at once when this process releases a lease. The lock's server sees one
-// poller per process and not one per buyer; 200 pollers starved the holder in a test. A handover
-// takes one round trip, without a pause. Buyers of one process are served in order of arrival.
+// poller per process and not one per buyer; 200 pollers starved the holder in a test. Between two
+// buyers of one process, the lock passes in one round trip, without a pause. Buyers of one process
+// are served in order of arrival.
 type poller struct {
 	lines *Lines
 	poll  time.Duration
@@ -66,8 +67,8 @@ func newPoller(d deps.Deps) poller {
 	return poller{lines: NewLines(1), poll: d.Settings.Poll, pause: d.Pause}
 }
 
-// obtain calls try until it reports true or an error, or ctx ends; then it returns the cause of
-// ctx.
+// obtain calls the function try until that returns true or an error. When ctx ends, it returns the
+// cause of ctx.
 func (p poller) obtain(ctx context.Context, product string, try func() (bool, error)) error {
 	place, err := p.lines.Front(ctx, product)
 	if err != nil {
@@ -101,5 +102,6 @@ func (p poller) obtain(ctx context.Context, product string, try func() (bool, er
 	}
 }
 
-// released wakes the front of the product's queue after a buyer has given its lease back.
+// released wakes the goroutine at the front of the product's queue after a buyer has given its
+// lease back.
 func (p poller) released(product string) { p.lines.hint(product) }

@@ -12,18 +12,18 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A buyer that lost a round pauses for up to firstPause, and up to twice as long after each further
-// loss, up to maxPause.
+// A buyer whose attempt failed pauses for up to firstPause. After each further failure it pauses up
+// to twice as long, up to maxPause.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 256 * time.Millisecond
 )
 
-// The number of rounds that one process runs at once on one product.
+// The number of rounds, attempts to sell, that one process runs at once on one product.
 //
-// Of n such rounds at most one wins, and the work of the others is lost. Without a limit, 200
-// buyers on a busy machine spent their whole wait on lost rounds. Each process has its own limit,
-// so the limit does not exclude buyers. Sales per second of 200 buyers with optimistic and
+// Of n simultaneous rounds at most one succeeds, and the work of the others is lost. Without a
+// limit, 200 buyers on a busy machine spent their whole wait on failed rounds. Each process has its
+// own limit, so the limit is not a lock. Sales per second of 200 buyers with optimistic and
 // serializable, median of three (shop rush --engine local --strategy optimistic,serializable, two
 // cores):
 //
@@ -36,7 +36,8 @@ const (
 	AnyRounds = math.MaxInt64
 )
 
-// A Retrier runs rounds that may lose against another buyer. It is safe for concurrent use.
+// A Retrier runs rounds, attempts that fail if another buyer writes first. It is safe for
+// concurrent use.
 type Retrier struct {
 	deps  deps.Deps
 	lines *Lines // its width is the number of concurrent rounds
@@ -45,9 +46,9 @@ type Retrier struct {
 // NewRetrier returns a Retrier that runs at most the given number of rounds of one product at once.
 func NewRetrier(d deps.Deps, rounds int64) Retrier { return Retrier{d, NewLines(rounds)} }
 
-// RetryRefused is Retry if the database may refuse a COMMIT in favor of another node's, see
-// deps.Deps.Certifies. After such a refusal nothing was written, and the units may still be there.
-// On any other database, round runs once.
+// RetryRefused is Retry on a cluster that may refuse a COMMIT, see deps.Deps.Certifies. A refused
+// COMMIT has written nothing, so units may be left. On any other database it calls the function
+// round once.
 func (r Retrier) RetryRefused(ctx context.Context, product string, round func(ctx context.Context, start time.Time) error) error {
 	if r.deps.Certifies {
 		return r.Retry(ctx, product, round)
@@ -57,10 +58,10 @@ func (r Retrier) RetryRefused(ctx context.Context, product string, round func(ct
 	return round(ctx, start)
 }
 
-// Retry runs round again while it returns purchase.ErrBusy, until Settings.Wait is over. start is
-// the time when the buy began. The pauses between rounds are drawn from [0, p), and p doubles up to
-// maxPause: "full jitter" in Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
-// 2015.
+// Retry calls the function round again while that returns purchase.ErrBusy, until Settings.Wait is
+// over. The argument start is the time when the buy began. The pauses between rounds are drawn from
+// [0, p), and p doubles up to maxPause: "full jitter" in Brooker, "Exponential Backoff And Jitter",
+// AWS Architecture Blog, 2015.
 func (r Retrier) Retry(ctx context.Context, product string, round func(ctx context.Context, start time.Time) error) error {
 	ctx, start, cancel := r.deps.WithWait(ctx)
 	defer cancel()

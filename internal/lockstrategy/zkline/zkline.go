@@ -105,8 +105,8 @@ func (p *Place) Ahead() (string, error) {
 // number returns the end of a node's name: ten digits, so numbers compare as text.
 func number(node string) string { return node[strings.LastIndexByte(node, '-')+1:] }
 
-// Gone returns a channel that is ready when a node of the queue is deleted, or the session has
-// expired.
+// Gone returns a channel that becomes readable when a node of the queue is deleted, or the session
+// has expired.
 func (p *Place) Gone(node string) (<-chan zk.Event, error) {
 	// Get, not Exists: if the node is gone by now, Exists would leave a watch behind that never
 	// fires.
@@ -142,8 +142,8 @@ func (p *Place) Leave() <-chan error {
 	return left
 }
 
-// remove deletes the node. If the answer to its creation was lost, the token shows whether it
-// was made.
+// remove deletes the node. If the answer to its creation was lost, remove finds the node by its
+// token.
 func (p *Place) remove() error {
 	if p.node != "" {
 		return p.session.Conn.Delete(p.Dir+"/"+p.node, -1)
@@ -163,7 +163,7 @@ func (p *Place) remove() error {
 	return p.session.Conn.Delete(p.Dir+"/"+nodes[i], -1)
 }
 
-// Await returns the error that arrives, or the cause of ctx if that ends first.
+// Await returns the error from the channel done, or the cause of ctx if ctx ends first.
 func Await(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:

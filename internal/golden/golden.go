@@ -1,4 +1,5 @@
-// Package golden compares generated files with what the code writes today. go test -update writes them.
+// Package golden compares generated files with the text that the code generates now. go test -update
+// writes them.
 package golden
 
 import (
@@ -50,7 +51,7 @@ func firstDifference(a, b string) (inA, inB string) {
 	}
 }
 
-// Folder compares all pages of a folder, by their paths, and reports a page that nothing generates any more.
+// Folder compares all pages of a folder, by their paths, and reports a file in it that is not among them.
 func Folder(t testing.TB, folder string, pages map[string]string) {
 	t.Helper()
 	for path, want := range pages {

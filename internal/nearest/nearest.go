@@ -14,7 +14,8 @@ const maxChoices = 10
 //
 //	unknown strategy "rediss" (did you mean "redis"?); list them with: shop strategies
 //
-// where command prints the known names. A short list stands in the error itself if command is "".
+// The parameter command is a command that prints the known names. If it is "", the error contains a
+// short list itself.
 func Unknown[K ~string](kind, name string, known []K, command string) error {
 	text := fmt.Sprintf("unknown %s %q", kind, name)
 	if near := To(name, known); near != "" {

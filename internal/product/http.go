@@ -24,7 +24,7 @@ import (
 // about 10 s.
 const restockTimeout = 10 * time.Minute
 
-// Shelf holds what the routes need.
+// A Shelf serves the product routes.
 type Shelf struct {
 	DB *gorm.DB
 	// Restock resets a product, its records and its locks. The caller supplies it, since it also
@@ -93,7 +93,7 @@ func (s Shelf) put(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), restockTimeout)
 	defer cancel()
-	// The server's time limit suits a buy, so a restock needs its own.
+	// The server's write timeout is for buys, and a restock may take longer.
 	if err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(restockTimeout + time.Minute)); err != nil {
 		s.WriteError(c, err)
 		return
@@ -135,8 +135,8 @@ func restockAmount(r *http.Request) (int64, error) {
 }
 
 // ReadBody reads the JSON body of a request. If that fails, it answers with the error and returns
-// false. The request must declare JSON, since a page of another origin cannot send that. example is
-// a valid body.
+// false. The request must declare JSON, since a page of another origin cannot send that. The
+// parameter example is a valid body, for the message.
 func ReadBody(c *gin.Context, example string, v any) bool {
 	if said := c.Request.Header.Values("Content-Type"); len(said) == 0 || !isJSON(c.Request.Header) {
 		c.Header("Accept", "application/json")
@@ -150,7 +150,7 @@ func ReadBody(c *gin.Context, example string, v any) bool {
 	return err == nil
 }
 
-// writeUnread answers why a body was not read.
+// writeUnread answers with the reason why a body was not read.
 func writeUnread(c *gin.Context, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {

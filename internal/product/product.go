@@ -113,8 +113,8 @@ func List(db *gorm.DB) ([]Product, error) {
 	return products, err
 }
 
-// SetAmount writes a number that the caller computed from a stock it read earlier. Nothing guards
-// this write: it loses updates.
+// SetAmount writes a stock that the caller computed from an earlier read. Without a lock it loses
+// the updates of other buyers.
 func SetAmount(tx *gorm.DB, id, amount int64) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ? WHERE id = ?", amount, id))
 }
@@ -126,9 +126,9 @@ func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
-// SetAmountAfter writes amount and the last entry of a stream that it includes, in one row. A
-// reader of both therefore knows which entries are not in the stock yet. The caller must hold the
-// row, see ForUpdate.
+// SetAmountAfter writes amount and the last entry of a stream that this amount includes, in one
+// row. A reader of both therefore knows which entries are not in the stock yet. The caller must
+// have locked the row, see ForUpdate.
 //
 // It raises the version, so it also writes if both values stay the same. Its COMMIT then puts
 // everything that the transaction has read on the disk. InnoDB shows a commit to others before it
@@ -139,18 +139,18 @@ func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
 }
 
 // Seal makes token the product's highest fencing token if it is higher than the previous one, and
-// reports whether it did. No later write under a lower token succeeds, so what the holder of the
-// token reads next stays true.
+// reports whether it did. After that no write under a lower token succeeds, so no earlier holder
+// can change the stock that this holder reads next.
 //
-// Between two calls of Put, the tokens of a product must come from one source. Two sources that
+// Between two restocks (Put), the tokens of a product must come from one source. Two sources that
 // count separately would exclude each other.
 func Seal(db *gorm.DB, name string, token int64) (bool, error) {
 	done := db.Exec("UPDATE product SET fence = ? WHERE name = ? AND fence < ?", token, name, token)
 	return done.RowsAffected == 1, done.Error
 }
 
-// SetAmountFenced writes amount only while token, which must have sealed the product, is still the
-// highest. It reports whether it wrote the row.
+// SetAmountFenced writes amount only while token is still the product's highest fencing token, see
+// Seal. It reports whether it wrote the row.
 func SetAmountFenced(tx *gorm.DB, id, amount, token int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ? WHERE id = ? AND fence = ?", amount, id, token)
 	return done.RowsAffected == 1, done.Error
@@ -173,10 +173,10 @@ func Take(tx *gorm.DB, name string, units int64) error {
 	return done.Error
 }
 
-// Put creates or resets the product: stock = stocked = amount, all of it in its row. The version
-// continues to count, so a writer from before the reset stays refused. The fence starts at 0 again,
-// so tokens may come from another source. A writer from before the reset has sealed the product
-// under a token that is no longer there.
+// Put creates or resets the product, with all units in its own row. The version continues to count,
+// so a writer from before the reset stays refused. The fence starts at 0 again, so tokens may come
+// from another source. A fenced writer from before the reset stays refused too, since its token is
+// no longer in the row.
 func Put(tx *gorm.DB, name string, amount int64) error {
 	if err := CheckName(name); err != nil {
 		return fmt.Errorf("the product's name %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// Root returns the folder of this repository, in which the tests of a package run.
+// Root returns the root folder of this repository.
 func Root(t testing.TB) string {
 	t.Helper()
 	folder, err := root()
@@ -23,7 +23,7 @@ func Root(t testing.TB) string {
 	return folder
 }
 
-// root is the next folder upwards with a go.mod.
+// root returns the nearest folder upwards with a go.mod.
 var root = sync.OnceValues(func() (string, error) {
 	folder, err := os.Getwd()
 	for err == nil {
@@ -51,9 +51,8 @@ func Example(t testing.TB, file string) string {
 	return filepath.Join(Root(t), "examples", file)
 }
 
-// Needs skips a test of `explore --app` under make quick, where gates are not supported, and where a runtime or one
-// of its libraries is missing. "npm" also installs the packages of
-// examples/node, and "go" builds examples/go.
+// Needs skips a test of `explore --app` under make quick, outside Linux, and if a runtime or one of its libraries
+// is missing. For "npm" it installs the packages of examples/node, and for "go" it builds examples/go.
 func Needs(t testing.TB, programs ...string) {
 	t.Helper()
 	tier.Test(t, "needs servers")
@@ -82,7 +81,7 @@ func Needs(t testing.TB, programs ...string) {
 	}
 }
 
-// needsLibrary skips the test if the command fails, since the runtime lacks a library of the program.
+// needsLibrary skips the test if the command fails: a library of the program is not installed.
 func needsLibrary(t testing.TB, command ...string) {
 	t.Helper()
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -90,15 +89,15 @@ func needsLibrary(t testing.TB, command ...string) {
 	}
 }
 
-// Each test binary makes these once.
+// Each test binary builds and installs once.
 var goOnce, nodeOnce sync.Once
 
 func goShop(t testing.TB) {
 	goOnce.Do(func() { runIn(t, "examples/go", "go", "build", "-o", "shop", ".") })
 }
 
-// NodeModules installs the packages of examples/node, unless npm has done so since its lock file
-// was written: npm ci first removes them, while another test's program may use them.
+// NodeModules installs the packages of examples/node, unless they are newer than npm's lock file.
+// npm ci would remove them while another test's program may use them.
 func NodeModules(t testing.TB) {
 	t.Helper()
 	nodeOnce.Do(func() {

@@ -30,11 +30,12 @@ const (
 	Interrupted  = 130
 )
 
-// Variable names the built program. Without it, the tests of a package build one.
+// Variable is the environment variable with the path of the built program. Without it, the tests of
+// a package build one.
 const Variable = "OVERSELL_SHOP_BIN"
 
-// plain and raced are the program, without and with the race detector. make test races the shop in the packages
-// where its goroutines meet, and has only the plain program.
+// plain and raced return the path of the program without and with the race detector. Only make soak builds the
+// second one.
 var (
 	plain = sync.OnceValues(func() (string, error) { return built(Variable, "shop-plain") })
 	raced = sync.OnceValues(func() (string, error) {
@@ -88,7 +89,7 @@ func Command(t testing.TB, args ...string) *exec.Cmd {
 	return command(t, plain, args...)
 }
 
-// Raced is Command, under make soak with the race detector.
+// Raced is Command, with the race detector under make soak.
 func Raced(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return command(t, raced, args...)
@@ -109,7 +110,7 @@ func Run(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	return Exit(t, Command(t, args...))
 }
 
-// RunRaced is Run, under make soak with the race detector.
+// RunRaced is Run, with the race detector under make soak.
 func RunRaced(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return Exit(t, Raced(t, args...))

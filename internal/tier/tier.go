@@ -5,8 +5,8 @@
 //	make test    the strongest evidence for each part, on real servers
 //	make soak    long searches, full matrices, and what another test covers in less time
 //
-// A test without a call of this package runs in all three. Its whole condition is one line with the
-// reason, and `go run -C tools ./tiers` prints these lines as a table.
+// A test without a call of this package runs in all three. The call is one line with the reason,
+// and `go run -C tools ./tiers` prints these lines as a table.
 package tier
 
 import (
@@ -17,7 +17,7 @@ import (
 // Variable makes go test run the tests of make soak, if it is not empty.
 const Variable = "OVERSELL_SOAK"
 
-// Test skips a test under make quick. why says what it needs or costs.
+// Test skips a test under make quick. The parameter why says what the test needs or costs.
 func Test(t testing.TB, why string) {
 	t.Helper()
 	if Quick() {
@@ -25,8 +25,8 @@ func Test(t testing.TB, why string) {
 	}
 }
 
-// Soak skips a test except under make soak. why says what it costs, or which test of make test sees the
-// same. If why is "", Soak skips nothing.
+// Soak skips a test except under make soak. The parameter why says what the test costs, or which test
+// of make test covers the same. If why is "", Soak skips nothing.
 func Soak(t testing.TB, why string) {
 	t.Helper()
 	if why != "" && !Soaking() {

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// connections limits the connections of a server. Each is an open file, and a shop without files
-// cannot reach its database. A connection beyond the limit ends the one that has waited longest for
-// a request or for a delayed refusal. If all others are being served, the new one is refused.
+// connections limits the connections of a server. Each is an open file, and a shop that has used up
+// its files cannot reach its database. A connection beyond the limit ends the one that has waited
+// longest for a request or for a delayed refusal. If all others are being served, the new one is
+// refused.
 type connections struct {
 	most int
 
@@ -20,7 +21,7 @@ type connections struct {
 
 	mu   sync.Mutex
 	open map[net.Conn]*linked.Element // nil: it is being served
-	idle linked.List                  // elements of type waiting, the longest first
+	idle linked.List                  // elements of type waiting, the longest-waiting first
 }
 
 // waiting is a connection that can be ended.
@@ -43,7 +44,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case surplus == conn:
 		_ = conn.Close()
 	default:
-		// A request that has arrived meanwhile is still answered; then its goroutine finds the end.
+		// The server still answers a request that has arrived by now, and then finds the end.
 		if half, ok := surplus.(interface{ CloseRead() error }); !ok || half.CloseRead() != nil {
 			_ = surplus.Close()
 		}
@@ -83,13 +84,13 @@ func (c *connections) hurry() {
 	}
 }
 
-// spare implements the parameter of purchase.RememberReturns. Until done is called, the delayed
-// refusal may be sent early, for a new connection or when the shop stops.
+// spare is the function that purchase.RememberReturns needs. Until its caller calls done, the
+// delayed refusal may be sent early, for a new connection or when the shop stops.
 func (c *connections) spare(conn net.Conn) (wanted <-chan struct{}, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := waiting{conn, make(chan struct{})}
-	if _, known := c.open[conn]; !known || c.finishing.Load() { // its connection is surplus, and has sent a request meanwhile
+	if _, known := c.open[conn]; !known || c.finishing.Load() { // the connection is being ended
 		close(w.wanted)
 		return w.wanted, func() {}
 	}
@@ -142,8 +143,8 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// Affordable returns how many of most connections this process has files for. A quarter of its
-// files is reserved for servers and logs.
+// Affordable limits the number most to three quarters of the files that this process may open. The
+// other files are reserved for servers and logs.
 func Affordable(most int) int {
 	if files := OpenFiles(); files > 0 {
 		return min(most, files/4*3)

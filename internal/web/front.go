@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// newFront returns what buyers pass before every strategy.
+// newFront returns the layers that a buyer passes before a strategy.
 func (s *Shop) newFront() purchase.Front {
 	c := s.config
 	f := purchase.Front{Orders: s.engine.Causal}
@@ -22,9 +22,9 @@ func (s *Shop) newFront() purchase.Front {
 	return f
 }
 
-// newCheck returns a check with connections of its own. In the buyers' pool it would wait behind
-// the very buyers that it should overtake. Its read has a short time-out, so that a database that
-// hangs does not take a buyer's whole wait before the strategy runs.
+// newCheck returns a sold-out check with connections of its own. In the buyers' pool it would wait
+// behind the buyers. Its read has a short time-out, so that a database that hangs does not take a
+// buyer's whole wait before the strategy runs.
 func (s *Shop) newCheck(left purchase.OfStock) *purchase.SoldOutCheck {
 	return purchase.NewSoldOutCheck(func(ctx context.Context, product string) (int64, error) {
 		return left(s.engine.Admin.WithContext(ctx), product)

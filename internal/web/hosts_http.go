@@ -14,8 +14,8 @@ import (
 
 // onlyKnownHosts refuses requests whose Host is not a name of this shop. On a loopback address
 // there is no token. An attacker's page could let its own name resolve to 127.0.0.1 and restock
-// from the user's browser, which considers both the same origin (DNS rebinding). The attacker
-// cannot forge the name in Host.
+// from the user's browser, which would consider page and shop the same origin (DNS rebinding). The
+// attacker cannot forge the name in Host.
 //
 // Allowed are the names of loopback (RFC 6761, 6.3), the address that the request came in at, and
 // the given names. On other addresses every name is allowed, unless some are given.

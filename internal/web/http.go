@@ -22,7 +22,7 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// handler returns the handler with every route of the shop. addr is where it listens. On an address
+// handler returns the handler with every route of the shop. The shop listens at addr. On an address
 // other than loopback, admin routes require token.
 func (s *Shop) handler(addr net.Addr, token string) *gin.Engine {
 	r := gin.New()

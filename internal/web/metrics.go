@@ -51,7 +51,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// turnedAway counts a buy that was refused at the admission. It took no time inside.
+// turnedAway counts a buy that found no seat.
 func (m *metrics) turnedAway(strategy string) {
 	m.buys.WithLabelValues(strategy, string(purchase.Busy)).Inc()
 }

@@ -36,8 +36,9 @@ func identify(c *gin.Context) {
 	c.Header(problem.RequestIDHeader, id)
 }
 
-// logRequests writes a line for each request. The level is debug, since a rush makes thousands,
-// except for failures inside the shop. A server that is down is logged once every outageEvery.
+// logRequests writes a line for each request. The level is debug, since a rush sends thousands of
+// requests, and error for failures inside the shop. About a server that is down it writes one line
+// every outageEvery.
 func logRequests(log *slog.Logger) gin.HandlerFunc {
 	down := outages{log: log, said: map[string]time.Time{}}
 	return func(c *gin.Context) {

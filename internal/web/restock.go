@@ -18,7 +18,7 @@ import (
 
 // restock calls purchase.Restock while this process has no buy in flight.
 func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
-	if err := s.down(ctx); err != nil { // before the buyers are held back
+	if err := s.down(ctx); err != nil { // before buyers have to wait
 		return fmt.Errorf("nothing was restocked: %w", err)
 	}
 	return s.counter.Closed(ctx, name, func() error {
@@ -44,8 +44,9 @@ func (s *Shop) downFor(ctx context.Context, strategy string) error {
 	return s.down(ctx, servers...)
 }
 
-// down returns an error if one of these servers does not answer, or of all servers. It asks once for
-// all concurrent callers. It returns nil if this process got too little processor time to find out.
+// down returns an error if one of the given servers does not answer; without names, it asks all
+// servers. Concurrent callers share one request. It returns nil if this process got too little
+// processor time to find out.
 func (s *Shop) down(ctx context.Context, servers ...string) error {
 	_, err, _ := s.asking.Do(fmt.Sprint(servers), func() (any, error) {
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*s.silence)

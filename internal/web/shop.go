@@ -34,7 +34,7 @@ type Config struct {
 	MaxConnections int            // concurrent connections; 0: unlimited
 	SoldOutCheck   bool           // answer buyers of a sold-out product before a strategy takes a lock
 	Admission      bool           // answer busy at once if a buyer could not be served in time
-	Hosts          []string       // names, besides its own, that requests may be for
+	Hosts          []string       // further names that the Host of a request may have
 	Failpoints     *failpoint.Set // nil unless shop verify has started the shop
 	Sender         runs.Sender    // sends the live page's rushes; nil: the page has none
 	Games          *host.Host     // nil: the shop has no games
@@ -52,7 +52,7 @@ type Shop struct {
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
 	closers     []io.Closer
-	silence     time.Duration // for which a server may leave a question unanswered
+	silence     time.Duration // after which a server without an answer counts as down
 	asking      singleflight.Group
 	connections *connections
 	front       purchase.Front
@@ -89,7 +89,7 @@ func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	return s
 }
 
-// Add adds a strategy with its lock, its worker and its Close.
+// Add adds a strategy, and registers its Reset, Close and Work if it has them.
 func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	if lock, ok := strategy.(purchase.Resetter); ok {
 		s.locks = append(s.locks, lock)
@@ -108,8 +108,8 @@ func (s *Shop) Add(name string, strategy purchase.Strategy) {
 // Observe receives the lock events of strategies.
 func (s *Shop) Observe(ctx context.Context, e lockstrategy.Event) { s.watch.lockEvent(ctx, e) }
 
-// Work starts the background work of the strategies. stop ends it, waits for it, and closes the
-// strategies.
+// Work starts the background work of the strategies. The function stop ends that work, waits for
+// it, and closes the strategies.
 func (s *Shop) Work(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Warnings lists possible problems with the servers. replicas is the number of replicas that a lock
-// waits for.
+// Warnings lists possible problems with the servers. The parameter replicas is the number of
+// replicas that a lock waits for.
 func Warnings(ctx context.Context, e *engine.Engine, replicas int) []string {
 	if warning := warnOfReplicas(ctx, e, replicas); warning != "" {
 		return append(slices.Clone(e.Warnings), warning)

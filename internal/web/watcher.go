@@ -51,8 +51,8 @@ func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt
 }
 
 // lockEvent implements lockstrategy.Observer. A waiting buyer with a token has been admitted by a
-// strategy that writes in another goroutine: redis-lua. The history has this machine's time, and not
-// the strategy's, which a fault may have moved.
+// strategy that writes later, such as `redis-lua`. The history has this machine's time, since a
+// fault may have moved the strategy's clock.
 func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
 		defer w.failpoints.Admitted(ctx)

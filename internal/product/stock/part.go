@@ -13,8 +13,8 @@ var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB
 
 // A Part is a row with units of a product. A buyer that takes from it locks no other part, and not
 // the product's row. A transaction that moves units between parts, or between them and the
-// product's row, must hold the product's row, see product.ForUpdate. A transaction that only takes
-// from a part need not.
+// product's row, must first lock the product's row, see product.ForUpdate. A transaction that only
+// takes from a part need not.
 type Part struct {
 	ProductName string
 	Part        int64 // its number, from 0
@@ -39,8 +39,8 @@ func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
-// PartsWith returns the numbers of the parts that have at least units units, in ascending order, and below
-// limit. It takes no lock: another buyer may take the units before the caller does.
+// PartsWith returns the numbers of the parts with enough units, in ascending order. It leaves out numbers
+// from limit on. It takes no lock: another buyer may take the units before the caller does.
 func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
@@ -48,16 +48,16 @@ func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 }
 
 // PartsForUpdate reads the parts of a product in the order of their numbers and keeps them locked
-// until the transaction of tx ends. The caller must hold the product's row, or two callers could
-// wait for each other.
+// until the transaction of tx ends. The caller must have locked the product's row; otherwise two
+// callers could deadlock.
 func PartsForUpdate(tx *gorm.DB, name string) ([]Part, error) {
 	var parts []Part
 	err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("product_name = ?", name).Order("part").Find(&parts).Error
 	return parts, err
 }
 
-// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. before has
-// the parts that PartsForUpdate read in this transaction. WriteParts removes parts with higher numbers.
+// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The parameter before is the
+// result of PartsForUpdate in this transaction. WriteParts removes parts with higher numbers.
 func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error {
 	parts := make([]Part, len(amounts))
 	for i, units := range amounts {
@@ -88,8 +88,8 @@ func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 // errVanished: a locked part is gone at the write.
 var errVanished = errors.New("a part was gone at the write")
 
-// RemoveParts removes parts that the transaction of tx has locked, one by one. For a list of parts,
-// MariaDB may scan the whole table and wait for the parts of other products.
+// RemoveParts removes parts that the transaction of tx has locked, one by one. With a list of parts
+// in one statement, MariaDB may scan the whole table and wait for the parts of other products.
 func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	for _, n := range numbers {
 		done := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part = ?", name, n)
@@ -103,8 +103,9 @@ func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	return nil
 }
 
-// MoreUnits returns up to units new parts of one unit, as long as the product has no more than most
-// parts. The caller must hold the product's row, and inserts the parts with AddParts.
+// MoreUnits returns new parts of one unit each, without inserting them. The parameter units limits
+// how many it returns, and the parameter most limits how many parts the product then has. The
+// caller must have locked the product's row.
 func MoreUnits(tx *gorm.DB, name string, units, most int64) ([]Part, error) {
 	var there struct{ Parts, Highest int64 }
 	err := tx.Model(&Part{}).Select("COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest").Where("product_name = ?", name).Scan(&there).Error

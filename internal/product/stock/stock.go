@@ -1,8 +1,7 @@
-// Package stock owns the tables in which units of a product lie outside the product's own row.
+// Package stock owns the tables that hold units of a product outside the product's own row.
 //
-// The stock of a product is the amount of its row plus what these tables have. A kind of stock is
-// one file: its table, its operations, and its line in kinds. The rest of the project asks this
-// package for the sum, and for a restock.
+// The stock of a product is the amount of its row plus the amounts in these tables. Each table is
+// one file and one entry in the list kinds.
 package stock
 
 import (
@@ -32,8 +31,8 @@ func Tables() (names []string) {
 	return names
 }
 
-// Amount is the expression for all units of a row of the table product. It is one statement, since
-// units move between the row and the other tables.
+// Amount is the SQL expression for a product's whole stock. A sum over several statements could
+// miss units that move between the tables.
 func Amount() string {
 	sum := "amount"
 	for _, k := range kinds() {
@@ -82,8 +81,8 @@ func Restore(tx *gorm.DB, name string, units, rows int64) error {
 	return nil
 }
 
-// Rows returns one query per table. Its only parameter is the product. It returns each row's
-// number, as a negative number, and the row's amount.
+// Rows returns one query per table, with the product as its only parameter. A query returns -1-n
+// for row n, and the row's amount.
 func Rows() (queries []string) {
 	for _, k := range kinds() {
 		queries = append(queries, "SELECT -1 - "+k.Number+", amount FROM "+k.Table+" WHERE product_name = ? ORDER BY 1 DESC")

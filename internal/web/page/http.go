@@ -18,7 +18,7 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 func File(files embed.FS, name string) gin.HandlerFunc {
 	body, err := files.ReadFile(name)
 	contentType := map[string]string{".html": "text/html", ".js": "text/javascript", ".css": "text/css"}[path.Ext(name)]
-	if err != nil || contentType == "" { // embedded files can fail only through a wrong name in the program
+	if err != nil || contentType == "" { // only a wrong name in the program can cause this
 		panic("no page's file: " + name)
 	}
 	return func(c *gin.Context) {
@@ -30,8 +30,8 @@ func File(files embed.FS, name string) gin.HandlerFunc {
 }
 
 // Caller returns the address that limits apply to: the remote address, or for IPv6 its network,
-// since one machine may have many addresses in a network. "" is this machine, which has no limit.
-// Headers of proxies are ignored, since any client can set them.
+// since one machine may have many addresses in a network. It returns "" for this machine, which has
+// no limit. Headers of proxies are ignored, since any client can set them.
 func Caller(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

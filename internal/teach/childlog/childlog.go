@@ -32,7 +32,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Fatal returns the line in which Go reports that the process ended by itself, or "".
+// Fatal returns the line of a panic or of a fatal error, or "".
 func Fatal(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

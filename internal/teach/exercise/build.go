@@ -27,8 +27,8 @@ type source struct {
 	Reference string // import path of the code to compare with; "": none
 }
 
-// judgeFolder is the folder of the judge's main package. It exists only in an overlay. go.mod and
-// go.sum are copies that the go command may complete, so nothing is written to the learner's
+// judgeFolder is the folder of the judge's main package. It exists only in an overlay of the go
+// command, which also uses copies of go.mod and go.sum. So nothing is written to the learner's
 // folder.
 const judgeFolder = "oversell-judge"
 
@@ -37,8 +37,8 @@ type ownError struct{ text string }
 
 func (e *ownError) Error() string { return e.text }
 
-// buildJudge compiles a program that judges the sources. dir is a folder of their module, and all
-// output goes to temp.
+// buildJudge compiles a program that judges the sources. The folder dir belongs to their module,
+// and all output goes to the folder temp.
 func buildJudge(ctx context.Context, dir, temp string, sources []source) (program string, _ error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", errors.New("go is not in PATH; install it from https://go.dev/dl")
@@ -79,7 +79,7 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source) (progra
 const overlayFile = "overlay.json"
 
 // goCommand runs the go command in dir with the overlay and the go.mod in temp. It uses no network:
-// the module cache has everything that this program was built from.
+// the module cache contains all modules that this program needed.
 func goCommand(ctx context.Context, dir, temp, verb string, args ...string) *exec.Cmd {
 	flags := []string{verb, "-overlay", filepath.Join(temp, overlayFile), "-modfile", filepath.Join(temp, "go.mod")}
 	c := exec.CommandContext(ctx, "go", append(flags, args...)...)
@@ -136,7 +136,7 @@ func compiler(out string, err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// These match lines of a build about the judge's main package.
+// These match lines of the compiler's output about the judge's main package.
 var (
 	importer = regexp.MustCompile(`^package \S*` + judgeFolder + `$`)
 	entry    = regexp.MustCompile(`\bcode\d+\.New\b`)

@@ -40,7 +40,7 @@ type judged struct {
 	dir      string // its folder
 }
 
-// orders runs the checks of the child.
+// orders runs the judge in a child process and returns its checks.
 func (j judged) orders(ctx context.Context) (r judge.Judgement, err error) {
 	shared, err := packageMemory(j.dir)
 	if err != nil {
@@ -128,8 +128,8 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		}
 		return c, own, 0, nil
 	}
-	// They take turns, and the better of two rushes counts. Otherwise a machine that is busy for a
-	// second would make one of them look slow.
+	// The code and the reference take turns, and the better of two rushes counts. Otherwise a
+	// machine that is busy for a second would make one of them look slow.
 	for _, of := range []struct {
 		source string
 		best   *float64
@@ -184,7 +184,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		}
 		return rush.Run(ctx, config)
 	})
-	if err != nil && ctx.Err() == nil { // after a process has ended, there is no answer
+	if err != nil && ctx.Err() == nil { // a process that has ended does not answer
 		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
 	}
 	return r, log.String(), err

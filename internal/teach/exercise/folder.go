@@ -16,7 +16,7 @@ import (
 
 // CheckFolder says in one line what is missing from a learner's folder.
 func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string) error {
-	if language != "" { // In has found the file already
+	if language != "" { // the function In has found the file already
 		return nil
 	}
 	missing := e.LearnersFile("")

@@ -22,7 +22,7 @@ func NotIn(e exercises.Exercise, language string) error {
 	return nearest.Unknown(fmt.Sprintf("language of exercise %d", e.Number), language, there, "")
 }
 
-// elsewhere is the first line of a text that uses Go's names.
+// elsewhere is a note before a task that uses Go's names.
 const elsewhere = "\n> The last section says what stands for `shop.go` and its kit in this language.\n"
 
 // modules is the folder where npm installs packages.
@@ -47,7 +47,7 @@ func linkModules(ctx context.Context, dir string) []string {
 }
 
 // startReference starts the exercise with the reference instead of the learner's file. It uses the
-// servers and modules of learner, a folder that was started in the same way.
+// servers and modules of the folder learner, in which the learner solves the exercise.
 func startReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
 	if _, err := Start(ctx, e, dir, language); err != nil {
 		return err
@@ -65,7 +65,7 @@ func startReference(ctx context.Context, e exercises.Exercise, dir, language, le
 		}
 	}
 	if _, err := os.Stat(installed); err == nil {
-		_ = os.Symlink(installed, filepath.Join(dir, modules)) // fails if Start has linked other modules
+		_ = os.Symlink(installed, filepath.Join(dir, modules)) // fails if Start has linked modules already
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ import (
 // programWithin limits each search of a learner's program.
 const programWithin = 2 * time.Minute
 
-// CheckProgram judges a program in another language, with gates on its connections. It calls told
-// with the name of each step.
+// CheckProgram judges a program in another language by controlling its connections. It calls the
+// function told with the name of each step.
 func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
 	if faults {
 		return r, errors.New("--engine local works only for Go; other languages always use private servers")
@@ -48,7 +48,7 @@ func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir strin
 	}
 	told("the reference")
 	if theirs, err := referenceTrips(ctx, e, language, dir); err == nil {
-		r.Theirs = theirs // otherwise unknown: it does not affect the result, and the reference may not run next to the learner's files
+		r.Theirs = theirs // otherwise unknown, since the reference may not run next to the learner's files; the result does not depend on it
 	}
 	return r, ctx.Err()
 }
@@ -96,8 +96,8 @@ func programSearch(s exercises.Search) string {
 	return s.Name() + ", on MariaDB or MySQL"
 }
 
-// searchProgram runs every schedule of the program's buyers. trips counts the round trips of the
-// first buyer alone.
+// searchProgram runs every schedule of the program's buyers. The result trips counts the round
+// trips of the first buyer alone.
 func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, trips float64, err error) {
 	p, err := app.Load(file)
 	if err != nil {
@@ -145,7 +145,8 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	return programCheck(report, max(s.Stock, 1)), tripsIn(seen), ctx.Err()
 }
 
-// programCheck turns the result of a search into a check. stocked is the stock at the start.
+// programCheck turns the result of a search into a check. The parameter stocked is the stock at the
+// start.
 func programCheck(r explore.Report, stocked int64) judge.Check {
 	switch {
 	case r.Violations > 0:
@@ -183,7 +184,8 @@ func programWhy(w *explore.Witness, stocked int64) string {
 }
 
 // programBooks returns stock and records at the end, from the values that the exercise's file
-// watches. A record is one unit. read is false if the file does not watch them.
+// watches. It takes each record as one unit. The result read is false if the file does not watch
+// these values.
 func programBooks(w *explore.Witness, stocked int64) (r audit.Sums, read bool) {
 	if len(w.Steps) == 0 {
 		return r, false

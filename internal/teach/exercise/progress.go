@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Progress records which exercises were solved, and first in which language. It is stored in the
-// user's configuration folder.
+// A Progress records which exercises were solved, and the language of the first solution. It is
+// stored in the user's configuration folder.
 type Progress struct {
 	file   string
 	solved map[string]string // the language, by folder

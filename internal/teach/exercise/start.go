@@ -15,14 +15,14 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// AppFile describes a program in another language, as for shop explore --app.
+// AppFile is the file that describes a program in another language, as for shop explore --app.
 const AppFile = "app.yaml"
 
 // marker is the file that identifies the folder of an exercise.
 const marker = "exercise.txt"
 
-// Start copies an exercise to dir, which must be empty or not exist. language is "" for Go. It
-// returns the names of the files.
+// Start copies an exercise to dir, which must be empty or not exist. The parameter language is ""
+// for Go. It returns the names of the files.
 func Start(ctx context.Context, e exercises.Exercise, dir, language string) (written []string, _ error) {
 	all, err := content(ctx, e, language)
 	if err != nil {

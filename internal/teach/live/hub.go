@@ -1,5 +1,5 @@
-// Package live shows an audience the shop's current activity: a hub turns the events of buyers into
-// lanes, and a page draws the lanes.
+// Package live shows an audience the shop's current activity. A hub turns the events of buyers into
+// lanes, and a page draws them. A lane is one strategy that sells one product.
 //
 //	buyers -> Hub.Publish -> lanes -> changes, 20 times a second -> GET /live/events -> page
 //	                      -> one bounded buffer for each stream that asks for the events themselves
@@ -21,7 +21,7 @@ import (
 
 const (
 	maxPages  = 64                    // maximum number of streams
-	maxLanes  = 256                   // with more, the lanes without changes for longest are dropped
+	maxLanes  = 256                   // beyond that, the hub drops the lane that has not changed for longest
 	buffered  = 4096                  // events that a stream may lag behind
 	batchTime = 50 * time.Millisecond // changes within this time are sent together: at most 20 messages a second
 )
@@ -42,13 +42,13 @@ type Hub struct {
 
 type laneKey struct{ product, strategy string }
 
-// A fact is another value that pages show, under its name.
+// A fact is a value that pages show in addition to the lanes.
 type fact struct {
 	value   json.RawMessage
 	version uint64
 }
 
-// page is one stream. It knows what it has sent.
+// page is one open stream.
 type page struct {
 	hub    *Hub
 	wake   chan struct{}      // holds a value if there is something to send
@@ -59,8 +59,8 @@ type page struct {
 	seen    uint64 // the version that was sent; 0: none
 }
 
-// NewHub returns an open hub. exact reports whether the remaining stock in a strategy's receipt
-// identifies the sold unit; nil: never.
+// NewHub returns an open hub. The function exact reports whether the remaining stock in a
+// strategy's receipt identifies the sold unit; nil: never.
 func NewHub(exact func(strategy string) bool) *Hub {
 	h := &Hub{
 		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},
@@ -118,8 +118,8 @@ func (h *Hub) fold(e history.Event) {
 	h.changed(l)
 }
 
-// add creates a lane. With too many lanes, the one without changes for longest is dropped, except
-// lanes of a run under way.
+// add creates a lane. With too many lanes, it drops the one that has not changed for longest, but
+// none of a run under way.
 func (h *Hub) add(product, strategy string, stocked int64) *lane {
 	if len(h.lanes) >= maxLanes {
 		old := slices.DeleteFunc(slices.Collect(maps.Keys(h.lanes)), func(key laneKey) bool { return h.lanes[key].staged || h.lanes[key].frozen })
@@ -139,7 +139,7 @@ func (h *Hub) changed(l *lane) {
 	l.version, l.drawn = h.version, nil
 }
 
-// anew makes every page start again with the whole state, since something was removed.
+// anew makes every page receive the whole state again, since a lane was removed.
 func (h *Hub) anew() {
 	for p := range h.pages {
 		p.seen = 0
@@ -198,7 +198,7 @@ func (h *Hub) Release(product string) {
 func (h *Hub) Set(name string, v any) {
 	value, err := json.Marshal(v)
 	if err != nil {
-		panic("a fact cannot be written as JSON: " + err.Error()) // the value is this program's own
+		panic("a fact cannot be written as JSON: " + err.Error()) // only a mistake in this program can cause this
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,8 +207,8 @@ func (h *Hub) Set(name string, v any) {
 	h.wake()
 }
 
-// Close ends every stream, also later ones. http.Server.Shutdown would wait for streams, so
-// register Close with RegisterOnShutdown. It may be called twice.
+// Close ends every stream. A stream that opens later ends at once. http.Server.Shutdown would wait
+// for streams, so register Close with RegisterOnShutdown. It may be called twice.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

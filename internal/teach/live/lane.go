@@ -18,7 +18,7 @@ const (
 	maxNames   = 3      // holders that are shown by name
 	maxPast    = 128    // released locks that later ones are compared with
 
-	inFlight = 100 * time.Millisecond // how long an event of a child process may take
+	inFlight = 100 * time.Millisecond // maximum delay of an event from a child process
 )
 
 // A Lane is the page's picture of one strategy that sells one product: a shelf that shows units
@@ -33,8 +33,8 @@ type Lane struct {
 	// Cells is the shelf with one character for each cell. ".": nothing is sold, "-": a part is
 	// sold, "1": all is sold, "2" to "9": a unit was sold that many times.
 	Cells string `json:"cells"`
-	// Twice is the number of sales of a unit that was already sold. It follows from the sellers'
-	// remaining stock, or counts sales beyond the stock.
+	// Twice is the number of sales of a unit that was already sold. It follows from the remaining
+	// stock in the receipts. Without that, it counts sales beyond the stock.
 	Twice   int64  `json:"twice"`
 	Units   int64  `json:"units"`   // sold
 	Records int64  `json:"records"` // sales
@@ -61,7 +61,7 @@ type lane struct {
 	Lane
 	exact   bool // whether the remaining stock in a receipt identifies the sold unit
 	sold    []uint8
-	next    int64 // the first unit that may be unsold, if units are not tracked
+	next    int64 // the first unit that may be unsold, if receipts do not identify units
 	marks   []mark
 	called  map[string]time.Time // by purchaser
 	waiting map[string]bool
@@ -173,8 +173,8 @@ func (l *lane) heldAt(t time.Time) (n int) {
 	return n
 }
 
-// holders returns the buyers that have the lock now, in the order in which they got it. If another
-// buyer got it just now, the release of the one before may not have arrived yet.
+// holders returns the buyers that have the lock now, in the order in which they got it. It leaves
+// out a buyer if the next one got the lock just now: the first one's release may be on its way.
 func (l *lane) holders() (names []string) {
 	all := slices.SortedFunc(maps.Values(l.holding), func(a, b held) int { return a.from.Compare(b.from) })
 	for i, h := range all {
@@ -225,9 +225,9 @@ func (l *lane) mark(m mark) {
 	}
 }
 
-// sell takes the units of a sale off the shelf and returns how many of them were already sold. A
-// seller that reports left after a sale of n units took the n units above left. Two sellers that
-// report the same have sold the same units.
+// sell takes the units of a sale off the shelf and returns how many of them were already sold. If L
+// units are left after a sale of n units, the sale took the n units above L. Two sales with the
+// same L have sold the same units.
 func (l *lane) sell(e history.Event) (twice int64) {
 	l.Records++
 	before := l.Units
@@ -266,8 +266,7 @@ func (l *lane) sell(e history.Event) (twice int64) {
 	return twice
 }
 
-// settle removes the buyers under way: the run is over, and buyers of a killed process will get no
-// answer.
+// settle forgets the buyers without an answer: buyers of a killed process never get one.
 func (l *lane) settle() {
 	clear(l.called)
 	clear(l.waiting)

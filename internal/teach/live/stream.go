@@ -19,9 +19,9 @@ import (
 //
 //	{"whole": true, "lanes": [...], "facts": {...}}
 //
-// Later "state" events contain the changes. "batch" contains the events themselves and the number
-// that this stream has lost since the last batch, {"events": [...], "dropped": n}, unless it was
-// opened with ?events=no. Beyond 64 streams the answer is 503.
+// Later "state" events contain the changes. A "batch" event contains the shop's events, and how
+// many of them this stream has lost since the last batch: {"events": [...], "dropped": n}. A stream
+// that was opened with ?events=no gets no batches. Beyond 64 streams the answer is 503.
 func (h *Hub) Events() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := h.join(r.URL.Query().Get("events") != "no")
@@ -101,7 +101,7 @@ type state struct {
 	Facts map[string]json.RawMessage `json:"facts"`
 }
 
-// unseen returns the changes that the page has not seen; some is false if there are none.
+// unseen returns the changes that the page has not seen, and whether there are any.
 func (p *page) unseen() (s state, some bool) {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	MostStock  = 8
 )
 
-// sold is the product's name. It is the same as in shop explore, so that values that a strategy
-// computes from it are the same when the replay string is run there.
+// sold is the product's name, the same as in shop explore. A strategy may compute values from the
+// name, and a replay string must lead to the same values there.
 const sold = "explored"
 
 // A Config says what is played. All fields except Strategy have defaults for their zero value.
@@ -51,8 +51,8 @@ func (c Config) Filled() Config {
 	return c
 }
 
-// Check returns an error, in one line that says what to give, if a Filled configuration is invalid.
-// It is ErrMissing if no gate can control the strategy's commands, and ErrBadConfig otherwise.
+// Check returns an error of one line if a configuration from Filled is invalid. The error is
+// ErrMissing if the explorer cannot control the strategy's commands, and ErrBadConfig otherwise.
 func (c Config) Check() error {
 	entry, known := lockstrategy.ByName(c.Strategy)
 	all := explore.Events(c.Shared)

@@ -60,7 +60,7 @@ func Code(t testing.TB, e exercises.Exercise, language, source string) string {
 	}
 	apply := exec.CommandContext(t.Context(), "git", "apply", "-")
 	apply.Dir, apply.Stdin = dir, strings.NewReader(patch)
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // not the repository around it
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // so that git does not find this repository
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %s.patch does not apply to %s/%s any more: %s", e.Folder, source, on[1], file, out)
 	}

@@ -58,7 +58,7 @@ func (run Run) document() (report.Document, error) {
 	return d, nil
 }
 
-// String describes a strike in a sentence.
+// String describes the attempt in a sentence.
 func (s Strike) String() string {
 	at := s.At.UTC().Format("15:04:05.000")
 	if s.Missed != "" {

@@ -11,7 +11,7 @@ import (
 
 // A Recorder receives the events of a run. Its methods may be called by several goroutines.
 type Recorder struct {
-	// Strikes are faults to inject into the current crowd.
+	// Strikes delivers the names of faults to inject into the current crowd.
 	Strikes <-chan string
 
 	keeper *Keeper
@@ -48,7 +48,7 @@ func (r *Recorder) Judged(result rush.Result) {
 // Ended records the strategy's result after the restocks.
 func (r *Recorder) Ended(result rush.Result) { r.change(func() { r.put(result) }) }
 
-// Struck records a fault that took effect, or did not.
+// Struck records an attempt to inject a fault.
 func (r *Recorder) Struck(s Strike) {
 	what := s.Fault + " took effect: " + s.Proof
 	if s.Missed != "" {

@@ -48,7 +48,7 @@ type Request struct {
 	Fault      string   `json:"fault,omitempty"` // injected into each crowd; "" for none
 
 	// Spared are the requested strategies that the fault does not affect, with the reason. Check
-	// sets it and removes them.
+	// moves them here from Strategies.
 	Spared []string `json:"-"`
 }
 
@@ -67,8 +67,8 @@ type Sender interface {
 	Faults() []Fault
 	// CheckFault returns an error if a fault cannot be injected here.
 	CheckFault(name string) error
-	// Send sends the crowds of all strategies, one after the other. The report has the judged ones,
-	// even if there is an error.
+	// Send sends the crowds of all strategies, one after the other. Even after an error, the report
+	// contains the crowds that were judged.
 	Send(ctx context.Context, r Request, to *Recorder) (rush.Report, error)
 }
 
@@ -84,8 +84,8 @@ type Strike struct {
 
 func (s Strike) byHand() bool { return s.ByHand && s.Proof != "" }
 
-// TooLate returns the Strike of a request that came after the last crowd, that of this strategy,
-// had gone.
+// TooLate returns the Strike for a request that came after the last crowd, which bought under the
+// given strategy.
 func TooLate(fault, strategy string) Strike {
 	return Strike{Fault: fault, Strategy: strategy, At: time.Now(), Missed: "the last crowd was gone", ByHand: true}
 }
@@ -95,7 +95,7 @@ type Row struct {
 	Strategy string          `json:"strategy"`
 	Verdict  verdict.Verdict `json:"verdict"`
 	Promise  verdict.Verdict `json:"promise"`
-	Kept     bool            `json:"kept"` // true if there was no other promise
+	Kept     bool            `json:"kept"` // whether the verdict is certain and agrees with the promise, if there is one
 	Oversold int64           `json:"oversold"`
 	Drift    int64           `json:"drift"`
 }
@@ -120,7 +120,7 @@ type Run struct {
 	Summary
 	Now    string      `json:"now,omitempty"` // the strategy whose crowd is under way
 	Report rush.Report `json:"report"`        // as shop rush --json prints it
-	Lanes  []live.Lane `json:"lanes"`         // when each crowd was judged
+	Lanes  []live.Lane `json:"lanes"`         // as they were when each crowd was judged
 
 	// Events are the first events. LeftOut counts the others.
 	Events  []history.Event `json:"events"`
@@ -150,7 +150,7 @@ type Keeper struct {
 	strike chan string        // faults to inject into it now
 }
 
-// NewKeeper returns a keeper without runs and publishes it to the pages.
+// NewKeeper returns a keeper without runs. It publishes the empty list to the pages.
 func NewKeeper(hub *live.Hub, sender Sender) *Keeper {
 	k := &Keeper{hub: hub, sender: sender}
 	k.ctx, k.cancel = context.WithCancel(context.Background())

@@ -5,8 +5,8 @@
 //	parent -- Request --> stdin  -- Serve --> play.Game
 //	parent <-- Answer --- stdout <-----------
 //
-// Each request has one answer, in order. During a search, answers that have only Progress come
-// before it. The child ends at the end of its input, so it does not outlive its parent.
+// Each request has one answer, in order. During a search, answers with only Progress precede that
+// answer. The child ends at the end of its input, so it does not outlive its parent.
 package child
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/level"
 )
 
-// A game is one child and the pages that show it. It ends itself when it has been idle for too
-// long.
+// A game is one child process and the pages that show it. It ends itself when it has been idle for
+// too long.
 type game struct {
 	host    *Host
 	id      string
@@ -26,8 +26,8 @@ type game struct {
 	at       play.Position
 	pages    map[chan<- event]bool // open streams
 	pending  int                   // number of requests without an answer
-	idle     func()                // stops the timer
-	leaving  func()                // stops the timer
+	idle     func()                // stops the timer of a game without moves
+	leaving  func()                // stops the timer of a game without a page
 	finished bool
 
 	over chan struct{} // closed when the game has ended; why has the reason
@@ -40,12 +40,12 @@ type event struct {
 	data any
 }
 
-// waiting is the event for a player in the queue: 1 is the next one.
+// waiting tells a player its place in the queue: 1 is the next one.
 type waiting struct {
 	Place int `json:"place"`
 }
 
-// search sends a request that may take long, once it is the game's turn.
+// search waits in the queue l and then sends a request that may take long.
 func (g *game) search(ctx context.Context, l *line, r child.Request) (child.Answer, error) {
 	g.busy()
 	defer g.rested()
@@ -107,7 +107,7 @@ func (g *game) end(why string) {
 // mostPages is the maximum number of streams of one game.
 const mostPages = 8
 
-// buffered events wait for a slow page. The page loses further events.
+// buffered is how many events wait for a slow page. The page loses further events.
 const buffered = 16
 
 // join adds a page that shows the game; joined is false if there are too many.
@@ -177,8 +177,7 @@ func (g *game) rest() {
 	g.alone()
 }
 
-// alone starts the timer of a game that no page shows: one whose page was closed, or never opened.
-// The caller must hold g.mu.
+// alone starts the timer that ends a game without a page. The caller must hold g.mu.
 func (g *game) alone() {
 	g.leaving()
 	if g.finished || g.pending > 0 || len(g.pages) > 0 {

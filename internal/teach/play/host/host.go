@@ -36,8 +36,8 @@ type Host struct {
 	Most        int
 	Idle, Grace time.Duration
 
-	// Public means that users of other machines may play. Then one address has at most Each games,
-	// and a proof takes at most publicBudget.
+	// Public means that users of other machines may play. Then one address has at most 4 games
+	// (Each), and a proof takes at most publicBudget.
 	Public bool
 
 	hints, proofs line // separate queues, so that hints do not wait for proofs
@@ -109,7 +109,7 @@ func (h *Host) create(from string, c play.Config, level *level.Level) (*game, er
 	return g, nil
 }
 
-// reserve takes a place before a child is started. Call ending.Done afterwards.
+// reserve counts a game before its child starts. The caller must call ending.Done afterwards.
 func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
 	return h.closing, nil
 }
 
-// release gives a place back.
+// release takes a game out of the count.
 func (h *Host) release(from string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +141,7 @@ func (h *Host) release(from string) {
 	}
 }
 
-// register makes a game known; false if the host is closed.
+// register adds a game. It returns false if the host is closed.
 func (h *Host) register(g *game) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,8 +151,8 @@ func (h *Host) register(g *game) bool {
 	return !h.closed
 }
 
-// forget removes a game; known is false if it was not registered. If it was, call ending.Done
-// afterwards.
+// forget removes a game and reports whether it was registered. If it was, the caller must call
+// ending.Done.
 func (h *Host) forget(g *game) (known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

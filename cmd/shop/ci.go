@@ -241,7 +241,7 @@ func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 		return a, err
 	}
 	if a.Scan {
-		a.Search.Buyers = 2 // of each pair
+		a.Search.Buyers = 2 // each pair is two requests
 		if a.ScanFlags = more.given([]string{wipeFlag}); o.budget != scanBudget {
 			a.ScanFlags += " --budget " + o.budget.String()
 		}
@@ -301,10 +301,11 @@ func (f *ciFlags) parse(text string) error {
 	return nil
 }
 
-// given returns the named flags that --args has, see given.
+// given calls the function given for the flags in --args.
 func (f *ciFlags) given(names []string) string { return given(f.command.Flags(), names) }
 
-// given returns those of the named flags that were given, for a shell, with a leading space; "" if there are none.
+// given returns those of the named flags that the user set, quoted for a shell, with a leading space. It returns
+// "" if there are none.
 func given(flags *pflag.FlagSet, names []string) (text string) {
 	flags.Visit(func(flag *pflag.Flag) {
 		switch {

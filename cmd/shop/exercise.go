@@ -37,7 +37,7 @@ your code alone, in every interleaving of a few buyers, and in bursts, and names
 	return c
 }
 
-// exactly requires n arguments. usage describes them, with an example.
+// exactly requires n arguments. The parameter usage describes them, with an example.
 func exactly(n int, usage string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {

@@ -24,7 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// defaultBudget is the default of --budget, of explore and of ci.
+// defaultBudget is the default of --budget for explore and ci.
 const defaultBudget = time.Minute
 
 type exploreOptions struct {
@@ -181,7 +181,8 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	return o.prove(c, o.exit(found, config.Strategy.Lock))
 }
 
-// prove ends the text of a search without a violation with the place that says what it proves.
+// prove ends the text of a search without a violation with a link to the page that explains such a
+// result.
 func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	if err == nil && o.format == "text" && o.output.printsText() {
 		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("explore"))
@@ -189,8 +190,8 @@ func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	return err
 }
 
-// exit returns the exit code: first for a violation, then for a search that proved nothing. lock is the
-// strategy's promise; a program has none and frees no lock that the search knows.
+// exit returns the exit code. A violation takes precedence over a search that proved nothing. The
+// parameter lock is the promise of the strategy's lock, and zero for a program.
 func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) error {
 	switch {
 	case r.Violations > 0:
@@ -208,7 +209,7 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err error) {
 	name := lockstrategy.Resolve(o.strategy)
 	entry, ok := lockstrategy.ByName(name)
-	if !ok || o.strategy == "" { // in a URL, "" means none
+	if !ok || o.strategy == "" { // in a URL, "" means no lock
 		return config, unknownStrategy(o.strategy)
 	}
 	events, err := explore.ParseEvents(o.events)
@@ -234,7 +235,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		Buyers: o.buyers, Events: events, MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared",
 		Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
-	// Symmetry reduction would change "N of N" of a complete search, and a server's own choices are not symmetric.
+	// Symmetry reduction would lower the printed number of schedules of a complete search. With --overlap, a
+	// server's own choices are not symmetric.
 	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()

@@ -22,7 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// appFlags are the flags for a program of the user's.
+// appFlags are the flags for the user's own program.
 type appFlags struct {
 	file    string
 	example bool
@@ -166,7 +166,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 // pollerWatch is how long --app-check watches the program without a buyer.
 const pollerWatch = 3 * time.Second
 
-// printCheck prints what each buyer alone did.
+// printCheck prints the commands of each buyer alone.
 func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, p *app.App) error {
 	if o.format == "json" {
 		r := seen.Report(p.Name)
@@ -244,7 +244,7 @@ func (o *exploreOptions) checkFiles() error {
 	return o.output.check(map[string]string{"save": o.app.save})
 }
 
-// compare runs a saved schedule again. done reports that no search needs to follow.
+// compare runs a saved schedule again. The result done reports that no search needs to follow.
 func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *explore.Saved) (done bool, _ error) {
 	result, err := x.Again(c.Context(), saved)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// runAgain prints one schedule.
+// runAgain runs one schedule again and prints it.
 func (o *exploreOptions) runAgain(c *cobra.Command, x *explore.Explorer) error {
 	found, err := x.Replay(c.Context(), o.replay)
 	if err != nil {

@@ -81,7 +81,7 @@ func checkLocal(e engine.Config) error {
 	return errors.Join(check("local-db", e.LocalDB, noDB), check("local-redis", e.LocalRedis, noRedis))
 }
 
-// config checks the flags against each other.
+// config checks the flags and returns the engine's configuration.
 func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
 	if c.Flags().Changed("engine") {
 		if err := rejectFlags(c, "cannot be combined with --engine: --db and its companions name running servers, --engine starts servers", "db", "redis", "redlock", "zookeeper", "etcd"); err != nil {
@@ -125,8 +125,9 @@ const (
 	noAdmission = "off"
 )
 
-// register adds the flags. open reports whether the shop serves buyers of its own. Then the sold-out check and the
-// admission control are on by default. In front of a strategy under test they would answer in its place.
+// register adds the flags. The parameter open says whether the shop serves buyers of its own. Then the sold-out
+// check and the admission control are on by default. In front of a strategy under test they would answer in its
+// place.
 func (f *shopFlags) register(c *cobra.Command, open bool) {
 	admit := noAdmission
 	if open {
@@ -202,7 +203,8 @@ func checkChoice(flag, got string, choices ...string) error {
 	return nearest.Unknown(flag, got, choices, "")
 }
 
-// rejectFlags returns an error if one of the flags is given. why follows the name of the flag.
+// rejectFlags returns an error if one of the flags is given. In the error, the text why follows the
+// name of the flag.
 func rejectFlags(c *cobra.Command, why string, flags ...string) error {
 	for _, name := range flags {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {

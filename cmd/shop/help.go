@@ -47,7 +47,7 @@ func setHelp(c *cobra.Command, page string, common ...string) {
 	c.Annotations = map[string]string{pageOf: page}
 	for _, name := range common {
 		if err := c.Flags().SetAnnotation(name, isCommon, nil); err != nil {
-			panic(err) // a misspelled name, which every run of the program shows
+			panic(err) // a misspelled name: every run of the program ends here
 		}
 	}
 }
@@ -69,7 +69,8 @@ type flagGroup struct {
 	flags   *pflag.FlagSet
 }
 
-// flagGroups returns the flags that a help text shows, by heading. more reports whether others exist.
+// flagGroups returns the flags that a help text shows, by heading. The result more reports whether
+// others exist.
 func flagGroups(c *cobra.Command, all bool) (groups []flagGroup, more bool) {
 	marked := false
 	visit := func(do func(f *pflag.Flag, common bool)) {
@@ -144,7 +145,7 @@ type commandGroup struct {
 
 type commandLine struct{ use, task string }
 
-// rootGroups are the commands of shop by the reader's purpose. A command stands in each group that it serves.
+// rootGroups are the commands of shop by the reader's purpose. A command may be in several groups.
 var rootGroups = []commandGroup{
 	{"Your shop", []commandLine{
 		{"init", ""},
@@ -157,7 +158,8 @@ var rootGroups = []commandGroup{
 	{"Learn", []commandLine{{"play", ""}, {"exercise", ""}}},
 }
 
-// commandGroups returns the commands that a help text lists. A line without a task has the command's own.
+// commandGroups returns the commands that a help text lists. A line without a task gets the command's
+// Short.
 func commandGroups(c *cobra.Command) (groups []commandGroup) {
 	if c.HasParent() {
 		var lines []commandLine
@@ -180,7 +182,7 @@ func commandGroups(c *cobra.Command) (groups []commandGroup) {
 	return groups
 }
 
-// otherCommands names the commands and topics of shop that no group has.
+// otherCommands names the commands and topics of shop that are in no group.
 func otherCommands(c *cobra.Command) []string {
 	if c.HasParent() {
 		return nil

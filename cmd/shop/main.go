@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	process.Keep() // does not return if this process is the keeper of an explored program
+	process.Keep() // does not return in the helper process of an explored program
 	silenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once

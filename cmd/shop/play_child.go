@@ -36,7 +36,7 @@ func newGames() *host.Host {
 			return nil, err
 		}
 		cmd := exec.Command(self, playChild)
-		cmd.Env = append(os.Environ(), "GOGC=100") // up to 30 children with little work each
+		cmd.Env = append(os.Environ(), "GOGC=100") // explore.OneProcessor would let each of up to 30 children use more memory
 		return cmd, nil
 	}}
 }

@@ -117,7 +117,7 @@ func (o *rushOptions) run(c *cobra.Command) error {
 	return errors.Join(o.exit(report), closed)
 }
 
-// title names a wave in the line that shows the progress.
+// title names a burst in the progress line.
 func (o *rushOptions) title(w trial.Wave, started time.Time) string {
 	if o.For == 0 {
 		return w.Strategy
@@ -186,7 +186,7 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 		rejectFlags(c, "cannot be combined with "+by+", which sets the times that its promises apply to", "wait", "lease"))
 }
 
-// exit returns the exit code: first for a broken promise, then for an inconclusive result.
+// exit returns the exit code. A broken promise takes precedence over an inconclusive result.
 func (o *rushOptions) exit(r rush.Report) error {
 	broken, void := rush.Contradictions(r.Results)
 	if o.Expect && len(broken) > 0 {

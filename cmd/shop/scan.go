@@ -120,7 +120,7 @@ func (o *scanOptions) command(flags *pflag.FlagSet) string {
 	return "shop scan --app " + trial.ShellWord(o.file) + given(flags, names)
 }
 
-// load reads the files before anything starts. unused has a line for each request that they have and that cannot be
+// load reads the files before anything starts. The result unused has a line for each request in them that cannot be
 // sent.
 func (o *scanOptions) load() (a *app.App, unused []string, _ error) {
 	if o.budget <= 0 {

@@ -260,7 +260,8 @@ func (o *verifyOptions) rows() ([]verify.Strategy, error) {
 	return slices.DeleteFunc(known, func(s verify.Strategy) bool { return !slices.Contains(chosen, s.Name) }), nil
 }
 
-// choose returns the names of a list that a flag gives, in the order of known. command prints the known names.
+// choose returns the names that a flag lists, in the order of the list known. The parameter command prints the
+// known names.
 func choose[K ~string](flag string, asked []string, known []K, command string) ([]K, error) {
 	if slices.Equal(asked, []string{"all"}) {
 		return known, nil
@@ -276,8 +277,8 @@ func choose[K ~string](flag string, asked []string, known []K, command string) (
 	return slices.DeleteFunc(slices.Clone(known), func(name K) bool { return !slices.Contains(asked, string(name)) }), nil
 }
 
-// exitOf returns the exit code: first for a broken promise, then for a cell that the harness could not judge, then
-// for an inconclusive cell.
+// exitOf returns the exit code. A broken promise takes precedence over cells that the harness could not judge, and
+// those over inconclusive cells.
 func exitOf(r verify.Report) error {
 	sorted := r.Sort()
 	switch failed := witness.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {

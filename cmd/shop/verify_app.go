@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/program"
 )
 
-// verifyAppFlags are the flags of verify for a program of the user's.
+// verifyAppFlags are the flags of verify for the user's own program.
 type verifyAppFlags struct {
 	appFlags
 	events []string

@@ -20,7 +20,7 @@ func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Rep
 		return verify.Report{}, err
 	}
 	var times fault.Times           // the default
-	if c.Flags().Changed("lease") { // a buyer must be able to wait for its end
+	if c.Flags().Changed("lease") { // a buyer must be able to wait for the end of a lease
 		times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}
 	cells.Launch, cells.Times, cells.Redlock, cells.History = fault.OwnShop, times, o.redlock, kept

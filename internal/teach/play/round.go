@@ -31,8 +31,8 @@ type ending struct {
 	err     error
 }
 
-// begin runs these steps and returns at the position that they lead to. If that fails, the game
-// keeps its position and has no round; the next step begins one.
+// begin starts a round and returns when it has run these steps. If that fails, the game keeps its
+// position and has no round; the next step begins one.
 func (g *Game) begin(tokens []string) error {
 	g.leave()
 	r := &round{
@@ -63,7 +63,7 @@ func (g *Game) leave() {
 	g.round = nil
 }
 
-// arrive waits until the round waits for a move or has ended, after these steps.
+// arrive waits until the round, after these steps, waits for a move or has ended.
 func (g *Game) arrive(tokens []string) error {
 	select {
 	case p := <-g.round.stands:
@@ -90,7 +90,7 @@ func (g *Game) arrive(tokens []string) error {
 	}
 }
 
-// choose is the chooser of the round. It takes the steps of the prefix and then asks the player.
+// choose returns the next step to the explorer: first those of the prefix, then the player's.
 func (r *round) choose(ctx context.Context, p *explore.Point) (token string, err error) {
 	if p.Depth < len(r.prefix) && !p.AtEnd() {
 		token = r.prefix[p.Depth]

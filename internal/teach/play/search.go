@@ -47,7 +47,7 @@ func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, e
 	return w, err
 }
 
-// shortest searches and returns to the position.
+// shortest searches, and then restores the position.
 func (g *Game) shortest(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
 	var found explore.Way
 	err := g.aside(func() (err error) {
@@ -66,7 +66,7 @@ func (g *Game) searching(e Effort, progress func(explored, violations int)) *exp
 	return g.explorer.With(func(c *explore.Config) { c.Bound, c.Budget, c.Progress = e.Bound, e.Budget, progress })
 }
 
-// aside uses the explorer for do and returns to the position.
+// aside ends the round, calls the function do, and then restores the position.
 func (g *Game) aside(do func() error) error {
 	over := g.at.End != nil
 	g.leave()

@@ -31,7 +31,7 @@ type buyer struct {
 	result
 }
 
-// A press has an answer when it is done.
+// A press is one attempt to buy. It has an answer when done is closed.
 type press struct {
 	key    string
 	done   chan struct{}

@@ -19,8 +19,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// Routes adds the phone's page, the panel, and their routes. addr is where the shop listens. The
-// leader's routes are behind admin.
+// Routes adds the phone's page, the panel, and their routes. The shop listens at addr. The handler
+// admin guards the leader's routes.
 func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
 	h := handler{r, addr}
 	for _, name := range []string{"phone.js", "phone.css", "panel.js", "panel.css", "screen.css", "token.js"} {

@@ -14,10 +14,11 @@ const (
 	MaxFrom   = 150 // of one remote address, since a class may share its school's address
 )
 
-// maxSilence is how long a phone may be silent before a restock forgets it. It asks every second.
+// maxSilence is how long a phone may be silent before a restock forgets it. A phone polls every
+// second.
 const maxSilence = 15 * time.Second
 
-// phones are the buyers that a room remembers. It alone knows which of them to forget. The room's
+// phones holds the buyers that a room remembers, and decides which of them to forget. The room's
 // mutex guards it.
 type phones struct {
 	byID   map[string]*buyer

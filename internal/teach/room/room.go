@@ -1,5 +1,5 @@
-// Package room lets a group of people buy with their phones: each has one button, all share one
-// sale, and a panel on the projector shows who got what.
+// Package room lets a group of people buy with their phones. Each phone has one button, all share
+// one sale, and a panel on the projector shows who got what.
 //
 //	phone -> POST /room/buy -> (the door) -> the shop's own counter -> strategy
 //	  ^                                                                  |
@@ -9,9 +9,8 @@
 // moment. People press within a second or two, but a purchase takes milliseconds: without the door,
 // hardly two purchases would overlap.
 //
-// The room does not judge; the audit reads stock and records. A phone's view of the others consists
-// of the answers to this room's buyers. All data is in memory, bounded, and lost when the process
-// ends.
+// The room does not judge; the audit reads stock and records. All data is in memory, bounded, and
+// lost when the process ends.
 package room
 
 import (
@@ -105,7 +104,7 @@ func (r *Room) Restocked(productName string, units int64) {
 	}
 }
 
-// begin starts a sale and clears the phones' results of the one before.
+// begin starts a sale and clears the phones' earlier results.
 func (r *Room) begin(productName string, s Strategy, units int64) {
 	r.sale = newSale(productName, s, units)
 	r.phones.begin()
@@ -149,9 +148,9 @@ func (r *Room) Join(p Phone) error {
 	return err
 }
 
-// Press buys one unit for the phone. key identifies the press: a repeated press gets the same
-// answer, and waits for it if necessary. The error describes the result in words and wraps errInvalid,
-// errShut, errPressing, errFull, or the strategy's error.
+// Press buys one unit for the phone. The parameter key identifies the press: a repeated press gets the
+// same answer, and waits for it if necessary. The error describes the result in words and wraps
+// errInvalid, errShut, errPressing, errFull, or the strategy's error.
 func (r *Room) Press(ctx context.Context, p Phone, key string) (says string, _ error) {
 	if err := p.check(); err != nil {
 		return "", err

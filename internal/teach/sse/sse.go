@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Heartbeat is the time between two signs of life. They keep proxies from closing the stream and
+// Heartbeat is the time between two calls of Alive. They keep proxies from closing the stream and
 // detect that a page has gone.
 const Heartbeat = 15 * time.Second
 
@@ -34,7 +34,7 @@ func Open(w http.ResponseWriter) (Stream, error) {
 // if the page has gone.
 func (s Stream) Begin() error { return s.write("retry: 1000\n\n") }
 
-// Alive sends a sign of life.
+// Alive sends a comment, which the page ignores.
 func (s Stream) Alive() error { return s.write(": alive\n\n") }
 
 // Send sends one event.

@@ -46,7 +46,7 @@ type waiting struct {
 }
 
 // search waits in the queue l and then sends a request that may take long.
-func (g *game) search(ctx context.Context, l *line, r child.Request) (child.Answer, error) {
+func (g *game) search(ctx context.Context, l *searchQueue, r child.Request) (child.Answer, error) {
 	g.busy()
 	defer g.rested()
 	leave, err := l.enter(ctx, func(place int) { g.tell(event{"progress", waiting{place}}) })

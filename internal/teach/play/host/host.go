@@ -40,7 +40,7 @@ type Host struct {
 	// (Each), and a proof takes at most publicBudget.
 	Public bool
 
-	hints, proofs line // separate queues, so that hints do not wait for proofs
+	hints, proofs searchQueue // separate queues, so that hints do not wait for proofs
 
 	mu      sync.Mutex
 	games   map[string]*game

@@ -23,14 +23,14 @@ import (
 //go:embed web
 var web embed.FS
 
-// Limits of the search that answers a claim: for a game without a level, and for shops that other
-// machines can reach.
+// Limits of the search that checks a player's claim: for a game without a level, and for a shop
+// that other machines can reach.
 const (
 	proveBudget  = 30 * time.Second
 	publicBudget = 45 * time.Second
 )
 
-// retryAfter is the Retry-After, in seconds, if all places are taken.
+// retryAfter is the Retry-After, in seconds, if the maximum number of games or pages is reached.
 const retryAfter = "20"
 
 // Routes adds the page, its files, and the games.

@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// A line is a queue for searches. Half of the processors may search at once, so that a click in
-// another game is still answered quickly.
-type line struct {
+// A searchQueue limits the searches that run at once to half of the processors, so that the shop
+// still answers clicks in other games quickly.
+type searchQueue struct {
 	mu      sync.Mutex
 	inside  int
 	waiting []*place
 }
 
-// A place is a place in the queue.
+// A place is one search in the queue.
 type place struct {
-	turn chan struct{} // closed when its turn has come
+	turn chan struct{} // closed when the search may run
 	tell func(place int)
 }
 
-// enter waits for a turn. It calls tell with the place in the queue whenever it changes: 1 is the
-// next one. Call leave afterwards.
-func (l *line) enter(ctx context.Context, tell func(place int)) (leave func(), err error) {
+// enter waits until the search may run. Whenever its place in the queue changes, it calls the
+// function tell; place 1 is the next one. The caller must call leave afterwards.
+func (l *searchQueue) enter(ctx context.Context, tell func(place int)) (leave func(), err error) {
 	p := l.queue(tell)
 	select {
 	case <-p.turn:
@@ -34,8 +34,8 @@ func (l *line) enter(ctx context.Context, tell func(place int)) (leave func(), e
 	}
 }
 
-// queue grants a turn at once, or returns a place.
-func (l *line) queue(tell func(place int)) *place {
+// queue adds a search. It may run at once if too few others run.
+func (l *searchQueue) queue(tell func(place int)) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &place{make(chan struct{}), tell}
@@ -49,8 +49,8 @@ func (l *line) queue(tell func(place int)) *place {
 	return p
 }
 
-// leave passes the turn to the next one.
-func (l *line) leave() {
+// leave ends a search and lets the next one run.
+func (l *searchQueue) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
@@ -61,8 +61,8 @@ func (l *line) leave() {
 	l.drop(0)
 }
 
-// giveUp removes a place from the queue, or passes on a turn that was granted meanwhile.
-func (l *line) giveUp(p *place) {
+// giveUp removes a search from the queue, or lets the next one run if this one may run already.
+func (l *searchQueue) giveUp(p *place) {
 	l.mu.Lock()
 	i := slices.Index(l.waiting, p)
 	if i >= 0 {
@@ -74,8 +74,8 @@ func (l *line) giveUp(p *place) {
 	}
 }
 
-// drop removes place i and tells the ones behind it. The caller must hold l.mu.
-func (l *line) drop(i int) {
+// drop removes search i and tells the ones behind it. The caller must hold l.mu.
+func (l *searchQueue) drop(i int) {
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	for ; i < len(l.waiting); i++ {
 		l.waiting[i].tell(i + 1)

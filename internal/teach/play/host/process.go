@@ -76,11 +76,11 @@ func (p *process) send(r child.Request) error {
 	return json.NewEncoder(p.in).Encode(r)
 }
 
-// ask sends a request and returns its answer. It calls progress during a search. Closing stop ends
-// the search, and the answer is then the result so far.
+// ask sends a request and returns its answer. It calls the function progress during a search.
+// Closing the channel stop ends the search; the answer is then the result so far.
 func (p *process) ask(r child.Request, progress func(child.Progress), stop <-chan struct{}) (child.Answer, error) {
 	if err := p.send(r); err != nil {
-		for range p.answers { // answers to no request
+		for range p.answers { // discard answers without a request
 		}
 		<-p.gone
 		return child.Answer{}, p.ended()
@@ -101,7 +101,7 @@ func (p *process) ask(r child.Request, progress func(child.Progress), stop <-cha
 			}
 		case <-stop:
 			stop = nil
-			_ = p.send(child.Request{Op: child.Stop}) // an error means that the child has ended, which was reported above
+			_ = p.send(child.Request{Op: child.Stop}) // an error means that the child has ended, which the case above reports
 		case <-late.C:
 			p.kill()
 			return child.Answer{}, errSilent
@@ -130,10 +130,10 @@ func (p *process) ended() error {
 // end makes the child end and returns when it has.
 func (p *process) end() {
 	p.close.Do(func() {
-		_ = p.in.Close() // without mu: a send to a child that no longer reads would block
+		_ = p.in.Close() // without mu, which a send to a child that no longer reads holds
 		late := time.AfterFunc(endPatience, p.kill)
 		defer late.Stop()
-		for range p.answers { // a last request learns of the end from this channel
+		for range p.answers { // read until it is closed; a running request does the same
 		}
 		<-p.gone
 	})
@@ -142,7 +142,7 @@ func (p *process) end() {
 
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error means that it has ended
 
-// mostSaid limits the stderr output of a child that is kept.
+// mostSaid is how many bytes of a child's stderr are kept.
 const mostSaid = 16 << 10
 
 // said returns the line of stderr with the reason: that of a panic, or the first one.

@@ -1,5 +1,5 @@
-// Package level contains the levels: which code a player must break and how, or that it cannot be
-// broken.
+// Package level contains the levels of the game. A level says which code the player must break and
+// how, or that the code cannot be broken.
 //
 // A level is one entry of levels.yaml. par.csv has the cost of the best path to each goal. The
 // explorer computes it (`make generate`), and a test computes it again.

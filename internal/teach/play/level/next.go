@@ -12,7 +12,7 @@ import (
 // s.
 const hintBudget = 30 * time.Second
 
-// ProveBudget limits the search that answers a claim.
+// ProveBudget limits the search that checks a player's claim.
 const ProveBudget = 2 * time.Minute
 
 // A Player is a game under way, see play.Game.
@@ -31,8 +31,8 @@ type Advice struct {
 	Over  bool   `json:"over"`  // the schedule has ended
 }
 
-// Next computes the advice for the current position. While the player follows the path of the par,
-// it takes the next step from there. Otherwise it searches from the position.
+// Next computes the advice for the current position. While the player follows the best path, see
+// Par, Next returns that path's next step. Otherwise it searches from the position.
 func (l Level) Next(ctx context.Context, g Player) (Advice, error) {
 	at := g.Position()
 	if at.End != nil {

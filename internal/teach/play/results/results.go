@@ -22,7 +22,7 @@ type Result struct {
 	Won      time.Time `json:"won"`
 }
 
-// better compares results: fewer steps, then fewer switches, fewer hints and less time.
+// better reports whether r has fewer steps, or else fewer switches, fewer hints or less time.
 func (r Result) better(than Result) bool {
 	for _, pair := range [][2]int{{r.Steps, than.Steps}, {r.Switches, than.Switches}, {r.Hints, than.Hints}, {r.Seconds, than.Seconds}} {
 		if pair[0] != pair[1] {

@@ -15,7 +15,7 @@ import (
 const longestLine = 64 << 10
 
 // Plain plays line by line: it reads words and writes positions as text. It is for scripts, screen readers and CI.
-// A line may have several words. It ends with the input or at "quit".
+// A line may have several words. Plain ends with the input or at "quit".
 func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt string) error {
 	s.Begin()
 	p := &plain{s: s, out: out}
@@ -89,7 +89,7 @@ func (p *plain) write(words string) {
 	}
 }
 
-// do executes one word and prints the news.
+// do executes one word and prints the new steps.
 func (p *plain) do(ctx context.Context, word string) (quit bool, err error) {
 	before := len(p.s.Game.Position().Steps)
 	a, err := p.s.Do(ctx, word)

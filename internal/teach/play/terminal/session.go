@@ -58,8 +58,8 @@ type Answer struct {
 	Show bool // whether to show the board
 }
 
-// Do executes a word: a token, or one of the words. An unknown word changes nothing. The error
-// comes from the game itself.
+// Do executes a word: the token of a choice, or a command. An unknown word changes nothing. The
+// error comes from the game itself.
 func (s *Session) Do(ctx context.Context, said string) (Answer, error) {
 	for _, w := range vocabulary() {
 		if said == w.key {
@@ -87,7 +87,7 @@ func (s *Session) Do(ctx context.Context, said string) (Answer, error) {
 	return s.moved(s.Game.Move(said))
 }
 
-// moved answers a step.
+// moved returns the answer to a step.
 func (s *Session) moved(at play.Position, err error) (Answer, error) {
 	switch {
 	case errors.Is(err, play.ErrBadMove):

@@ -1,4 +1,4 @@
-// Package internal_test holds the direction of the imports between the folders of the project.
+// Package internal_test checks the direction of the imports between the folders of the project.
 package internal_test
 
 import (
@@ -16,11 +16,12 @@ import (
 
 const module = "github.com/oversell/oversell/"
 
-// allowed lists what the packages of a folder may import directly. The row with the
-// longest matching folder applies to a package, and an entry includes the folders below it.
-// "internal/engine." with a full stop is that package alone.
+// allowed maps a folder to the folders that its packages may import directly. The row with the
+// longest matching folder applies to a package. An entry includes the folders below it, but
+// "internal/engine." with a full stop means that package alone.
 var allowed = map[string][]string{
-	// Public packages. Other programs import them, so they reach only small packages of ours.
+	// Public packages. Other programs import them, so they import only small packages of this
+	// project.
 	"rlock":      {"internal/lockstrategy/keyed", "internal/engine/topology"},
 	"locktest":   {"internal/load/pulse", "internal/load/quantile"},
 	"migrations": {},
@@ -60,7 +61,7 @@ var allowed = map[string][]string{
 	"internal/shoptest":                      {"internal/testbed/localserver", "internal/require", "internal/tier"},
 	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest", "internal/tier"},
 
-	// The instruments: what judges, generates load, injects faults, and explores.
+	// The instruments, which judge, generate load, inject faults and explore.
 	"internal/judge/audit":             {"internal/product", "internal/purchase", "internal/judge", "internal/load/pulse", "internal/load/quantile", "internal/web/problem"},
 	"internal/load/sweep":              {"internal/engine.", "internal/judge/chart", "internal/judge/report", "internal/judge/trial", "internal/load/measure", "internal/lockstrategy.", "internal/lockstrategy/onengine", "internal/product/stock", "internal/purchase", "internal/web."},
 	"internal/load":                    {"internal/purchase", "internal/load", "internal/judge/audit", "internal/judge/linear", "internal/judge/report", "internal/judge/verdict", "internal/engine/sqlerror"},
@@ -186,8 +187,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestSearchKnowsNoServer: the explorer's search talks to schedule.Runner, so that
-// gates for another protocol need no change there.
+// TestSearchKnowsNoServer: the explorer's search imports no server's client. It talks to
+// schedule.Runner, so another protocol needs no change there.
 func TestSearchKnowsNoServer(t *testing.T) {
 	files, err := filepath.Glob("explore/*.go")
 	if err != nil || len(files) == 0 {
@@ -211,7 +212,8 @@ func TestSearchKnowsNoServer(t *testing.T) {
 	}
 }
 
-// TestGinStaysInHTTP: a strategy or a query must not know of requests.
+// TestGinStaysInHTTP: only HTTP files import gin. A strategy or a query must not depend on
+// requests.
 func TestGinStaysInHTTP(t *testing.T) {
 	found := 0
 	for _, p := range list(t) {

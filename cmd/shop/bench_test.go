@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestBench: each strategy has sold and has a point for each number of clients. A strategy that
-// leases has its section, and the lease that follows.
+// TestBench: each strategy has sold and has a point for each number of clients. For a strategy with
+// a lease, the result also names its critical section and a sufficient lease.
 func TestBench(t *testing.T) {
 	tier.Test(t, "it measures two strategies")
 	t.Parallel()
@@ -45,7 +45,8 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchMarks: a mark depends on the database. Repeatable read of PostgreSQL refuses the lost update.
+// TestBenchMarks: the mark of an unsafe strategy depends on the database. PostgreSQL at REPEATABLE READ
+// refuses the lost update.
 func TestBenchMarks(t *testing.T) {
 	tier.Soak(t, "starts two databases")
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestCIFlags: the flags in the command that repeats a check are those of --args, also in a shell.
+// TestCIFlags: the command that repeats a check contains the flags of --args, quoted for a shell.
 func TestCIFlags(t *testing.T) {
 	more := moreFlags()
 	require.NoError(t, more.parse("--events expire,restart --yes-this-database-may-be-wiped [::1]:3306 --full --product a;b"))
@@ -28,8 +28,8 @@ func TestCIFlags(t *testing.T) {
 	}
 }
 
-// TestCITarget: a running service, with a promise kept, a promise broken, and a check that proves nothing
-// once or twice. An interrupted run says so in its result.
+// TestCITarget: a running service keeps its promise, breaks it, or proves nothing once or twice. The
+// result of an interrupted run says that it was interrupted.
 func TestCITarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

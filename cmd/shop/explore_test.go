@@ -28,7 +28,7 @@ func TestExploreInterrupted(t *testing.T) {
 	}
 }
 
-// TestExploreJSON: the JSON members that scripts rely on.
+// TestExploreJSON: the report has the JSON members that scripts rely on.
 func TestExploreJSON(t *testing.T) {
 	_, stdout, _ := exploreCLI(t.Context(), "none", "--json")
 	var report map[string]any
@@ -50,8 +50,8 @@ func TestExploreJSON(t *testing.T) {
 	}
 }
 
-// TestExploreExit: a break goes first; a lock that frees another's is one, unless it is
-// known of it; then comes what was no proof.
+// TestExploreExit: a violation takes precedence over a search that proved nothing. A released lock
+// of another holder is a violation unless the catalogue states it.
 func TestExploreExit(t *testing.T) {
 	o := exploreOptions{strategy: "mine"}
 	known := lockstrategy.LockPromise{FreesAnothers: true}

@@ -180,8 +180,8 @@ func printed(t *testing.T, c *exec.Cmd) string {
 	return string(out)
 }
 
-// TestProof: the text of a run with exit code 0 ends with the place that says what it proves, and with what it
-// leaves out. That place exists. Other exit codes have no such line.
+// TestProof: after exit code 0 the text ends with a link to the page that says what the run proves. That page
+// exists. Other exit codes print no such line.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

@@ -51,7 +51,7 @@ func TestRush(t *testing.T) {
 				switch {
 				case engine == "embedded":
 					want = slices.DeleteFunc(want, elsewhere)
-				case !tier.Soaking(): // TestConformance sends two processes to the others
+				case !tier.Soaking(): // TestConformance runs the others with two processes
 					some := []string{"none", "for-update", "named-lock", "unit-rows", "redis", "redlock"}
 					want = slices.DeleteFunc(want, func(name string) bool { return !slices.Contains(some, name) })
 				}
@@ -81,7 +81,7 @@ func checkResult(t *testing.T, r rush.Result) {
 		t.Errorf("%s: %d buyers inside at once", r.Strategy, r.MaxOverlap)
 	}
 	buyers := int64(200)
-	if strings.HasPrefix(r.Reason, "after a restock of ") { // the smaller burst after a restock broke, which has no promise
+	if strings.HasPrefix(r.Reason, "after a restock of ") { // the smaller burst after a restock broke; the catalogue promises nothing for it
 		buyers = 30
 	}
 	if r.Sold != r.Records || r.Lost != 0 || r.Untold != 0 || r.Sold+r.SoldOut+r.Busy != buyers {
@@ -96,8 +96,8 @@ func checkResult(t *testing.T, r rush.Result) {
 }
 
 // TestRushTable: the table has each column, and explains a violation. On a busy machine the buyers of
-// none may come one after the other. Then none holds, and there is nothing to explain. A strategy that
-// holds here and breaks under a fault is marked.
+// `none` may come one after the other. Then `none` holds, and there is nothing to explain. A strategy
+// that holds here and breaks under a fault is marked.
 func TestRushTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := shoptest.RunRaced(t, "rush", "--strategy", "none,conditional,redis", "--stock", "20", "--buyers", "40")
@@ -121,8 +121,8 @@ func TestRushTable(t *testing.T) {
 	}
 }
 
-// TestRushForeign: --target needs three routes of a service in any language. A correct service is
-// distinguished from incorrect ones, even if these answer that all is well.
+// TestRushForeign: --target needs three routes of a service in any language. The rush distinguishes
+// a correct service from incorrect ones, even if an incorrect one reports that all is well.
 func TestRushForeign(t *testing.T) {
 	tier.Test(t, "starts the command for each case")
 	t.Parallel()
@@ -234,10 +234,10 @@ func TestNothingLeftBehind(t *testing.T) {
 			rush := shoptest.Command(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
 			rush.Env = append(rush.Environ(), "TMPDIR="+tmp)
 			if strings.Contains(c.name, "installer") {
-				rush.Env = append(rush.Env, "HOME="+t.TempDir(), "XDG_CACHE_HOME=") // has no template
+				rush.Env = append(rush.Env, "HOME="+t.TempDir(), "XDG_CACHE_HOME=") // an empty cache, without a template of the database
 			}
 			require.NoError(t, rush.Start())
-			// A slow machine may miss a moment; then a later one counts.
+			// A slow test may miss that command line; then a later one counts.
 			moment := regexp.MustCompile(c.moment + "|" + serves)
 			for deadline := time.Now().Add(patience); !slices.ContainsFunc(shoptest.With(t, "TMPDIR="+tmp), moment.MatchString); {
 				if time.Now().After(deadline) {
@@ -250,7 +250,7 @@ func TestNothingLeftBehind(t *testing.T) {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
 			webtest.Eventually(t, "no process is left", func() bool { return len(shoptest.With(t, "TMPDIR="+tmp)) == 0 })
-			// This includes the janitors: if they have ended, no process could remove a file any
+			// The processes that clean up have ended too, so no process could remove a file any
 			// more.
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
@@ -259,8 +259,8 @@ func TestNothingLeftBehind(t *testing.T) {
 	}
 }
 
-// TestRushFor: in a long rush, a strategy that holds does so in every wave, also under a kill, and one
-// that oversells is seen.
+// TestRushFor: in a long rush, a correct strategy holds in every burst, also while processes are
+// killed. The rush detects a strategy that oversells.
 func TestRushFor(t *testing.T) {
 	t.Parallel()
 	tier.Test(t, "lasts three seconds")
@@ -323,7 +323,7 @@ func TestRushPostgres(t *testing.T) {
 	}
 }
 
-// TestRushGalera has two processes at two nodes of a cluster. Strategies that rely on the database
+// TestRushGalera runs two processes at two nodes of a cluster. Strategies that rely on the database
 // hold, and they retry orders that the other node has rejected. A plain transaction oversells.
 func TestRushGalera(t *testing.T) {
 	tier.Soak(t, "starts a cluster of three databases")
@@ -353,8 +353,8 @@ func rowOf(table, word string) string {
 	return ""
 }
 
-// TestSoldOutRestocks: each strategy keeps its promise behind the check. The rushes find the check
-// in use: the product is sold out, restocked, and sold out again at each of two processes.
+// TestSoldOutRestocks: each strategy keeps its promise behind the sold-out check. The check is in
+// use: the product sells out, is restocked, and sells out again, at two processes.
 func TestSoldOutRestocks(t *testing.T) {
 	tier.Soak(t, "20 strategies on two engines; TestReadBeginsLater of internal/purchase covers a restock during the read")
 	t.Parallel()
@@ -374,8 +374,8 @@ func TestSoldOutRestocks(t *testing.T) {
 	}
 }
 
-// TestUncheckable: there is no check on a database that does not support its read. A user that
-// requests it is told why in one line.
+// TestUncheckable: the sold-out check is off on a database that does not support its read. A user
+// that requests the check gets the reason in one line.
 func TestUncheckable(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)

@@ -78,8 +78,8 @@ func TestServeFlags(t *testing.T) {
 	base := startServe(t, "--allowed-host", "shop.test", "--max-conns", "1")
 	address := strings.TrimPrefix(base, "http://")
 	deadline := time.Now().Add(patience)
-	// The shop refuses a connection while it serves the other one. A client has its answer a moment before
-	// that ends.
+	// The shop refuses a connection while it serves the other one. A client gets its answer a moment
+	// before the shop has finished with its connection.
 	var ask func(host string) (conn net.Conn, status string)
 	ask = func(host string) (conn net.Conn, status string) {
 		conn, err := net.Dial("tcp", address)
@@ -107,14 +107,14 @@ func TestServeFlags(t *testing.T) {
 	}
 }
 
-// fates are the buyers' answers by Idempotency-Key.
+// fates are the Idempotency-Keys of all orders, by answer.
 type fates struct {
 	mu                        sync.Mutex
 	sold, refused, unanswered []string
 }
 
-// buyUntilRefused buys over a connection, and over a new one whenever it ends, until no connection
-// can be opened.
+// buyUntilRefused buys over a connection, opens a new one whenever that ends, and stops when the
+// shop accepts none.
 func (f *fates) buyUntilRefused(t *testing.T, addr, path, name string, sold *atomic.Int64) {
 	var conn net.Conn
 	var answers *bufio.Reader
@@ -154,8 +154,9 @@ func (f *fates) buyUntilRefused(t *testing.T, addr, path, name string, sold *ato
 	}
 }
 
-// buyRaw sends an order once; http.Client would repeat it without an answer. The request's id is
-// the key. The error is io.EOF, ECONNRESET or EPIPE if the connection ended before an answer began.
+// buyRaw sends an order once; http.Client would send it again if no answer came. The request's id
+// is the key. The error is io.EOF, ECONNRESET or EPIPE if the connection ended before an answer
+// began.
 func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int, last bool, _ error) {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := fmt.Fprintf(conn, "POST %[1]s HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: %[2]s\r\n%[3]s: %[2]s\r\nContent-Length: 0\r\n\r\n", path, key, problem.RequestIDHeader); err != nil {
@@ -178,8 +179,8 @@ func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int,
 // TestShutdownUnderLoad: 200 clients buy while the shop receives SIGTERM. An answered sale has one
 // record, and any other order has none: an order that comes too late for an answer is not started.
 //
-// The shop answers every order in its own log, with the logged status. An order may get no answer
-// only if it is sent while the shop closes the connection, or before the shop has accepted it. No
+// Each answer has the status that the shop's log has for the order. An order may get no answer only
+// if it is sent while the shop closes the connection, or before the shop has accepted it. No
 // HTTP/1.1 server can prevent that (RFC 9112, section 9.5). The shop exits with 0 by itself.
 func TestShutdownUnderLoad(t *testing.T) {
 	t.Parallel()

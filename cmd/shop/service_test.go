@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// service is a shop in a map, with the routes in docs/guides/test-your-shop.md. Each field is an
-// error of its own, or something that a service may lack.
+// service is a shop in memory, with the routes in docs/guides/test-your-shop.md. Each field makes
+// it wrong in one way, or leaves out one feature.
 type service struct {
 	oversell   bool  // it never refuses
 	forgets    int64 // units that vanish with the first sale
@@ -78,7 +78,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page returns the records after one of them.
+// page returns the records after the record with the given id.
 func (s *service) page(text string) map[string]any {
 	after, _ := strconv.Atoi(text)
 	if s.stuckPages {

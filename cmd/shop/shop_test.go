@@ -57,8 +57,8 @@ func startServe(t *testing.T, args ...string) (url string) {
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }
 
-// unhurried is a flag of a shop whose buyers do not give up on a slow machine, where a burst would then
-// prove nothing.
+// unhurried is a flag that keeps buyers from giving up on a slow machine; a burst would then prove
+// nothing.
 const unhurried = "--wait=1m"
 
 // asShop makes this test program act as the shop: for the child processes of a shop in this process, and under make

@@ -64,8 +64,8 @@ func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
 	return names
 }
 
-// TestStage: the page sends the same rush as the command, with the same verdicts, and draws a
-// picture that agrees with them. The command has the flags of the shop that affect a crowd. The shop itself
+// TestStage: the live page sends the same rush as the command, with the same verdicts, and draws a picture
+// that agrees with them. The printed command contains the shop's flags that affect a crowd. The shop itself
 // continues to serve.
 func TestStage(t *testing.T) {
 	tier.Test(t, "it serves a shop to a room")
@@ -312,9 +312,9 @@ func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) run
 	return ended(t, base, id)
 }
 
-// TestRushStrikes: each fault of a running rush takes effect and proves it. A strategy with a lease
-// breaks under it as promised. If none breaks, one keeps its promise, or shows nothing: a database that
-// is killed leaves most of the buyers without an answer. The faults of servers are injected into private
+// TestRushStrikes: each fault takes effect in a running rush and proves that. A strategy with a lease
+// breaks as promised. If the fault breaks no such strategy, one keeps its promise or is inconclusive:
+// most buyers of a killed database get no answer. The faults of servers are injected into private
 // servers. The live page sends its rushes with the same code.
 func TestRushStrikes(t *testing.T) {
 	tier.Test(t, "needs servers")

@@ -30,7 +30,7 @@ func verifyAt(t *testing.T, url string, args ...string) (code int, report verify
 }
 
 // TestVerifyTarget judges the shop itself from outside. A strategy that breaks in a rush breaks
-// here, and one that holds holds under all four conditions.
+// here, and a correct one holds under all four conditions.
 func TestVerifyTarget(t *testing.T) {
 	tier.Test(t, "it serves a shop, and rushes it with nine faults")
 	code, report, stderr := verifyAt(t, startServe(t, unhurried), "--strategy", "none,conditional,redis")
@@ -53,7 +53,7 @@ func TestVerifyTarget(t *testing.T) {
 	}
 }
 
-// TestVerifyTargetService has a service without the shop's code, correct or with one error. Each
+// TestVerifyTargetService tests a service without the shop's code, correct or with one error. Each
 // error is detected in its column, and the other columns hold.
 func TestVerifyTargetService(t *testing.T) {
 	tier.Test(t, "eleven services with faults that take seconds")
@@ -113,7 +113,7 @@ func TestVerifyTargetInterrupted(t *testing.T) {
 			shop := &service{}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/product/buy" {
-					_, _ = io.Copy(io.Discard, r.Body) // a hang-up is noticed only after that
+					_, _ = io.Copy(io.Discard, r.Body) // the server notices a hang-up only after that
 					interrupt()
 					<-r.Context().Done()
 					return
@@ -167,7 +167,7 @@ func TestVerifyTargetBadInput(t *testing.T) {
 }
 
 // TestVerifyTargetWithoutKeys: a service that reports that it ignores Idempotency-Keys does not
-// fail for it, and the report says what was not played.
+// fail for it, and the report names the condition that was left out.
 func TestVerifyTargetWithoutKeys(t *testing.T) {
 	tier.Test(t, "it serves a shop, and rushes it")
 	t.Parallel()

@@ -24,7 +24,7 @@ func TestPromises(t *testing.T) {
 }
 
 // TestPromisesByDatabase: differences on a database are declared in the strategy's own file. At an
-// isolation level without played faults, nothing is promised.
+// isolation level where no faults were run, nothing is promised.
 func TestPromisesByDatabase(t *testing.T) {
 	for _, c := range []struct {
 		strategy  string

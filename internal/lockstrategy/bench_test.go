@@ -28,8 +28,8 @@ const (
 	benchBuyers = 64
 )
 
-// BenchmarkScript sells by redis-lua with further commands in its script, and reports the sales per second.
-// The rounds alternate, so that a slow phase of the machine affects all sizes.
+// BenchmarkScript adds commands to the script of `redis-lua` and reports the sales per second. The rounds
+// alternate, so that a slow phase of the machine affects all sizes.
 func BenchmarkScript(b *testing.B) {
 	e := benchEngine(b, "redis")
 	sizes := []int{0, 10, 100, 1000}
@@ -152,7 +152,8 @@ func benchDeps(e *engine.Engine) Deps {
 	return Deps{DB: e.DB, Redis: e.Redis, Zookeeper: e.Zookeeper, Settings: settings, Now: time.Now}
 }
 
-// redisRequests returns the number of scripts that Redis has executed: the lock of redis sends nothing else.
+// redisRequests returns the number of scripts that Redis has executed: the lock of `redis` sends only
+// scripts.
 func redisRequests(b testing.TB, e *engine.Engine) float64 {
 	b.Helper()
 	info, err := e.Redis.Info(context.Background(), "commandstats").Result()

@@ -47,7 +47,7 @@ func together(t *testing.T, e *engine.Engine, name string, n int) {
 	d := onengine.Deps(e)
 	var mu sync.Mutex
 	asked := 0
-	d.Now = func() time.Time { // each buyer asks for the time when its wait begins
+	d.Now = func() time.Time { // each buyer calls Now as its wait begins
 		mu.Lock()
 		asked++
 		first := asked <= n

@@ -156,7 +156,7 @@ func TestAnswerToCreateLost(t *testing.T) {
 	unlucky, other := newZookeeperLock(Deps{Zookeeper: session}), newZookeeperLock(Deps{Zookeeper: e.Zookeeper})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := mustLock(t, ctx, unlucky).Release(ctx); err != nil { // by now the nodes above exist
+	if err := mustLock(t, ctx, unlucky).Release(ctx); err != nil { // this creates the parent nodes
 		t.Fatal(err)
 	}
 	before := session.Conn.SessionID()

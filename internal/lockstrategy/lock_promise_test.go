@@ -38,8 +38,8 @@ func (beforeGetSet) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	return next
 }
 
-// TestGetSetOverwritesExpiry: a client that comes second does not get the lock, but the lock has its
-// expiry from then on: the holder's lease of two minutes ends after one.
+// TestGetSetOverwritesExpiry: a client that comes second does not get the lock, but its GETSET
+// replaces the lock's expiry. So the holder's lease of two minutes ends after one.
 func TestGetSetOverwritesExpiry(t *testing.T) {
 	tier.Test(t, "needs servers")
 	const key, ttl = "lock:apple", time.Second
@@ -65,8 +65,8 @@ func TestGetSetOverwritesExpiry(t *testing.T) {
 	}
 }
 
-// TestLockPromises: a lock may have two holders only if the strategy holds nevertheless. A lock
-// releases another holder's lock exactly if the conformance suite catches it.
+// TestLockPromises: a lock may have two holders only if the strategy holds nevertheless. An entry
+// says that its lock releases another holder's lock exactly if the conformance suite catches that.
 func TestLockPromises(t *testing.T) {
 	for _, e := range All() {
 		for _, c := range e.Lock.SharedUnder {

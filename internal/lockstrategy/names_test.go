@@ -80,7 +80,8 @@ func mentions(files *token.FileSet, file *ast.File) (found []mention) {
 	return found
 }
 
-// hyphenated matches each name that does not occur in English by chance, as a word.
+// hyphenated returns a pattern for each name with a hyphen: other names also occur as English
+// words.
 var hyphenated = sync.OnceValue(func() map[string]*regexp.Regexp {
 	words := map[string]*regexp.Regexp{}
 	for _, name := range lockstrategy.Names() {

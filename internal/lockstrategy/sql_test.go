@@ -126,7 +126,7 @@ func buysOf(entry lockstrategy.Entry) int {
 	return 1
 }
 
-// buy buys times units, one after the other, and closes the shop.
+// buy buys the given number of units, one after the other, and closes the shop.
 func buy(t *testing.T, shop purchase.Strategy, times int) error {
 	t.Helper()
 	var err error
@@ -140,7 +140,7 @@ func buy(t *testing.T, shop purchase.Strategy, times int) error {
 	return err
 }
 
-// logBuys records times sales in mysql.general_log and closes the shop.
+// logBuys makes the given number of sales, records them in mysql.general_log, and closes the shop.
 func logBuys(t *testing.T, e *engine.Engine, shop purchase.Strategy, times int) {
 	t.Helper()
 	exec := func(statement string) {

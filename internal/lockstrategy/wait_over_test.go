@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// steps counts down Redis commands and SQL statements, each before it is sent, and calls over at
-// the last one.
+// steps counts down Redis commands and SQL statements, each before it is sent. At the last one it
+// calls the function over.
 type steps struct {
 	mu   sync.Mutex
 	left int

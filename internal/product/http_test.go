@@ -63,7 +63,7 @@ func do(t *testing.T, method, url, body string, header ...string) (int, string) 
 	return response.StatusCode, answer
 }
 
-// TestRestock: the routes as a client sees them.
+// TestRestock tests the routes as a client uses them.
 func TestRestock(t *testing.T) {
 	url := shelf(t).URL
 	token := []string{"Authorization", "Bearer secret"}

@@ -95,8 +95,9 @@ func TestBurstIsServed(t *testing.T) {
 	})
 }
 
-// TestCrowdThatStays: 1,000 buyers ask again and again. The till serves as many as it can, and each
-// of them as fast as with 256 buyers. Without an admission each would wait a second.
+// TestCrowdThatStays: 1,000 buyers ask again and again. With an Admission, the strategy sells as
+// fast as it can, and a served buyer waits no longer than among 256. Without it, each buyer waits a
+// second.
 func TestCrowdThatStays(t *testing.T) {
 	for _, admitted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,8 +135,8 @@ func TestCrowdThatStays(t *testing.T) {
 	}
 }
 
-// TestComingBackIsNoBurst: a refused buyer comes back too early, when all other buyers were served
-// and have left. It gets one of crowd places, not one of a burst.
+// TestComingBackIsNoBurst: refused buyers come back too early, after all others have left. Only 256
+// of them enter (crowd), since they are no new burst.
 func TestComingBackIsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
@@ -269,7 +270,7 @@ func TestHangUpMakesRoom(t *testing.T) {
 	})
 }
 
-// buyersAfter returns when its buyers have their answers.
+// buyersAfter sends n buyers and returns when their waits are over.
 func buyersAfter(t *testing.T, s purchase.Strategy, n int) chan purchase.Outcome {
 	t.Helper()
 	outcomes := buyers(t.Context(), s, n)
@@ -277,7 +278,7 @@ func buyersAfter(t *testing.T, s purchase.Strategy, n int) chan purchase.Outcome
 	return outcomes
 }
 
-// TestRetryAfterIsSpread: refused buyers are told different times, at most half a minute away.
+// TestRetryAfterIsSpread: refused buyers get different Retry-After times, at most half a minute.
 func TestRetryAfterIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(10 * time.Millisecond)

@@ -15,8 +15,8 @@ import (
 // unwanted is the spare function of a connection that no other client needs.
 func unwanted(net.Conn) (<-chan struct{}, func()) { return nil, func() {} }
 
-// TestHoldUp: a client that comes back too early and is refused again hears that later. No other
-// client is delayed.
+// TestHoldUp: the shop delays the next refusal of a client that comes back too early, and of no
+// other client.
 func TestHoldUp(t *testing.T) {
 	const wait, told = 4 * time.Second, 3 * time.Second
 	k := &Counter{Wait: wait}
@@ -56,8 +56,8 @@ func TestHoldUp(t *testing.T) {
 	}
 }
 
-// TestHoldUpEnds: a client that disconnects is delayed no longer, and without RememberReturns none
-// is.
+// TestHoldUpEnds: the delay ends when the client disconnects. Without RememberReturns there is no
+// delay.
 func TestHoldUpEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &Counter{Wait: 4 * time.Second}
@@ -92,7 +92,7 @@ func TestHoldUpWanted(t *testing.T) {
 	})
 }
 
-// full has no place for any buyer.
+// full refuses every buyer.
 type full struct{}
 
 func (full) Buy(context.Context, Order) (Receipt, error) {

@@ -143,8 +143,8 @@ func TestReadBeginsLater(t *testing.T) {
 	})
 }
 
-// TestCheckHangsUp: the first buyer disconnects and leaves at once. The other buyers of its read
-// stay.
+// TestCheckHangsUp: the first buyer disconnects and leaves at once. The other buyers that wait for
+// the same read stay.
 func TestCheckHangsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, checked := soldOut(t)

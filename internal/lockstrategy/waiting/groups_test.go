@@ -111,7 +111,7 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
-// TestLeadersMeasured: the times are measured from the groups.
+// TestLeadersMeasured: Groups measures how long the writes and the COMMITs take.
 func TestLeadersMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gs := NewGroups(time.Now, func(g *Group) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFirstUse: goroutines that enter a product's queue at once, as the first ones, get the same
-// queue. With -race it also finds a map that is used without its mutex.
+// TestFirstUse: goroutines that enter a new product's queue at the same time get the same queue.
+// With -race it also finds a map that is used without its mutex.
 func TestFirstUse(t *testing.T) {
 	lines := NewLines(1)
 	for i := range 50 {

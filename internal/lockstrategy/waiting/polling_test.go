@@ -53,8 +53,8 @@ func TestPollerOrder(t *testing.T) {
 	})
 }
 
-// TestPollerHandsOn: a release in this process is noticed at once, one elsewhere within 1.5 times
-// Poll.
+// TestPollerHandsOn: a waiter notices a release in its own process at once, and a release elsewhere
+// within 1.5 times Poll.
 func TestPollerHandsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const poll = 2 * time.Millisecond
@@ -81,8 +81,8 @@ func TestPollerHandsOn(t *testing.T) {
 	})
 }
 
-// TestPollerGivesUp: a buyer gives up with the cause of its context, at the front or behind. If it
-// fails, it hands the queue to the next buyer.
+// TestPollerGivesUp: a buyer gives up with the cause of its context, wherever it is in the queue.
+// If an attempt fails, the next buyer comes to the front.
 func TestPollerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})

@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// crowded are the sources that a rush judges, too. A rush takes seconds, and the shop's own tests
+// crowded lists the sources that a rush also judges. A rush takes seconds, and the shop's own tests
 // cover correct locks.
 var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
@@ -53,7 +53,7 @@ type built struct {
 	module  string // the folder of a learner's module with the wrong and the bad answers
 }
 
-// answers is the folder of the module that has them.
+// answers is the folder of the module with the wrong and the bad answers.
 const answers = "answers"
 
 // answer returns the import path and the folder of a source.

@@ -38,8 +38,8 @@ func TestContract(t *testing.T) {
 }
 
 // available returns the strategies that the shop can run: all of them on real servers, except those that
-// need a server that only make soak starts. The embedded engine lacks strategies that need other servers
-// than Redis.
+// need a server that only make soak starts. On the embedded engine, strategies that need servers other
+// than Redis are missing.
 func available(t *testing.T, base string, e *engine.Engine) (names []string) {
 	t.Helper()
 	list := webtest.Decode[[]availableStrategy](t, webtest.Call(t, http.MethodGet, base+"/strategies", "", nil))
@@ -154,7 +154,7 @@ func testIdempotency(t *testing.T, base string) {
 	if got := webtest.Audit(t, base, "apple"); got.Records != 1 || got.UnitsSold != 2 || got.Drift != 0 {
 		t.Errorf("stock and records %+v, want one record", got)
 	}
-	// Without a purchaser, the key gives the name, so the repeated request is the same order.
+	// Without a purchaser, the key determines the name, so the repeated request is the same order.
 	anonymous := http.Header{"Idempotency-Key": {"order-2"}}
 	a := webtest.Call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
 	b := webtest.Call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)

@@ -20,8 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestSoldOutAhead: a late buyer is told that the product is sold out, even while another buyer
-// holds the strategy's lock. It counts like any other refusal. Without the check the buyer waits.
+// TestSoldOutAhead: with the sold-out check, a late buyer is refused at once, even while another
+// buyer holds the strategy's lock. The metrics count this refusal like any other. Without the check
+// the buyer waits.
 func TestSoldOutAhead(t *testing.T) {
 	t.Parallel()
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -207,7 +208,7 @@ func TestDatabaseRefuses(t *testing.T) {
 	}
 }
 
-// writers returns strategies with statements of their own, and one that combines sales.
+// writers returns strategies that write in different ways.
 func writers() []string { return []string{"none", "for-update", "conditional", "coalesced"} }
 
 func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base string) {
@@ -217,7 +218,7 @@ func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base strin
 	before := webtest.Audit(t, base, "apple")
 	execute(d.readOnly)
 	for _, strategy := range writers() {
-		webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK }) // a server reads its settings after a while
+		webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK }) // a server applies its settings after a while
 		p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 		if !strings.Contains(p.Detail, "the database is down") || !strings.Contains(p.Detail, d.saysRead) {
 			t.Errorf("%s: %q does not say what is wrong", strategy, p.Detail)

@@ -90,7 +90,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestHostsElsewhere: on other addresses a restock requires the token. Any Host is accepted, unless
-// some are given.
+// --allowed-host names some.
 func TestHostsElsewhere(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]int{"": 200, "shop.example": 421} {
@@ -228,7 +228,7 @@ func TestMaxConns(t *testing.T) {
 	if status := statusOf(t, asks); status != http.StatusOK {
 		t.Errorf("a client with a request gets %d", status)
 	}
-	// Which one depends on when the shop noticed that each has its answer.
+	// The shop has closed the connections that it saw idle first, so this one is open.
 	last := holders[held-2]
 	var ended atomic.Int64
 	for _, conn := range holders {
@@ -340,8 +340,8 @@ func (c *refusedClient) order(t *testing.T) {
 	}
 }
 
-// wantBusy reads the answer that the shop is busy. last: it is the last answer over this
-// connection.
+// wantBusy reads the answer that the shop is busy. The parameter last says whether it must be the
+// last answer over this connection.
 func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 	t.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(webtest.Patience))

@@ -94,7 +94,7 @@ func TestOutage(t *testing.T) {
 	}
 	down("redlock", both((*localserver.Redis).Kill), both((*localserver.Redis).Start), []string{"redlock"}, append(sql, "redis"))
 
-	// The strategies do not need a minority of the nodes.
+	// The loss of a minority of the nodes does not affect `redlock`.
 	require.NoError(t, nodes[3].Kill())
 	works("redlock")
 	if got := status("/readyz"); got != http.StatusOK {
@@ -223,7 +223,7 @@ func TestSlowRedis(t *testing.T) {
 }
 
 // TestHungDatabase: the error names a database that hangs, instead of reporting a long queue. A
-// restock does not hold buyers back for it.
+// restock fails before it makes buyers wait.
 func TestHungDatabase(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
@@ -237,7 +237,7 @@ func TestHungDatabase(t *testing.T) {
 		func() response { return webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil) },
 	} {
 		r := call()
-		webtest.Eventually(t, "says what is down", func() bool { // a shop without a processor cannot tell, and says busy
+		webtest.Eventually(t, "says what is down", func() bool { // a shop without processor time cannot tell, and answers busy
 			down := strings.Contains(string(r.Body), "the database is down")
 			if !down {
 				r = call()

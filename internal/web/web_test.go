@@ -88,7 +88,7 @@ func startServe(t *testing.T, on engine.Config, change ...func(*setup)) (url str
 // waitFor sets how long buyers wait.
 func waitFor(d time.Duration) func(*setup) { return func(s *setup) { s.Settings.Wait = d } }
 
-// named adds names that requests may be for.
+// named adds names that the Host of a request may have.
 func named(hosts ...string) func(*setup) { return func(s *setup) { s.Hosts = hosts } }
 
 // elsewhere listens on all addresses, where admin routes require the token.

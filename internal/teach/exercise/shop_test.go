@@ -205,8 +205,8 @@ func TestExerciseFaults(t *testing.T) {
 	}
 }
 
-// withOwnServers use servers that the check starts, as for a learner: one passes and one fails, in
-// different languages.
+// withOwnServers lists sources for which the check starts the servers, as for a learner. One passes
+// and one fails, in different languages.
 var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node/start"}
 
 // TestExercisePrograms runs the exercises for other languages as a learner does. All except two use
@@ -314,7 +314,8 @@ func startedProgram(t *testing.T, e exercises.Exercise, language, what string) (
 // besideReference matches the cost of a program that passes.
 var besideReference = regexp.MustCompile(`round trips of one buyer, alone +(\S+) +(\S+)\n`)
 
-// judgeProgram checks a folder. words are expected in the finding; "" means that it passes.
+// judgeProgram checks a folder. The finding must contain the parameter words; "" means that the
+// program passes.
 func judgeProgram(t *testing.T, l learner, dir, words string) {
 	t.Helper()
 	exit, out, errs := l.exercise("check", dir)

@@ -266,7 +266,8 @@ func TestManyLanes(t *testing.T) {
 	}
 }
 
-// TestMadeUp: requests for missing products remove no lane and make no page start again.
+// TestMadeUp: requests for missing products remove no lane, and no page receives the whole state
+// again.
 func TestMadeUp(t *testing.T) {
 	h := NewHub(exactly)
 	crowd(h, "apple", "any", 3, 2, 1)
@@ -310,7 +311,8 @@ func TestStagedStay(t *testing.T) {
 	}
 }
 
-// crowd restocks and sells one unit to each buyer. left is the remaining stock in each receipt.
+// crowd restocks and sells one unit to each buyer. The parameter left is the remaining stock in
+// each receipt.
 func crowd(h *Hub, product, strategy string, stocked int64, left ...int64) {
 	now := time.Now()
 	h.Publish(history.Event{Kind: history.Restocked, At: now, Product: product, Amount: stocked})

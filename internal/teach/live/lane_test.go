@@ -18,7 +18,7 @@ func sale(ms int, amount, left int64) history.Event {
 	return history.Event{Kind: history.Return, At: at(ms), Purchaser: fmt.Sprint("b", ms), Outcome: "sold", Amount: amount, Left: &left}
 }
 
-// TestShelf: exactly the units that two sellers have sold are shown as sold twice.
+// TestShelf: the shelf shows a unit as sold twice exactly if two sales took it.
 func TestShelf(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -120,7 +120,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestInMemory: buyers of one process meet at a lock that no command shows.
+// TestInMemory: a buyer waits for a lock in the memory of its process, which no command shows.
 func TestInMemory(t *testing.T) {
 	g := open(t, Config{Strategy: "mutex", Shared: true})
 	p := playAll(t, g, []string{"1", "2"})

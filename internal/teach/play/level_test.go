@@ -72,7 +72,7 @@ func named(t *testing.T, name string) level.Level {
 	return l
 }
 
-// TestWon: the path of the par wins, and only at its end.
+// TestWon: the best path, Par.Way, wins with its last step and not before.
 func TestWon(t *testing.T) {
 	for _, l := range level.All() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -102,7 +102,8 @@ func TestWon(t *testing.T) {
 	}
 }
 
-// TestNotWon: one buyer after the other wins nothing, nor does a claim without a proof.
+// TestNotWon: a schedule with one buyer after the other does not win, nor does a claim without a
+// proof.
 func TestNotWon(t *testing.T) {
 	for _, l := range level.All() {
 		t.Run(l.Name, func(t *testing.T) {

@@ -84,7 +84,7 @@ func computed(t *testing.T, l level.Level) level.Par {
 	if !l.Unbreakable {
 		g := game(t, l)
 		w, err := g.Hint(t.Context(), l.Goal, effort)
-		if err = errors.Join(err, g.Close()); err != nil { // firstBreak must not see its buyers
+		if err = errors.Join(err, g.Close()); err != nil { // before firstBreak, since the explorer inspects all goroutines
 			t.Fatal(err)
 		}
 		if len(w.Tokens) == 0 && w.Complete {

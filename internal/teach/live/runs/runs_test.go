@@ -171,8 +171,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestEnds: a run that is stopped, that fails, or whose shop ends, says so. Then the next one may
-// begin.
+// TestEnds: a run reports that it was stopped, that it failed, or that the shop ended. After the
+// first two, the next run may begin.
 func TestEnds(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)
@@ -228,8 +228,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestByHand: the command of such a run injects the fault, too, and says that the moment was chosen
-// by hand.
+// TestByHand: after a fault by hand, the command that repeats the run injects the fault too. It
+// says that the moment was chosen by hand.
 func TestByHand(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)

@@ -140,7 +140,7 @@ func (h *Host) awaitPages(t *testing.T, id string, n int) {
 	}
 }
 
-// TestBadChild: a child that panics, or that is no child, is reported in one line, and its game is
+// TestBadChild: if a child panics or is another program, the error is one line, and the game is
 // over.
 func TestBadChild(t *testing.T) {
 	base := serve(t, &Host{Command: as("panics")})

@@ -26,7 +26,8 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// role makes this test binary act as another program: see TestMain.
+// role is the environment variable that makes this test binary act as another program, see
+// TestMain.
 const role = "OVERSELL_PLAY_ROLE"
 
 func TestMain(m *testing.M) {
@@ -155,7 +156,7 @@ func (c *hands) due(d time.Duration) (all []func()) {
 	return all
 }
 
-// strike fires those timers.
+// strike fires the running timers of this duration.
 func (c *hands) strike(t *testing.T, d time.Duration) {
 	t.Helper()
 	all := c.due(d)
@@ -402,7 +403,7 @@ func TestRefused(t *testing.T) {
 	begin(t, base, `{"strategy":"none"}`)
 }
 
-// TestFull: the 31st game is told to try again, and begins once another has ended.
+// TestFull: a 31st game is refused, and begins once another has ended.
 func TestFull(t *testing.T) {
 	h := &Host{Command: as("light")}
 	base := serve(t, h)

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestEach: if other machines may play, an address has a few games. This machine may use all
-// places.
+// TestEach: if other machines may play, one address may have only a few games. This machine may
+// have all.
 func TestEach(t *testing.T) {
 	h := &Host{Command: as("light"), Public: true}
 	base := serve(t, h)
@@ -57,8 +57,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestLine: a player in the queue for claims is told its place and does not count as idle. Hints do
-// not wait for claims.
+// TestLine: a player that waits for the search of a claim sees its place in the queue and does not
+// count as idle. Hints do not wait for such searches.
 func TestLine(t *testing.T) {
 	clock := &hands{}
 	base := serve(t, &Host{Command: as("searches"), After: clock.after})

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// benchOptions are the flags of bench.
 type benchOptions struct {
 	strategies []string
 	clients    []int

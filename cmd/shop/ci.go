@@ -26,7 +26,6 @@ import (
 	"github.com/oversell/oversell/internal/version"
 )
 
-// ciOptions are the flags of ci.
 type ciOptions struct {
 	apps       []string
 	target     string
@@ -187,7 +186,6 @@ func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
 	return config, nil
 }
 
-// readApps reads the files of the programs.
 func (o *ciOptions) readApps(more *ciFlags) (apps []ci.App, _ error) {
 	files := ci.Files(o.apps)
 	if len(o.apps) == 0 {
@@ -289,7 +287,6 @@ func moreFlags() *ciFlags {
 	return f
 }
 
-// parse reads the text of --args.
 func (f *ciFlags) parse(text string) error {
 	flags := f.command.Flags()
 	if err := flags.Parse(strings.Fields(text)); err != nil {

@@ -80,7 +80,6 @@ func matching(values []string, given string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, given) })
 }
 
-// texts converts names to strings.
 func texts[K ~string](names []K) (all []string) {
 	for _, name := range names {
 		all = append(all, string(name))

@@ -181,8 +181,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	return o.prove(c, o.exit(found, config.Strategy.Lock))
 }
 
-// prove ends the text of a search without a violation with a link to the page that explains such a
-// result.
+// prove prints a link to the page that says what a search without a violation proves.
 func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	if err == nil && o.format == "text" && o.output.printsText() {
 		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("explore"))

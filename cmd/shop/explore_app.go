@@ -32,7 +32,7 @@ type appFlags struct {
 	allowed string
 }
 
-// wipeFlag names a remote server whose data may be deleted.
+// wipeFlag is the flag that permits a search to delete the data of a remote server.
 const wipeFlag = "yes-this-database-may-be-wiped"
 
 // needsApp is the error for a flag that works only with --app.
@@ -91,7 +91,6 @@ func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 	return p, p.Guard(a.allowed)
 }
 
-// runApp explores a program.
 func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	p, err := o.app.load(c)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // engineFlags are the same on every command that opens servers.
 type engineFlags struct {
 	engine.Config
-	environ error // of the environment variables
+	environ error // an error in the environment variables
 }
 
 // defaultConns is the size of the pool to the database. On two cores, more connections only lengthen the queue

@@ -29,7 +29,7 @@ type playOptions struct {
 	instances string
 	level     string
 	list      bool
-	json      bool // with list
+	json      bool // with --levels
 	progress  string
 }
 
@@ -86,7 +86,6 @@ func (o *playOptions) args(args []string) error {
 	return nil
 }
 
-// printLevels prints the list of the levels.
 func (o *playOptions) printLevels(c *cobra.Command) error {
 	file, err := o.file()
 	if err != nil {

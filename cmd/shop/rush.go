@@ -19,7 +19,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// rushOptions are the flags of rush.
 type rushOptions struct {
 	trial.Crowd
 	output  output

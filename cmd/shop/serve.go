@@ -18,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// serveOptions are the flags of serve.
 type serveOptions struct {
 	engines    engineFlags
 	shops      shopFlags

@@ -30,7 +30,6 @@ const maxLease = 50 * time.Second
 // maxRepeat is the maximum of --repeat.
 const maxRepeat = 1000
 
-// verifyOptions are the flags of verify.
 type verifyOptions struct {
 	strategies []string
 	faults     []string
@@ -99,9 +98,8 @@ func (o *verifyOptions) registerTarget(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: no test of duplicates, for services without Idempotency-Key")
 }
 
-// ended returns a function that runs after each cell. It prints the cell in one line, so that the user sees progress,
-// and writes the report files, so that a killed run leaves its results. If standard output carries another format, it
-// shows the line as progress on standard error.
+// ended returns a function that runs after each cell. It prints the cell in one line, and writes the report files, so
+// that a killed run leaves its results. If standard output carries another format, the line goes to standard error.
 func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Cell, sofar verify.Report) {
 	keeper := verify.Keeper{Files: o.output.files, Command: c.CommandPath()}
 	return func(last verify.Cell, sofar verify.Report) {

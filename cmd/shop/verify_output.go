@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// verifyOutput is output with the older flags of verify: its --json also takes a file, and --junit, --markdown and
+// verifyOutput adds the older flags of verify to output: --json also takes a file, and --junit, --markdown and
 // --html are hidden.
 type verifyOutput struct {
 	output
@@ -37,7 +37,7 @@ func (o *verifyOutput) register(c *cobra.Command) {
 	})
 }
 
-// typed returns the command as it was typed, without the flags of its output.
+// typed returns the command as the user typed it, without the flags of its output.
 func typed(c *cobra.Command) string {
 	text := c.CommandPath()
 	c.Flags().Visit(func(f *pflag.Flag) {

@@ -118,8 +118,8 @@ func (s *Bucketed) sweepInTurn(
 }
 
 // take sells from one row. If that row has too few units and all rows together have enough, it
-// returns errElsewhere and the rows of which one alone has enough. The transaction has ended by
-// then, so no buyer waits for one row while it holds another.
+// returns errElsewhere and the rows that alone have enough. The transaction has ended by then, so
+// no buyer waits for one row while it holds another.
 func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (receipt purchase.Receipt, enough []int64, _ error) {
 	receipt = purchase.NewReceipt(o, "bucketed", 0, 0)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {

@@ -23,9 +23,9 @@ func DiffersByDatabase(e Entry) bool {
 // the verdict. It tries a crash, then an expired lease, then a Redis that loses its keys. It
 // returns "" if none of them breaks the strategy, or if it breaks without any event.
 //
-// Above READ COMMITTED the catalogue may promise nothing. BrokenBy then takes the exploration at
-// READ COMMITTED: a late holder has read the stock before its transaction begins, so the database
-// does not see its write as stale. TestAboveReadCommitted explores this.
+// Above READ COMMITTED the catalogue may promise nothing. BrokenBy then uses the promise at READ
+// COMMITTED: a late holder reads the stock before its transaction begins, so no isolation level
+// refuses its write. TestAboveReadCommitted explores this.
 func BrokenBy(e Entry, database string) (promise.Condition, verdict.Verdict) {
 	if v, _ := e.Explored(promise.Explore, database); v != verdict.Holds {
 		return "", ""

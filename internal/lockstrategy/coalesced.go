@@ -14,7 +14,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// coalesced is the strategy's name.
 const coalesced = "coalesced"
 
 // Coalesced sells to all waiting buyers in one transaction.

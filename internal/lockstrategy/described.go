@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Texts describe a strategy. Each is an item of the list in the doc comment of the strategy's type.
+// Texts describe a strategy. Each field is an item of the list in the doc comment of the strategy's
+// type.
 type Texts struct {
 	Summary    string `json:"summary"` // the algorithm in a few words, for a table
 	Guarantees string `json:"guarantees"`

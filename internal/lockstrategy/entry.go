@@ -105,9 +105,9 @@ type Traits struct {
 	MaxUnits, MaxBuyers int
 
 	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
-	// if it fails. Until then the counter may be too low, so other buyers may get too low a left,
-	// or ErrSoldOut too early. Another process may refuse a second request under an Idempotency-Key
-	// while the first one is in progress.
+	// if it fails. Until then the counter may be too low: receipts may show too few units left, and
+	// ErrSoldOut may come too early. Another process may refuse a second request under an
+	// Idempotency-Key while the first one is in progress.
 	AdmitsFirst bool
 
 	// LeftLags: the number left in a receipt may omit sales in progress, so it may be too high but
@@ -120,11 +120,11 @@ type Traits struct {
 	KeyDecides bool
 
 	// Left reads how many units of a product can still be sold, without a lock. Nil means that
-	// product.amount is that number. See purchase.Left: Left must be one statement, since a sum of
-	// several reads may never have been true.
+	// product.amount is that number. Left must be one statement, since a sum of several reads may
+	// never have been the stock. See purchase.Left.
 	//
-	// A strategy that admits buyers through a counter leaves it nil too, if the database decides each
-	// sale: units that only the counter shows cannot be sold.
+	// A strategy that admits buyers through a counter leaves Left nil too, if the database decides
+	// each sale: units that only the counter shows cannot be sold.
 	Left func(db *gorm.DB, product string) (units int64, _ error)
 
 	// ExploredAs holds the verdicts of explorations where they differ from the promise, see

@@ -25,9 +25,9 @@ type LockPromise struct {
 
 // Excludes reports whether the lock promises one holder at a time under a condition. It promises
 // nothing if there is no lock, or if the strategy is promised to oversell. If the catalogue
-// promises nothing about the sales on a database, the promise of the lock is still that of other
-// databases, unless a lease without renewal can expire while its holder waits for the database. The
-// parameter database is a name as in engine.Engine.Database.
+// promises nothing about the sales on a database, the lock still keeps the promise of other
+// databases. The exception is a lease without renewal, if it can expire while its holder waits for
+// the database. The parameter database is a name as in engine.Engine.Database.
 func (e Entry) Excludes(c promise.Condition, database string) bool {
 	v := e.Promised(c, database)
 	if v == "" && !lapses(e, c, database) {
@@ -36,8 +36,8 @@ func (e Entry) Excludes(c promise.Condition, database string) bool {
 	return e.WaitsFor == WaitLock && v != "" && !v.Keeps(verdict.Oversold) && !slices.Contains(e.Lock.SharedUnder, c)
 }
 
-// KeptUnder reports whether a holder keeps the lock to the end of its section under a condition:
-// both the holder and the lock's servers stay alive.
+// KeptUnder reports whether a holder keeps the lock to the end of its section under a condition in
+// which the holder and the lock's servers stay alive.
 func (l LockPromise) KeptUnder(c promise.Condition) bool {
 	return l.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency, promise.ClientClock}, c)
 }

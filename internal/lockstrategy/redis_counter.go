@@ -73,7 +73,7 @@ func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(con
 	return receipt, nil
 }
 
-// read returns the counter's value. found is false if Redis has no counter.
+// read returns the counter's value. The result found is false if Redis has no counter.
 func (c redisCounter) read(ctx context.Context, client redis.Cmdable, product string) (units int64, found bool, _ error) {
 	units, err := client.Get(ctx, c.key(product)).Int64()
 	if errors.Is(err, redis.Nil) {
@@ -93,7 +93,7 @@ func (c redisCounter) load(ctx context.Context, name string) (units int64, _ err
 	return p.Amount, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// readOrLoad returns the counter's value, or that of the stock that it copied.
+// readOrLoad returns the counter's value. Without a counter, it copies the stock and returns that.
 func (c redisCounter) readOrLoad(ctx context.Context, product string) (units int64, _ error) {
 	units, found, err := c.read(ctx, c.deps.Redis, product)
 	if err == nil && !found {

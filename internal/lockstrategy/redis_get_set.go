@@ -32,7 +32,8 @@ func (s *RedisGetSet) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 	return s.sell(ctx, o, s.admit)
 }
 
-// admit takes the units from a stock that another buyer may have changed since.
+// admit writes a stock computed from its read. In between, another buyer may have changed the
+// counter.
 func (s *RedisGetSet) admit(ctx context.Context, o purchase.Order) (left int64, _ error) {
 	units, err := s.readOrLoad(ctx, o.Product)
 	if err != nil {

@@ -25,7 +25,6 @@ var (
 	loadLua string
 )
 
-// redisLua is the strategy's name.
 const redisLua = "redis-lua"
 
 // RedisLua admits in Redis; its Mover writes to the database.

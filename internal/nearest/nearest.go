@@ -1,4 +1,4 @@
-// Package nearest words the error for a name that is not in a list.
+// Package nearest builds the error for a name that is not in a list.
 package nearest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxChoices is the length up to which an error shows the list itself.
+// maxChoices is the maximum length of a list that an error shows.
 const maxChoices = 10
 
 // Unknown returns the error for a name that is not among the known ones, for example
@@ -38,7 +38,7 @@ func Unknown[K ~string](kind, name string, known []K, command string) error {
 // It returns "" if there is none.
 func To[K ~string](name string, known []K) (best K) {
 	name = strings.ToLower(name)
-	least := min(3, len(name)) // a name of one or two letters must share one
+	least := min(3, len(name)) // a name of one or two letters must share a letter
 	for _, k := range known {
 		d := distance(name, string(k))
 		if strings.HasPrefix(string(k), name) {

@@ -62,8 +62,8 @@ const (
 	crowd = 256
 	// A burst lasts 1/burst of the wait.
 	burst = 10
-	// All buyers of a burst must be served within 1/burstServed of the wait. It is the longest wait
-	// under overload.
+	// All buyers of a burst must be served within 1/burstServed of the wait. That is the longest
+	// wait under overload.
 	burstServed = 5
 	// firstBurst is the largest burst before the pace is known. A shop that sells 1,000 units per
 	// second serves it in 1 s, a fifth of a wait of 5 s.
@@ -93,7 +93,6 @@ func (e *Overloaded) seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Se
 // Before puts the admission before the strategy of that name.
 func (a *Admission) Before(name string, s Strategy) Strategy { return &admitted{s, name, a} }
 
-// admitted is a strategy behind an admission.
 type admitted struct {
 	Strategy
 	name      string

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// A Front is the layers that a buyer passes before a strategy. The shop and the explorer use the same Front, so
-// the explorer also tests the order of the layers.
+// A Front holds the layers that a buyer passes before a strategy. The shop and the explorer use the same Front,
+// so the explorer also tests the order of the layers.
 type Front struct {
 	Admission  *Admission                    // shared by all strategies; nil: every buyer is let in
 	Orders     *gorm.DB                      // database with the sales under an Idempotency-Key, see NewIdempotent
@@ -22,7 +22,6 @@ type Front struct {
 // OfStock reads how many units of a product can still be sold, see Left.
 type OfStock = func(db *gorm.DB, product string) (units int64, _ error)
 
-// amount reads product.amount.
 func amount(db *gorm.DB, name string) (int64, error) {
 	p, err := product.ByName(db, name)
 	return p.Amount, err
@@ -39,7 +38,6 @@ func (f *Front) Before(name string, left OfStock, s Strategy) Strategy {
 	return s
 }
 
-// A layer is a part of the front.
 type layer struct {
 	used   bool
 	before func(Strategy) Strategy

@@ -40,8 +40,8 @@ func (r Record) receipt() Receipt {
 // answer of the first sale.
 var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
 
-// Insert records the sale of receipt and sets receipt.ID. It must run in the transaction that takes
-// the units. It returns the error of Order.Check for an invalid order.
+// Insert inserts the record of a sale and sets receipt.ID. It must run in the transaction that
+// takes the units. It returns the error of Order.Check for an invalid order.
 func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
 	record, err := newRecord(key, at, receipt)
 	if err != nil {
@@ -106,9 +106,9 @@ func newRecord(key string, at time.Time, receipt *Receipt) (Record, error) {
 	return record, nil
 }
 
-// Page returns up to limit records with an id above after, by ascending id. This is keyset paging,
-// so the last page of ten million records costs as much as the first. productName "" means all
-// products.
+// Page returns the records with ids above the parameter after, in ascending order, at most as many
+// as limit. This is keyset paging, so the last page of ten million records costs as much as the
+// first. productName "" means all products.
 func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, error) {
 	records := []Record{} // never null in JSON
 	query := db.Where("id > ?", after).Order("id").Limit(limit)

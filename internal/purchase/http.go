@@ -56,7 +56,7 @@ type Counter struct {
 	Watch Watcher
 
 	mu    sync.Mutex
-	doors keyed.Map[string, *semaphore.Weighted] // of the products that are bought or restocked now
+	doors keyed.Map[string, *semaphore.Weighted] // one for each product that is bought or restocked now
 }
 
 // allBuys exceeds the number of buys in flight. The door of a product is a semaphore of this weight: each buy
@@ -224,7 +224,7 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 	problem.Invalid(c, nearest.Unknown("strategy", name, slices.Sorted(maps.Keys(k.Strategies)), "GET /strategies").Error())
 }
 
-// errInvalid: the request asks for something impossible.
+// errInvalid: the request is invalid.
 var errInvalid = errors.New("bad request")
 
 // readOrder reads the query and, for a POST, a JSON body. Members of the body override those of the
@@ -335,7 +335,7 @@ func wholeNumber(c *gin.Context, name string, preset, low, high int64) (int64, e
 	return n, nil
 }
 
-// WriteError answers with the status for an error.
+// WriteError answers with the status and the problem document for an error.
 func WriteError(c *gin.Context, err error) {
 	outcome := OutcomeOf(err)
 	detail := err.Error()

@@ -95,8 +95,8 @@ func Check(p product.Product, o Order) error {
 	return nil
 }
 
-// Write writes the stock computed from p, as it was read, and inserts the record. Only the caller's
-// lock prevents a sale between the read and this write.
+// Write writes the stock computed from the product p, as the caller read it, and inserts the
+// record. Only the caller's lock prevents a sale between the read and this write.
 func (s Section) Write(ctx context.Context, tx *gorm.DB, p product.Product, o Order, waited time.Duration) (Receipt, error) {
 	receipt := NewReceipt(o, s.Strategy, p.Amount-o.Amount, waited)
 	if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {

@@ -51,8 +51,8 @@ type reading struct {
 	less error // ErrSoldOut for every order above the stock
 }
 
-// NewSoldOutCheck returns a check that reads the stock with read. It gives up a read after the duration
-// patience.
+// NewSoldOutCheck returns a check that reads the stock with the function read. It gives up a read after
+// the duration patience.
 func NewSoldOutCheck(read Left, patience time.Duration) *SoldOutCheck {
 	return &SoldOutCheck{read: read, patience: patience, asked: map[string]*asked{}}
 }
@@ -61,7 +61,6 @@ func NewSoldOutCheck(read Left, patience time.Duration) *SoldOutCheck {
 // stock that it reads.
 func (c *SoldOutCheck) Before(s Strategy) Strategy { return &checked{s, c} }
 
-// checked is a strategy behind a check.
 type checked struct {
 	Strategy
 	check *SoldOutCheck

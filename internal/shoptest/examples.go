@@ -38,12 +38,13 @@ var root = sync.OnceValues(func() (string, error) {
 	return "", err
 })
 
-// runtimes lists the commands and libraries that the programs of each folder of examples/ need.
+// runtimes lists the commands that the programs in each folder of examples/ need.
 var runtimes = map[string][]string{
 	"go": {"go"}, "java": {"java"}, "node": {"node", "npm"}, "php": {"php"}, "python": {"python3"}, "saleor": {"python3"},
 }
 
-// Example returns the path of a file in examples/, whose program can run here. See Needs.
+// Example returns the path of a file in examples/. It skips the test if the program cannot run
+// here, see Needs.
 func Example(t testing.TB, file string) string {
 	t.Helper()
 	folder, _, _ := strings.Cut(file, "/")

@@ -3,7 +3,7 @@
 //
 //	make quick   no server, no race detector; before each commit
 //	make test    the strongest evidence for each part, on real servers
-//	make soak    long searches, full matrices, and what another test covers in less time
+//	make soak    long searches, full matrices, and tests that others cover in less time
 //
 // A test without a call of this package runs in all three. The call is one line with the reason,
 // and `go run -C tools ./tiers` prints these lines as a table.

@@ -137,7 +137,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 		c.open[conn] = c.idle.PushBack(waiting{conn: conn})
 	case known && state == http.StateActive:
 		c.open[conn] = nil
-	default: // closed, or surplus and not yet noticed
+	default: // closed, or being ended
 		delete(c.open, conn)
 	}
 	return surplus

@@ -17,8 +17,8 @@ import (
 // from the user's browser, which would consider page and shop the same origin (DNS rebinding). The
 // attacker cannot forge the name in Host.
 //
-// Allowed are the names of loopback (RFC 6761, 6.3), the address that the request came in at, and
-// the given names. On other addresses every name is allowed, unless some are given.
+// Allowed are the names of loopback (RFC 6761, 6.3), the address that the client connected to, and
+// the given names. On other addresses every name is allowed, unless names are given.
 func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	if !isLoopback(addr) && len(given) == 0 {
 		return func(*gin.Context) {}
@@ -37,8 +37,8 @@ func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	}
 }
 
-// isOwn reports whether host is a name or an address of loopback, or the address that the request
-// came in at.
+// isOwn reports whether host is a name or an address of loopback, or the address that the client
+// connected to.
 func isOwn(r *http.Request, host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {

@@ -68,7 +68,6 @@ type availableStrategy struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// strategies lists the catalogue.
 func (s *Shop) strategies(c *gin.Context) {
 	var list []availableStrategy
 	for _, e := range lockstrategy.All() {

@@ -30,8 +30,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks maps each need that the database does not meet to the reason. It comes from the server's answers,
-	// not from its name.
+	// Lacks maps each need that the database does not meet to the reason. The engine tests the server for it
+	// and does not go by its name.
 	Lacks map[string]string
 
 	// Certifies: the database is a cluster that refuses a COMMIT if another node has committed a
@@ -54,7 +54,7 @@ type Deps struct {
 	// context that renew receives does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 
-	// Unlock replaces the call of unlock after a buyer's section, for a scheduler that shows a
+	// Unlock replaces the call of unlock after a buyer's section, for a scheduler that simulates a
 	// forgotten unlock. Nil calls unlock at once.
 	Unlock func(ctx context.Context, unlock func())
 
@@ -80,7 +80,7 @@ type Settings struct {
 }
 
 // ReplicateWithin is how long a grant waits for the replicas. The strategy gives back a grant that
-// too few replicas have stored by then. It must be shorter than the read timeout of the Redis
+// too few replicas have stored by then. The time must be shorter than the read timeout of the Redis
 // client, which would otherwise cut off every WAIT.
 func (s Settings) ReplicateWithin() time.Duration {
 	return max(min(s.LeaseTTL/10, s.Wait/10, time.Second), 10*time.Millisecond)
@@ -93,7 +93,7 @@ func DefaultSettings() Settings {
 
 // WithWait limits a buy. The context that it returns ends with cause purchase.ErrBusy once
 // Settings.Wait has passed since start, whether the buyer waits for a lock, a connection or a row.
-// Only a COMMIT that was sent may take longer. start is the time when the buy began.
+// Only a COMMIT that was sent may take longer. The result start is the time when the buy began.
 func (d Deps) WithWait(ctx context.Context) (_ context.Context, start time.Time, cancel context.CancelFunc) {
 	ctx, cancel = context.WithTimeoutCause(ctx, d.Settings.Wait, purchase.ErrBusy)
 	return ctx, d.Now(), cancel
@@ -111,7 +111,7 @@ func (d Deps) Sleep(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// RenewAfter calls renew once the duration after has passed. Each Reset of the timer that it returns causes
+// RenewAfter calls the function renew after the given duration. Each Reset of the returned timer causes
 // another call.
 func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
 	if d.Renewal != nil {

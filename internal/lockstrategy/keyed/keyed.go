@@ -21,8 +21,8 @@ type entry[V any] struct {
 	users int
 }
 
-// Use adds a user to the key and returns its value. fresh makes the value for the first user. Each
-// Use must be followed by one Release.
+// Use adds a user to the key and returns its value. The function fresh makes the first user's
+// value. Each Use must be followed by one Release.
 func (m *Map[K, V]) Use(key K, fresh func() V) V {
 	e := m.entries[key]
 	if e == nil {
@@ -36,8 +36,8 @@ func (m *Map[K, V]) Use(key K, fresh func() V) V {
 	return e.value
 }
 
-// Release removes a user from the key. Release removes the value if this was the last user, and
-// then returns true. Release panics if the key has no user.
+// Release removes a user from the key. With the last user, it removes the value and returns true.
+// It panics if the key has no user.
 func (m *Map[K, V]) Release(key K) (last bool) {
 	e := m.entries[key]
 	if e == nil {

@@ -22,7 +22,7 @@ func (a auditor) audited(tb testing.TB, name string) audit.Sums {
 	return report
 }
 
-// mustHaveRecords fails the test unless want sales are recorded and the stock agrees.
+// mustHaveRecords fails the test unless the given number of sales is recorded and the stock agrees.
 func (a auditor) mustHaveRecords(tb testing.TB, name string, want int64) {
 	tb.Helper()
 	if got := a.audited(tb, name); got.Records != want || got.Drift != 0 {

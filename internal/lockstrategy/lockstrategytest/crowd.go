@@ -13,7 +13,7 @@ import (
 )
 
 // crowd sends all buyers at once, spread over the instances, and counts the outcomes. The buyers
-// order the amounts in sizes in turn.
+// use the amounts in sizes in turn.
 func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, sizes []int64) map[purchase.Outcome]int64 {
 	tb.Helper()
 	var (
@@ -39,7 +39,7 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, si
 	return count
 }
 
-// rush sends a burst of buyers and judges the result as `shop rush` does. The buyers order the
+// rush sends a burst of buyers and judges the result as `shop rush` does. The buyers use the
 // amounts in sizes in turn. With several amounts, units may remain; rush then sells these one by
 // one.
 func rush(tb testing.TB, w *world, instances int, sizes ...int64) {

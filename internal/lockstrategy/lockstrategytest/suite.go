@@ -67,15 +67,15 @@ func checks() []check {
 	}
 }
 
-// Exercise runs the suite on one entry. open returns servers that belong to the test. All checks
-// share one engine, since each of them restocks its product; a check that must fail gets its own.
-// The checks in entry.CaughtBy must fail as described there, and all others must pass. Exercise
-// skips a check that does not apply, with the reason.
+// Exercise runs the suite on one entry. The function open returns servers that belong to the test.
+// All checks share one engine, since each of them restocks its product; a check that must fail gets
+// its own. The checks in entry.CaughtBy must fail as described there, and all others must pass.
+// Exercise skips a check that does not apply, with the reason.
 //
 // Exercise does not look for leaked goroutines, since several entries may run at once. NoLeaks
 // around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
-	asked := &world{auditor: auditor{open(t)}, entry: entry} // for lacks
+	asked := &world{auditor: auditor{open(t)}, entry: entry} // for check.lacks
 	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {

@@ -112,8 +112,8 @@ func (m *Mover) moves(product string) bool {
 	return m.waiting[product] != nil
 }
 
-// Work moves the orders for which no buyer waits any more, because the buyer gave up or the shop
-// crashed: now, and then once a second until ctx ends.
+// Work moves orders without a waiting buyer: the buyer gave up, or the shop crashed. It does so at
+// once, and then every second until ctx ends.
 func (m *Mover) Work(ctx context.Context) {
 	for {
 		for _, name := range m.ordered(ctx) {

@@ -14,8 +14,8 @@ import (
 const eachTimeout = 5 * deps.ReleaseTimeout
 
 // Each calls the function ask for all nodes at once, and repeats it for a node that did not answer in
-// time. It returns nil if a majority succeeded. Then it waits for the other nodes at most
-// deps.ReleaseTimeout: a key that remains on them is not a majority, and expires.
+// time. If a majority succeeded, it waits for the other nodes at most deps.ReleaseTimeout and returns
+// nil. A key that remains on a minority blocks no buyer, and expires.
 func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, eachTimeout)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// Majority returns nil if at most a minority of the nodes failed. errs has the result of each node,
-// nil or not.
+// Majority returns nil if at most a minority of the nodes failed. The slice errs has one result per
+// node, nil or an error.
 func Majority(nodes int, errs []error) error {
 	failed := 0
 	for _, err := range errs {

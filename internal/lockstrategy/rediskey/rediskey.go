@@ -21,8 +21,8 @@ import (
 
 // A Lock has the commands that take and free a key.
 type Lock interface {
-	// Take tries once to take the key. token is new for each attempt, for a lock that stores one.
-	// Take returns nil without an error if another holder has the key.
+	// Take tries once to take the key. The parameter token is new for each attempt, for a lock that
+	// stores a token. Take returns nil without an error if another holder has the key.
 	Take(ctx context.Context, key, token string) (lease.Lease, error)
 }
 

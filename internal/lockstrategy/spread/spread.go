@@ -27,8 +27,8 @@ type Crowds struct {
 	inUse keyed.Map[string, *Crowd]
 }
 
-// A Crowd counts the buyers of one product in this process, and remembers how many rows the product
-// had at last.
+// A Crowd counts the buyers of one product in this process, and remembers the last known number of
+// rows.
 type Crowd struct {
 	mu      sync.Mutex
 	rows    int64          // rows to choose from

@@ -11,7 +11,7 @@ import (
 // MaxGroup is the maximum number of buyers in one group.
 const MaxGroup = 500
 
-// Groups serves buyers of one process that want the same product in groups: a leader serves its
+// Groups serves the buyers of one process in groups, each for one product: a leader serves its
 // followers. It is safe for concurrent use.
 //
 //	Join -> queue -> Gather, at the row: the group -> Bind, before the COMMIT -> Answer
@@ -74,8 +74,8 @@ type Group struct {
 	timed    bool
 }
 
-// NewGroups calls serve in a goroutine for each group. serve must answer each Member that it has
-// gathered.
+// NewGroups returns Groups that call the function serve in a goroutine for each group. The function
+// must answer each Member that it has gathered.
 func NewGroups(now func() time.Time, serve func(g *Group)) *Groups {
 	return &Groups{serve: serve, now: now, byProduct: map[string]*productQueue{}}
 }
@@ -139,7 +139,7 @@ func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 	return a.receipt, a.err
 }
 
-// Answer sets what Await returns. It is called once per member.
+// Answer sets the result of Await. It is called once per member.
 func (m *Member) Answer(receipt purchase.Receipt, err error) { m.answer <- answered{receipt, err} }
 
 // lead starts a leader if a buyer waits for one. The caller holds the mutex.

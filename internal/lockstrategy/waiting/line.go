@@ -34,7 +34,8 @@ type line struct {
 	freed chan struct{}       // capacity 1: this process has released a lease
 }
 
-// NewLines returns queues with room for width goroutines, at least 1, at the front.
+// NewLines returns empty queues. The parameter width, at least 1, is how many goroutines may be at
+// the front of one.
 func NewLines(width int64) *Lines { return &Lines{width: width} }
 
 // A Place is one goroutine's place at the front of a product's queue.

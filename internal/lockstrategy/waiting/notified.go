@@ -11,9 +11,9 @@ import (
 // Notified obtains a lock whose server notifies the next waiter when it is free: ZooKeeper and
 // etcd, each by a watch. It is safe for concurrent use.
 //
-// As with Polling, only the waiters at the front, at most width per process, queue at the server. A
-// thousand buyers would need a thousand nodes or leases there, each created and deleted on the
-// server's disk, most of them for buyers that find the product sold out.
+// As with Polling, only a few waiters per process queue at the server. A thousand buyers would need
+// a thousand nodes or leases there, each created and deleted on the server's disk, most of them for
+// buyers that find the product sold out.
 type Notified struct{ lines *Lines }
 
 // NewNotified returns a Notified that lets up to width buyers of this process queue at the server at once.

@@ -23,8 +23,8 @@ const (
 //
 // Of n simultaneous rounds at most one succeeds, and the work of the others is lost. Without a
 // limit, 200 buyers on a busy machine spent their whole wait on failed rounds. Each process has its
-// own limit, so the limit is not a lock. Sales per second of 200 buyers with optimistic and
-// serializable, median of three (shop rush --engine local --strategy optimistic,serializable, two
+// own limit, so the limit is not a lock. Sales per second of 200 buyers with `optimistic` and
+// `serializable`, median of three (shop rush --engine local --strategy optimistic,serializable, two
 // cores):
 //
 //	rounds    first pause 1 ms    16 ms

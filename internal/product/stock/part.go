@@ -39,8 +39,8 @@ func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
-// PartsWith returns the numbers of the parts with enough units, in ascending order. It leaves out numbers
-// from limit on. It takes no lock: another buyer may take the units before the caller does.
+// PartsWith returns the numbers of the parts with at least the given units, in ascending order. It leaves
+// out numbers from limit on. It takes no lock: another buyer may take the units before the caller does.
 func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
@@ -75,9 +75,9 @@ func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error 
 	}).Create(&parts).Error
 }
 
-// UnlockedUnits locks up to limit parts of one unit that no transaction has locked, until the
-// transaction of tx ends, and returns their numbers. It waits for no lock. The database must have
-// SKIP LOCKED.
+// UnlockedUnits locks parts of one unit that no transaction has locked, at most as many as limit,
+// and returns their numbers. The locks end with the transaction of tx. It waits for no lock. The
+// database must have SKIP LOCKED.
 func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := tx.Model(&Part{}).Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"}).

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A Log keeps the first Most bytes, so that a child that prints without end does not fill memory.
-// Its methods may be called by several goroutines.
+// A Log keeps only as many bytes as its field Most says, so that a child that prints without end
+// does not fill memory. Its methods may be called by several goroutines.
 type Log struct {
 	Most int
 

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// notes is the part of a task that is specific to a language.
+// notes is the file with the part of a task that is specific to a language.
 const notes = "NOTES.md"
 
 // NotIn returns the error for a language in which an exercise is unavailable.

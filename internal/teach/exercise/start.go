@@ -22,7 +22,7 @@ const AppFile = "app.yaml"
 const marker = "exercise.txt"
 
 // Start copies an exercise to dir, which must be empty or not exist. The parameter language is ""
-// for Go. It returns the names of the files.
+// for Go. Start returns the names of the files.
 func Start(ctx context.Context, e exercises.Exercise, dir, language string) (written []string, _ error) {
 	all, err := content(ctx, e, language)
 	if err != nil {
@@ -98,7 +98,6 @@ func moduleOf(e exercises.Exercise, folder, version string) (mod, sum string, _ 
 		learnerModule(e), mod, Module, Module, strconv.Quote(filepath.ToSlash(folder)), &requires), string(sums), nil
 }
 
-// learnerModule returns the path of the learner's module.
 func learnerModule(e exercises.Exercise) string { return "learner.example/" + e.Name() }
 
 // emptied creates the folder, and returns an error unless it is empty.

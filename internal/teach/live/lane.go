@@ -293,7 +293,6 @@ func (l *lane) picture() Lane {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// cells draws the shelf.
 func (l *lane) cells() string {
 	if l.Stocked == 0 {
 		return ""

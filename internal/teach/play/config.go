@@ -22,7 +22,7 @@ const (
 // name, and a replay string must lead to the same values there.
 const sold = "explored"
 
-// A Config says what is played. All fields except Strategy have defaults for their zero value.
+// A Config describes a game. All fields except Strategy have defaults for their zero value.
 type Config struct {
 	Strategy string          `json:"strategy"`
 	Buyers   int             `json:"buyers"` // 2 to MostBuyers; 0 is 2

@@ -1,5 +1,6 @@
 // Package play lets a person choose the steps of a schedule, as the explorer does. The strategies'
-// own code runs on the embedded engine and is controlled by the explorer's gates.
+// own code runs on the embedded engine. Each command waits at a gate of the explorer until the
+// player releases it.
 //
 //	player -- Move(token) --> Game -- chooser --> explore: one schedule on real servers
 //	player <-- Position ----- Game <-- View ------ what waits at the gates, in the database, in Redis

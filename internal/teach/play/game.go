@@ -62,7 +62,7 @@ func Open(ctx context.Context, c Config) (_ *Game, err error) {
 	return g, nil
 }
 
-// open opens the explorer and begins.
+// open opens the explorer and begins the first round.
 func (g *Game) open(ctx context.Context) (err error) {
 	entry, _ := lockstrategy.ByName(g.config.Strategy)
 	if why := entry.Missing(onengine.Deps(g.engine)); why != "" {

@@ -102,7 +102,6 @@ func reached(goal, v verdict.Verdict, foreign bool) bool {
 	return v == goal
 }
 
-// newPosition returns the position at a choice.
 func newPosition(c Config, choices []schedule.Choice, v explore.View, tokens []string) Position {
 	p := Position{
 		Config: c, Buyers: []Buyer{}, Choices: []Choice{}, Keys: []Key{}, Steps: v.Steps, Tokens: append([]string{}, tokens...),
@@ -142,7 +141,6 @@ func newBuyer(s schedule.Standing) Buyer {
 	return b
 }
 
-// newEnd returns the end of a schedule.
 func newEnd(c Config, e explore.Ended, w *explore.Witness) (*End, error) {
 	end := &End{
 		Verdict: w.Verdict, Why: w.Why, Broken: w.Broken(), Foreign: e.Foreign, Outcomes: w.Outcomes,

@@ -82,7 +82,7 @@ func pageAt(ip netip.Addr, port int) string {
 	return "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(port)) + "/room"
 }
 
-// quiet is the white margin of a code, in modules (ISO/IEC 18004 requires four).
+// quiet is the width of the white margin of a QR code, in modules (ISO/IEC 18004 requires four).
 const quiet = 4
 
 // code returns a QR code as SVG: black on white in any theme, since readers expect that.

@@ -11,7 +11,7 @@ import (
 // Bounds of the phones that a room remembers.
 const (
 	MaxBuyers = 300 // each has at most one press under way; a further phone replaces another, see oldest
-	MaxFrom   = 150 // of one remote address, since a class may share its school's address
+	MaxFrom   = 150 // phones from one remote address; a class may share its school's address
 )
 
 // maxSilence is how long a phone may be silent before a restock forgets it. A phone polls every

@@ -36,7 +36,7 @@ var (
 	errInvalid  = errors.New("bad request")
 )
 
-// A Strategy is one that the leader may choose.
+// A Strategy is a lock strategy that the leader may choose.
 type Strategy struct {
 	Name string
 	// ReceiptShowsUnit: the remaining stock in a receipt identifies the sold unit.

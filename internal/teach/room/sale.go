@@ -53,7 +53,7 @@ func (s *sale) count(before result, receipt purchase.Receipt, err error) result 
 }
 
 type saleJSON struct {
-	State     string `json:"state"` // none, shut, opening, open
+	State     string `json:"state"` // empty, shut, opening, open
 	OpensInMS int64  `json:"opens_in_ms"`
 	Product   string `json:"product"`
 	Strategy  string `json:"strategy"`

@@ -63,7 +63,6 @@ func (d Details) appendJSON(to []byte) []byte {
 	return append(to, '}')
 }
 
-// appendString appends a JSON string.
 func appendString(to []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {

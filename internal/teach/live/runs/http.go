@@ -15,7 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Routes adds the routes of runs. Those that start, stop or inject are behind admin.
+// Routes adds the routes of runs. The handler admin guards those that start or stop a run or inject
+// a fault.
 func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.GET("/live/runs", func(c *gin.Context) {
 		c.JSON(http.StatusOK, gin.H{"runs": k.Summaries(), "faults": append([]Fault{}, k.sender.Faults()...)})

@@ -58,7 +58,7 @@ func (r *Recorder) Struck(s Strike) {
 	r.change(func() {
 		another := r.run.Fault != "" || slices.ContainsFunc(r.run.Strikes, Strike.byHand)
 		r.run.Strikes = append(r.run.Strikes, s)
-		if s.byHand() && !another { // one command injects one fault
+		if s.byHand() && !another { // a command can inject only one fault
 			asked := r.run.Request
 			asked.Fault = s.Fault
 			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " was injected into " + s.Strategy + " by hand"

@@ -131,7 +131,6 @@ func (g *game) leave(events chan event) {
 	g.alone()
 }
 
-// tell sends an event to the pages.
 func (g *game) tell(e event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,8 +189,8 @@ func (g *game) alone() {
 	})
 }
 
-// rests reports whether a game is still idle when its timer ends. If alone is true, it must also
-// have no page.
+// rests reports whether a game is still idle when its timer ends. If the parameter alone is true,
+// it must also have no page.
 func (g *game) rests(alone bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

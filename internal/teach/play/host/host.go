@@ -30,7 +30,8 @@ type Host struct {
 	// Command returns the command of a child: this program, with arguments that make it call
 	// child.Serve.
 	Command func() (*exec.Cmd, error)
-	// After calls f after d, unless stop is called first; nil: real time.
+	// After starts a timer that calls f when the time d is over; stop cancels it. Nil uses real
+	// time.
 	After func(d time.Duration, f func()) (stop func())
 	// Most, Idle and Grace override the limits; 0: the limits above.
 	Most        int
@@ -44,8 +45,8 @@ type Host struct {
 
 	mu      sync.Mutex
 	games   map[string]*game
-	places  map[string]int // taken places, by remote address
-	taken   int            // number of taken places; more than there are games while a child opens
+	places  map[string]int // number of games, by remote address
+	taken   int            // number of games, including those that are about to open
 	closing chan struct{}  // closed by Close
 	closed  bool
 	ending  sync.WaitGroup // children that have not ended or have not been waited for
@@ -163,7 +164,6 @@ func (h *Host) forget(g *game) (known bool) {
 	return known
 }
 
-// open starts the child.
 func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) (*game, error) {
 	cmd, err := h.Command()
 	if err != nil {
@@ -200,7 +200,6 @@ func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) 
 	}, nil
 }
 
-// find returns the game with this id.
 func (h *Host) find(id string) (*game, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -55,7 +55,7 @@ func (h *Host) Routes(r gin.IRouter) {
 	r.GET("/play/games/:id/events", h.with(events))
 }
 
-// with finds the game of a route.
+// with returns a handler that finds the route's game and calls the function do.
 func (h *Host) with(do func(c *gin.Context, g *game)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Header("Cache-Control", "no-store")

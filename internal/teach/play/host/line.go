@@ -34,7 +34,7 @@ func (l *searchQueue) enter(ctx context.Context, tell func(place int)) (leave fu
 	}
 }
 
-// queue adds a search. It may run at once if too few others run.
+// queue adds a search. It may run at once while processors are free.
 func (l *searchQueue) queue(tell func(place int)) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

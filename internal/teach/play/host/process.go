@@ -29,7 +29,6 @@ type process struct {
 	close sync.Once
 }
 
-// start starts a child.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, answers: make(chan child.Answer), gone: make(chan struct{})}
 	errors := &childlog.Log{Most: mostSaid}
@@ -69,7 +68,6 @@ func (p *process) listen(out io.Reader, errors *childlog.Log) {
 	close(p.gone)
 }
 
-// send sends a request to the child.
 func (p *process) send(r child.Request) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

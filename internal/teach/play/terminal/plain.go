@@ -201,7 +201,6 @@ func forBuyers(buyers []int) string {
 	return " for buyer " + strings.Join(names, " and ")
 }
 
-// key describes a key in Redis.
 func key(k play.Key) string {
 	text := fmt.Sprintf("%s has %s = %s", k.Server, k.Name, k.Value)
 	if k.Buyer > 0 {

@@ -1,4 +1,5 @@
-// Package terminal plays by lines of words, in a terminal, from a file or through a pipe.
+// Package terminal plays the game by words, one or more on a line, from a terminal, a file or a
+// pipe.
 //
 //	lines -> plain -> Session.Do(word) -> play.Game
 package terminal

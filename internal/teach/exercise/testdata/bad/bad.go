@@ -156,7 +156,7 @@ func (e *elsewhere) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error)
 	return e.kit.Sell(ctx, o)
 }
 
-// Claims prints a report instead of the judge's, which says that it has sold.
+// Claims prints a report of its own, which says that it has passed.
 func Claims(kata.Kit) kata.Strategy { return &claims{} }
 
 type claims struct{}

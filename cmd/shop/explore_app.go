@@ -22,7 +22,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// appFlags are the flags for the user's own program.
 type appFlags struct {
 	file    string
 	example bool
@@ -64,7 +63,6 @@ var notForPrograms = []string{
 	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "lease", "redlock-nodes", "sold-out-check", "admission",
 }
 
-// command returns the command that explores the program.
 func (a *appFlags) command() string { return "shop explore" + a.given() }
 
 // given returns the flags that name the program and change its search.

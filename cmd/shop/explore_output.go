@@ -77,7 +77,6 @@ func (o *exploreOptions) origin() findings.Origin {
 	return findings.Origin{Subject: o.subject(), Again: o.again}
 }
 
-// subject returns the name of the strategy or the program.
 func (o *exploreOptions) subject() string {
 	if o.app.file != "" {
 		return "--app " + o.app.file

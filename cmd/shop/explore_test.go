@@ -13,7 +13,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// exploreCLI runs the command as a user does.
 func exploreCLI(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(ctx, append([]string{"explore"}, args...), &out, &errs)

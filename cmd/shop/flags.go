@@ -116,7 +116,6 @@ type shopFlags struct {
 	admission string // adaptive or off
 }
 
-// Names of flags, and the values of --admission.
 const (
 	soldOutCheck = "sold-out-check"
 

@@ -52,7 +52,6 @@ func setHelp(c *cobra.Command, page string, common ...string) {
 	}
 }
 
-// addFlags adds flags under a heading of --help-all.
 func addFlags(c *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	add(set)
@@ -304,7 +303,6 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// valueOf describes the values of a type of flags.
 var valueOf = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"duration": "a duration such as 500ms, 10s or 1m", "intSlice": "whole numbers such as 1,16,256", "int64Slice": "whole numbers such as 1,2,3",

@@ -170,7 +170,6 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// printed returns what a command prints on standard output.
 func printed(t *testing.T, c *exec.Cmd) string {
 	t.Helper()
 	out, err := c.Output()

@@ -112,7 +112,6 @@ func sharedFlags(has flagGroup, all *pflag.FlagSet) []string {
 	return []string{strings.Join(present, ", ")}
 }
 
-// writeFlags writes a list of flags, if there are any.
 func writeFlags(b *strings.Builder, before string, flags *pflag.FlagSet) {
 	if !flags.HasFlags() {
 		return

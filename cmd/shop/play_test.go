@@ -14,7 +14,6 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/child"
 )
 
-// played runs shop play with words on its input.
 func played(t *testing.T, file, words string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	c := shoptest.Command(t, append([]string{"play", "--progress", file}, args...)...)

@@ -39,7 +39,6 @@ func silenceLibraries() {
 	logging.Disable() // go-redis also returns the errors that it would log
 }
 
-// newRoot returns the command shop with all its subcommands.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "shop COMMAND",

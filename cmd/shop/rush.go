@@ -124,7 +124,6 @@ func (o *rushOptions) title(w trial.Wave, started time.Time) string {
 	return fmt.Sprintf("%s of %s: %s: %s", time.Since(started).Round(time.Second), shown(o.For), w, w.Strategy)
 }
 
-// warnTo returns a function that prints warnings to w.
 func warnTo(w io.Writer) func(string) {
 	return func(warning string) { fmt.Fprintln(w, "shop: warning: "+warning) }
 }
@@ -150,7 +149,6 @@ func (o *rushOptions) check(c *cobra.Command) error {
 	return err
 }
 
-// checkFor checks --for and --kill.
 func (o *rushOptions) checkFor(c *cobra.Command) error {
 	if c.Flags().Changed("for") {
 		if err := checkRange("for", o.For, time.Second, 24*time.Hour); err != nil {
@@ -166,7 +164,6 @@ func (o *rushOptions) checkFor(c *cobra.Command) error {
 	return checkRange("kill", o.Every, time.Second, o.For)
 }
 
-// checkStrike checks --strike and --kill.
 func (o *rushOptions) checkStrike(c *cobra.Command) error {
 	by := "--strike"
 	switch {

@@ -114,7 +114,6 @@ func (o *scanOptions) run(c *cobra.Command) error {
 	return err
 }
 
-// command returns the command that repeats the scan.
 func (o *scanOptions) command(flags *pflag.FlagSet) string {
 	names := slices.AppendSeq([]string{"budget", wipeFlag}, maps.Keys(o.sources))
 	return "shop scan --app " + trial.ShellWord(o.file) + given(flags, names)

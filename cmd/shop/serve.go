@@ -94,7 +94,6 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	return web.New(e, shop, log).Serve(c.Context(), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }
 
-// checkHosts checks the names of --allowed-host.
 func checkHosts(names []string) error {
 	for _, name := range names {
 		if _, err := netip.ParseAddr(name); err == nil {
@@ -107,7 +106,6 @@ func checkHosts(names []string) error {
 	return nil
 }
 
-// checkConnections checks --max-conns.
 func checkConnections(most int, given bool) error {
 	if can := web.Affordable(most); given && can < most && most <= 1_000_000 {
 		return fmt.Errorf("--max-conns must be at most %d (got %d): this process can open only %d files; raise the limit with ulimit -n", can, most, web.OpenFiles())

@@ -303,7 +303,6 @@ func TestServedGame(t *testing.T) {
 	}
 }
 
-// childrenOf returns the game processes of a parent.
 func childrenOf(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -27,7 +27,6 @@ import (
 // minimum is the default: etcd grants no shorter lease.
 const maxLease = 50 * time.Second
 
-// maxRepeat is the maximum of --repeat.
 const maxRepeat = 1000
 
 type verifyOptions struct {

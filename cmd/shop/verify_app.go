@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/program"
 )
 
-// verifyAppFlags are the flags of verify for the user's own program.
 type verifyAppFlags struct {
 	appFlags
 	events []string
@@ -23,7 +22,6 @@ type verifyAppFlags struct {
 	buyers int // per burst
 }
 
-// Bursts at a program.
 const (
 	minRushBuyers     = 2
 	maxRushBuyers     = 1000

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// checkTarget checks the flags of a test of a running service.
 func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Condition, err error) {
 	if err := rejectFlags(c, notWithTarget, "engine", "local-db", "quick", "history", "lanes", "lease", "redlock-nodes", "repeat"); err != nil {
 		return nil, err

@@ -18,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// verifyAt runs `shop verify --target`.
 func verifyAt(t *testing.T, url string, args ...string) (code int, report verify.Report, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer

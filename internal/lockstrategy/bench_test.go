@@ -164,7 +164,6 @@ func redisRequests(b testing.TB, e *engine.Engine) float64 {
 	return number(b, info, `cmdstat_evalsha:calls=(\d+)`)
 }
 
-// zookeeperRequests returns the number of packets that ZooKeeper has received.
 func zookeeperRequests(b testing.TB, e *engine.Engine) float64 {
 	b.Helper()
 	conn, err := net.Dial("tcp", e.URLs.Zookeeper[0])

@@ -21,7 +21,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// restock puts units on sale, as the shop does.
 func restock(ctx context.Context, e *engine.Engine, name string, units int64) error {
 	return purchase.Restock(ctx, e.DB, nil, name, units)
 }
@@ -100,7 +99,6 @@ func TestBucketedRows(t *testing.T) {
 // ofParts are the strategies that keep units in parts.
 var ofParts = []string{"bucketed", "unit-rows"}
 
-// build returns a strategy of the catalogue.
 func build(t *testing.T, name string, d lockstrategy.Deps) purchase.Strategy {
 	t.Helper()
 	entry, ok := lockstrategy.ByName(name)

@@ -44,7 +44,6 @@ var keys = map[string]string{
 	"Cost": "cost", "Source": "source", "Notes": "notes",
 }
 
-// textsOf reads the list in the comment of a strategy's type.
 func textsOf(t *testing.T, name string) map[string]string {
 	t.Helper()
 	path := strings.ReplaceAll(name, "-", "_") + ".go"

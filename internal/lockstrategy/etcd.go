@@ -66,7 +66,6 @@ func (e etcdLock) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
 }
 
-// Lock implements lease.Locker.
 func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	return e.notified.Obtain(ctx, product, func() (lease.Lease, error) {
 		held, err := e.queue(ctx, product)

@@ -23,7 +23,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// keyRecorder records the shop's keys in commands.
 type keyRecorder struct {
 	mu   sync.Mutex
 	keys map[string]bool

@@ -13,7 +13,6 @@ import (
 // 5 s by default).
 func killedNode() []promise.Condition { return []promise.Condition{promise.DBKill, promise.DBNodeKill} }
 
-// nodeFaults lists all faults of a node.
 func nodeFaults() []promise.Condition {
 	return append(killedNode(), promise.DBNodeFreeze, promise.DBNodeCut, promise.DBNodeRejoin, promise.DBClusterRestart)
 }

@@ -38,7 +38,6 @@ func newGetSet(d Deps) purchase.Strategy {
 	return rediskey.NewLocked(d, "getset", getSet{d.Redis, d.Settings.LeaseTTL, d.Now})
 }
 
-// Take implements rediskey.Lock.
 func (s getSet) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 	until := strconv.FormatInt(s.now().Add(s.ttl).UnixMilli(), 10)
 	taken, err := s.redis.SetNX(ctx, key, until, 0).Result()

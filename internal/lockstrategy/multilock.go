@@ -44,7 +44,6 @@ func (m multilock) locks(product string) (locks []*rlock.Lock) {
 	return locks
 }
 
-// Lock implements lease.Locker.
 func (m multilock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := rlock.Multi(m.locks(product)...).Lock(ctx)
 	if err != nil {
@@ -62,7 +61,6 @@ func (m multilock) Reset(ctx context.Context, product string) error {
 	})
 }
 
-// Close ends the subscriptions.
 func (m multilock) Close() error {
 	var errs []error
 	for _, client := range m.clients {

@@ -27,7 +27,6 @@ func NewMutex(d Deps) *Locked {
 	return lease.NewLocked(d, "mutex", mutexLock{waiting.NewLines(1)})
 }
 
-// Lock implements lease.Locker.
 func (m mutexLock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	place, err := m.lines.Front(ctx, product)
 	if err != nil {

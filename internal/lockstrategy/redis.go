@@ -52,7 +52,6 @@ func newRedisLock(d Deps) rediskey.Lock {
 	return rediskey.NewUndoing(d, rediskey.Confirm(d, lock))
 }
 
-// Take implements rediskey.Lock.
 func (r redisLock) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	lock, err := r.locks.Obtain(ctx, key, r.ttl, &redislock.Options{Token: token}) // one try
 	if errors.Is(err, redislock.ErrNotObtained) {

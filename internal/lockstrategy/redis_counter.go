@@ -119,7 +119,6 @@ func (c redisCounter) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, c.deps.Redis.Del(ctx, c.key(product)).Err())
 }
 
-// KeepsStock implements purchase.StockKeeper.
 func (c redisCounter) KeepsStock() {}
 
 // admitsRightly adds the promise of a counter that admits no more buyers than it had units.

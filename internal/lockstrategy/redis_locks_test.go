@@ -64,7 +64,6 @@ func TestBracesOnCluster(t *testing.T) {
 	}
 }
 
-// failsOnce makes the first release of a lock fail.
 type failsOnce struct{ failed *atomic.Int64 }
 
 func (failsOnce) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -126,7 +126,6 @@ func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 	}
 }
 
-// check compares the records with the buyers' answers.
 func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Helper()
 	require.NoError(t, newRedisLua(e, longWait).Drain(t.Context(), "apple"))
@@ -300,7 +299,6 @@ func TestRedisLuaKeyOfAnother(t *testing.T) {
 	mustHaveStock(t, e, 5)
 }
 
-// openOn opens an engine on servers that already run.
 func openOn(t *testing.T, db, redis string) *engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{DB: db, Redis: redis, Wait: enginetest.Wait, Conns: 16})

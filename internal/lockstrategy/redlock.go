@@ -70,7 +70,6 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	return nil, nil // another holder has the lock, the votes were split, or too few nodes answered in time
 }
 
-// Reset deletes the key on every node, for any holder.
 func (r redlock) Reset(ctx context.Context, product string) error {
 	return quorum.Each(ctx, len(r.nodes), func(ctx context.Context, node int) error {
 		return r.nodes[node].Del(ctx, redlockKey(product)).Err()

@@ -26,7 +26,6 @@ type setNX struct{ redis redis.UniversalClient }
 
 func newSetNX(d Deps) purchase.Strategy { return rediskey.NewLocked(d, "setnx", setNX{d.Redis}) }
 
-// Take implements rediskey.Lock.
 func (s setNX) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 	taken, err := s.redis.SetNX(ctx, key, "1", 0).Result()
 	if err != nil || !taken {

@@ -34,7 +34,6 @@ func newSetNXExpire(d Deps) purchase.Strategy {
 	return rediskey.NewLocked(d, "setnx-expire", setNXExpire{d.Redis, d.Settings.LeaseTTL})
 }
 
-// Take implements rediskey.Lock.
 func (s setNXExpire) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 	taken, err := s.redis.SetNX(ctx, key, "1", 0).Result()
 	if err != nil || !taken {

@@ -31,7 +31,6 @@ func newSetNXTTL(d Deps) purchase.Strategy {
 	return rediskey.NewLocked(d, "setnx-ttl", setNXTTL{d.Redis, d.Settings.LeaseTTL})
 }
 
-// Take implements rediskey.Lock.
 func (s setNXTTL) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 	taken, err := s.redis.SetNX(ctx, key, "1", s.ttl).Result()
 	if err != nil || !taken {

@@ -74,7 +74,6 @@ func TestPostgresSent(t *testing.T) {
 	}
 }
 
-// postgresLog returns the server's log so far.
 func postgresLog(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	var data string

@@ -32,7 +32,6 @@ func newTokenGetDel(d Deps) purchase.Strategy {
 	return rediskey.NewLocked(d, "token-get-del", tokenGetDel{d.Redis, d.Settings.LeaseTTL})
 }
 
-// Take implements rediskey.Lock.
 func (s tokenGetDel) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	taken, err := s.redis.SetNX(ctx, key, token, s.ttl).Result()
 	if err != nil || !taken {

@@ -35,7 +35,6 @@ func NewWatchdog(d Deps) *Locked {
 	return rediskey.NewLocked(d, "watchdog", watchdog{newRedisLock(d), d})
 }
 
-// Take implements rediskey.Lock.
 func (w watchdog) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	asked := time.Now()
 	held, err := w.Lock.Take(ctx, key, token)

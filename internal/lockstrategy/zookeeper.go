@@ -47,7 +47,6 @@ func newZookeeperLock(d Deps) zookeeperLock {
 	return zookeeperLock{d.Zookeeper, waiting.NewNotified(1)} // the next buyer creates its node while the holder sells
 }
 
-// Lock implements lease.Locker.
 func (z zookeeperLock) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	return z.notified.Obtain(ctx, product, func() (lease.Lease, error) {
 		held, err := z.queue(ctx, zkline.Of(z.session, product))

@@ -46,7 +46,6 @@ func shelf(t *testing.T) *httptest.Server {
 	return server
 }
 
-// do sends a request and returns the status and the body.
 func do(t *testing.T, method, url, body string, header ...string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// divide divides the stock of pears.
 func divide(t *testing.T, db *gorm.DB, amounts ...int64) {
 	t.Helper()
 	err := db.Transaction(func(tx *gorm.DB) error {

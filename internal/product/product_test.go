@@ -14,7 +14,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// put creates the product and returns its row.
 func put(t *testing.T, db *gorm.DB, name string, amount int64) product.Product {
 	t.Helper()
 	require.NoError(t, product.Put(db, name, amount))

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// admissionWait is the wait of buyers in these tests.
 const admissionWait = 5 * time.Second
 
 // till is a strategy that serves one buyer at a time while it is open.
@@ -50,7 +49,6 @@ func (s *till) served() int {
 	return s.came
 }
 
-// answer is the result of one buy.
 type answer struct {
 	err  error
 	took time.Duration

@@ -92,7 +92,6 @@ func TestHoldUpWanted(t *testing.T) {
 	})
 }
 
-// full refuses every buyer.
 type full struct{}
 
 func (full) Buy(context.Context, Order) (Receipt, error) {

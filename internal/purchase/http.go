@@ -152,7 +152,6 @@ func (k *Counter) buy(c *gin.Context) {
 	})
 }
 
-// span returns the value of SpanHeader.
 func span(called, returned time.Time) string {
 	text := strconv.AppendInt(make([]byte, 0, 40), called.UnixMicro(), 10)
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
@@ -224,7 +223,6 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 	problem.Invalid(c, nearest.Unknown("strategy", name, slices.Sorted(maps.Keys(k.Strategies)), "GET /strategies").Error())
 }
 
-// errInvalid: the request is invalid.
 var errInvalid = errors.New("bad request")
 
 // readOrder reads the query and, for a POST, a JSON body. Members of the body override those of the

@@ -13,7 +13,6 @@ import (
 // An Outcome is how one buy ended.
 type Outcome string
 
-// The outcomes.
 const (
 	Sold     Outcome = "sold"
 	SoldOut  Outcome = "sold_out"

@@ -36,7 +36,6 @@ type SoldOutCheck struct {
 // ErrNoProduct if there is no such product.
 type Left func(ctx context.Context, product string) (units int64, _ error)
 
-// asked holds the state of one product.
 type asked struct {
 	from      int64 // the check reads for orders of at least that many units; 0 means none
 	now, next *reading

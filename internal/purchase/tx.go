@@ -81,7 +81,6 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, o
 	return err
 }
 
-// commitError classifies an error of COMMIT.
 func commitError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

@@ -37,7 +37,6 @@ func newConnections(most int) *connections {
 	return &connections{most: most, open: map[net.Conn]*linked.Element{}}
 }
 
-// changed implements http.Server.ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	switch surplus := c.note(conn, state); {
 	case surplus == nil:

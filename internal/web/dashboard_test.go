@@ -65,7 +65,6 @@ func labels(expr string) (found []string) {
 	return found
 }
 
-// expressions returns the expressions of a dashboard's panels.
 func expressions(t *testing.T, file string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -269,7 +269,6 @@ func (s *fuzzedShop) tidy(t *testing.T) {
 	s.fill(t)
 }
 
-// fill restocks the default product.
 func (s *fuzzedShop) fill(t *testing.T) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPut, "http://127.0.0.1/product/"+purchase.DefaultProduct, strings.NewReader(`{"amount": 20000}`))

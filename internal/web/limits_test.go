@@ -289,7 +289,6 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return answer.StatusCode
 }
 
-// connected sets the maximum number of connections.
 func connected(most int) func(*setup) { return func(s *setup) { s.MaxConnections = most } }
 
 // TestOutagesLogged: a server that is down is logged once, however many buyers find it down. No
@@ -318,7 +317,6 @@ func TestOutagesLogged(t *testing.T) {
 	}
 }
 
-// full is a strategy that refuses every buyer.
 type full struct{ came atomic.Int64 }
 
 func (f *full) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
@@ -326,7 +324,6 @@ func (f *full) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
 	return purchase.Receipt{}, &purchase.Overloaded{RetryAfter: time.Hour}
 }
 
-// refusedClient sends its orders over one connection.
 type refusedClient struct {
 	name    string
 	conn    net.Conn

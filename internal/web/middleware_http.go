@@ -92,7 +92,6 @@ func (o *outages) note(err error) {
 	o.log.Warn("a server is down", "server", down.Server, "error", down.Err.Error())
 }
 
-// recoverPanics logs a panic of a handler and answers 500.
 func recoverPanics(log *slog.Logger) gin.HandlerFunc {
 	return gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, panicked any) {
 		log.Error("panic", "path", c.Request.URL.Path, "panic", fmt.Sprint(panicked),

@@ -144,7 +144,6 @@ func TestHungRedis(t *testing.T) {
 	hang(t, base, nodes, "the redis is down", "redis", "fenced", "setnx-ttl", "redis-decr", "redis-lua")
 }
 
-// hungWait is the wait of buyers whose Redis hangs.
 const hungWait = 3 * time.Second
 
 // hang stops the nodes, buys from each strategy, and lets the nodes go on. The first strategy must
@@ -252,7 +251,6 @@ func TestHungDatabase(t *testing.T) {
 	})
 }
 
-// startNodes starts Redis servers for one test.
 func startNodes(t *testing.T, n int) (nodes []*localserver.Redis) {
 	t.Helper()
 	for range n {

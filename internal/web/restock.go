@@ -75,7 +75,6 @@ func (s *Shop) newRoom() *room.Room {
 	return room.New(config)
 }
 
-// isProduct returns an error if the product does not exist.
 func (s *Shop) isProduct(ctx context.Context, name string) error {
 	_, err := product.ByName(s.engine.DB.WithContext(ctx), name)
 	if errors.Is(err, product.ErrNotFound) {

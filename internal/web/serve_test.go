@@ -25,7 +25,6 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// idle is a sender that sends nothing.
 type idle struct{ runs.Sender }
 
 func (idle) Faults() []runs.Fault { return nil }
@@ -138,7 +137,6 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// allRoutes returns a handler with every route of a shop.
 func allRoutes(t *testing.T) *gin.Engine {
 	t.Helper()
 	c := Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 1, Games: &host.Host{}, Sender: idle{}}

@@ -18,13 +18,11 @@ type watcher struct {
 	failpoints *failpoint.Set // nil unless shop verify has started the shop
 }
 
-// Called implements purchase.Watcher.
 func (w *watcher) Called(strategy string, o purchase.Order) {
 	w.metrics.called()
 	w.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount})
 }
 
-// TurnedAway implements purchase.Watcher.
 func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
 	w.metrics.turnedAway(strategy)
 	now := time.Now()
@@ -34,7 +32,6 @@ func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
 	})
 }
 
-// Returned implements purchase.Watcher.
 func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called, asked time.Time) {
 	now := time.Now()
 	w.metrics.returned(strategy, r, outcome, now.Sub(called), now.Sub(asked))

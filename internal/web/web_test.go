@@ -85,7 +85,6 @@ func startServe(t *testing.T, on engine.Config, change ...func(*setup)) (url str
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }
 
-// waitFor sets how long buyers wait.
 func waitFor(d time.Duration) func(*setup) { return func(s *setup) { s.Settings.Wait = d } }
 
 // named adds names that the Host of a request may have.

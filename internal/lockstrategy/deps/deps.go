@@ -30,8 +30,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks maps each need that the database does not meet to the reason. The engine tests the server for it
-	// and does not go by its name.
+	// Lacks maps each need that the database does not meet to the reason. The server's answers decide this,
+	// not its name.
 	Lacks map[string]string
 
 	// Certifies: the database is a cluster that refuses a COMMIT if another node has committed a

@@ -14,7 +14,6 @@ type auditor struct {
 	engine *engine.Engine
 }
 
-// audited returns stock and records.
 func (a auditor) audited(tb testing.TB, name string) audit.Sums {
 	tb.Helper()
 	report, err := audit.Read(tb.Context(), a.engine.DB, name)

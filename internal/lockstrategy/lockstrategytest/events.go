@@ -24,7 +24,6 @@ func newEvents() *events {
 	return &events{seen: make(chan lockstrategy.Event, 64), held: map[string]chan struct{}{}}
 }
 
-// observe is a lockstrategy.Observer.
 func (e *events) observe(_ context.Context, event lockstrategy.Event) {
 	e.seen <- event
 	if event.Kind != lockstrategy.Acquired {

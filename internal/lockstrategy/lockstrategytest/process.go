@@ -52,12 +52,10 @@ func another(c redis.UniversalClient) redis.UniversalClient {
 	return redis.NewClient(&options)
 }
 
-// DialHook implements redis.Hook.
 func (p *process) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessHook implements redis.Hook.
 func (p *process) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if p.before != nil && !p.dead.Load() {
@@ -71,7 +69,6 @@ func (p *process) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook implements redis.Hook.
 func (p *process) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if p.dead.Load() {

@@ -92,7 +92,6 @@ type signalEntry struct {
 	entered chan struct{}
 }
 
-// Buy closes entered and calls the strategy's Buy.
 func (e *signalEntry) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	close(e.entered)
 	return e.Strategy.Buy(ctx, o)

@@ -38,7 +38,6 @@ type check struct {
 	tests promise.Condition
 }
 
-// checks lists the checks in the order in which they run.
 func checks() []check {
 	return []check{
 		{"Rush", func(tb testing.TB, w *world) { rush(tb, w, 1, 1) }, nil, promise.Rush},

@@ -96,8 +96,6 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 	return answer
 }
 
-// Requirements of a check on the strategy or the engine.
-
 // seesVictims reports whether this database shows the statements that wait for a row.
 func (w *world) seesVictims() bool { return dialect.Of(w.engine.DB).RowWaits != "" }
 

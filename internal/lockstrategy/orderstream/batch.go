@@ -47,7 +47,6 @@ func (m *Mover) moveBatch(ctx context.Context, product string) (found int, _ err
 	return len(orders), m.remove(ctx, product, orders)
 }
 
-// admitted is an order from the stream.
 type admitted struct {
 	id      entryID
 	entry   string

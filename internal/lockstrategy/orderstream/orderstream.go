@@ -34,7 +34,6 @@ type Keys struct{ Strategy string }
 // use more nodes for them. The worker reads all sets at once.
 const Parts = 64
 
-// part returns the number of the product's group.
 func part(product string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(product)) // it cannot fail

@@ -61,7 +61,6 @@ func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time
 	return pools
 }
 
-// Get implements redsyncredis.Pool.
 func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
 	if until := n.silentUntil.Load(); until != nil && n.majorityAnswers() {
 		next := n.now().Add(n.pause)

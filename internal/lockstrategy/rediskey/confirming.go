@@ -16,7 +16,6 @@ import (
 // again, unless Redis has failed. The lock must send its scripts through Client.
 type Confirmed struct{ Lock }
 
-// Take implements Lock.
 func (c Confirmed) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	asking, confirmed := asking(ctx)
 	held, err := c.Lock.Take(asking, key, token)
@@ -64,12 +63,10 @@ func asking(ctx context.Context) (_ context.Context, confirmed func() bool) {
 	return context.WithValue(ctx, askingKey{}, &yes), func() bool { return yes }
 }
 
-// EvalSha implements redis.Scripter.
 func (c confirming) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, keys, func(s redis.Scripter) *redis.Cmd { return s.EvalSha(ctx, sha, keys, args...) })
 }
 
-// Eval implements redis.Scripter.
 func (c confirming) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, keys, func(s redis.Scripter) *redis.Cmd { return s.Eval(ctx, script, keys, args...) })
 }

@@ -45,7 +45,6 @@ type key struct {
 
 func (k key) of(product string) string { return "shop:lock:" + k.strategy + ":{" + product + "}" }
 
-// Try implements waiting.Trier.
 func (k key) Try(ctx context.Context, product string) (lease.Lease, error) {
 	held, err := k.lock.Take(ctx, k.of(product), rand.Text())
 	return held, deps.FailedFor(ctx, deps.Redis, err)
@@ -76,7 +75,6 @@ func NewUndoing(d deps.Deps, l Lock) Undoing {
 	return Undoing{l, d.Redis, d.Settings.LeaseTTL, redis.NewScript(DeleteIfMine)}
 }
 
-// Take implements Lock.
 func (u Undoing) Take(ctx context.Context, key, token string) (lease.Lease, error) {
 	asked := time.Now()
 	held, err := u.Lock.Take(ctx, key, token)
@@ -105,15 +103,12 @@ type Held struct {
 	Free func(ctx context.Context) error
 }
 
-// Token implements lease.Lease.
 func (h Held) Token() string { return h.Holder }
 
-// Context implements lease.Lease.
 func (h Held) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// Release implements lease.Lease.
 func (h Held) Release(ctx context.Context) error {
 	err := h.Free(ctx)
 	if errors.Is(err, lease.ErrNotHeld) {

@@ -15,7 +15,6 @@ import (
 // A Role is the purpose of a script.
 type Role string
 
-// The roles.
 const (
 	Acquire  Role = "acquire"  // takes the lock, or fails to
 	Renew    Role = "renew"    // extends the holder's lease; the holder stays the same

@@ -138,7 +138,6 @@ func write(t *testing.T, file, text string) {
 // other packages run meanwhile.
 var atOnce = make(chan struct{}, min(2, runtime.GOMAXPROCS(0)))
 
-// judgeOf runs the checks of one source.
 func judgeOf(t *testing.T, j judged, crowd bool) judge.Judgement {
 	t.Helper()
 	atOnce <- struct{}{}

@@ -75,7 +75,6 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source) (progra
 	return program, nil
 }
 
-// overlayFile describes the overlay to the go command.
 const overlayFile = "overlay.json"
 
 // goCommand runs the go command in dir with the overlay and the go.mod in temp. It uses no network:
@@ -88,7 +87,6 @@ func goCommand(ctx context.Context, dir, temp, verb string, args ...string) *exe
 	return c
 }
 
-// mainOf returns the judge's main package.
 func mainOf(sources []source) string {
 	var imports, entries strings.Builder
 	paths := map[string]string{}

@@ -98,7 +98,6 @@ func ending(said, pkg string) string {
 // mostSaid limits the output of a child that is kept.
 const mostSaid = 1 << 20
 
-// The size of a rush.
 const (
 	crowdBuyers = 200
 	crowdStock  = 100

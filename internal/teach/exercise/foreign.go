@@ -25,7 +25,6 @@ func NotIn(e exercises.Exercise, language string) error {
 // elsewhere is a note before a task that uses Go's names.
 const elsewhere = "\n> The last section says what stands for `shop.go` and its kit in this language.\n"
 
-// modules is the folder where npm installs packages.
 const modules = "node_modules"
 
 // linkModules links the modules of the Node example into dir, if this program's sources have them.
@@ -70,7 +69,6 @@ func startReference(ctx context.Context, e exercises.Exercise, dir, language, le
 	return nil
 }
 
-// foreignContent adds the files for a program in another language.
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {
 		return NotIn(e, language)

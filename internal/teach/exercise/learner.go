@@ -45,7 +45,6 @@ func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, t
 // Passed reports whether every check has passed.
 func (r Result) Passed() bool { return r.Last().Verdict == "passed" }
 
-// modulePath returns the path of the learner's module.
 func modulePath(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {

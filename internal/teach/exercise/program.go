@@ -91,7 +91,6 @@ func tripsIn(seen target.Check) float64 {
 	return float64(len(seen.Buyers[0].Commands))
 }
 
-// programSearch returns the name of a search.
 func programSearch(s exercises.Search) string {
 	return s.Name() + ", on MariaDB or MySQL"
 }

@@ -287,7 +287,6 @@ func onServers(t *testing.T, dir string, servers *app.Servers) {
 	shoptest.Write(t, file, changed)
 }
 
-// port returns the port of an address.
 func port(t *testing.T, address string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)

@@ -75,7 +75,6 @@ func nextBatch(t *testing.T, lines *bufio.Reader) batch {
 	return next[batch](t, lines, "batch")
 }
 
-// message is a state as a page reads it.
 type message struct {
 	Whole bool                       `json:"whole"`
 	Lanes []Lane                     `json:"lanes"`

@@ -87,7 +87,6 @@ type held struct {
 // at reports whether the lock was held at t.
 func (h held) at(t time.Time) bool { return !t.Before(h.from) && t.Before(h.to) }
 
-// A mark is one answer.
 type mark struct {
 	at     time.Time
 	letter byte
@@ -115,7 +114,6 @@ func (l *lane) empty(stocked int64) {
 	l.ended = false
 }
 
-// take adds one event.
 func (l *lane) take(e history.Event) {
 	if e.At.After(l.last) {
 		l.last = e.At
@@ -185,7 +183,6 @@ func (l *lane) holders() (names []string) {
 	return names
 }
 
-// answered handles the end of a buy.
 func (l *lane) answered(e history.Event) {
 	delete(l.waiting, e.Purchaser)
 	if called, ok := l.called[e.Purchaser]; ok {

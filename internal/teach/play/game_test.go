@@ -30,7 +30,6 @@ func open(t *testing.T, c Config) *Game {
 	return g
 }
 
-// playAll makes moves. Each must be possible.
 func playAll(t *testing.T, g *Game, tokens []string) Position {
 	t.Helper()
 	p := g.Position()

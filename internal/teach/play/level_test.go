@@ -14,7 +14,6 @@ import (
 
 var slug = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// sentence matches the end of a sentence.
 var sentence = regexp.MustCompile(`[.?!](\s|$)`)
 
 // TestLevels: each level has all texts for a player and can be played.
@@ -62,7 +61,6 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// named returns a level that must exist.
 func named(t *testing.T, name string) level.Level {
 	t.Helper()
 	l, found := level.Named(name)

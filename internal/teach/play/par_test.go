@@ -75,7 +75,6 @@ func slow(l level.Level) bool {
 	return !l.Unbreakable && len(l.Config.Events) > 0 || l.Par().Orders > 1000
 }
 
-// computed computes a level's par with a search of every schedule.
 func computed(t *testing.T, l level.Level) level.Par {
 	t.Helper()
 	begun := time.Now()

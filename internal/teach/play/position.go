@@ -40,7 +40,6 @@ type Buyer struct {
 // A State is the state of a buyer.
 type State string
 
-// The states.
 const (
 	Ready   State = "ready"   // at least one of its commands can be sent
 	Waiting State = "waiting" // for another buyer, for time, or for an event

@@ -24,7 +24,6 @@ type round struct {
 	last   Position // at its end
 }
 
-// ending is the end of a round.
 type ending struct {
 	explore.Ended
 	witness *explore.Witness

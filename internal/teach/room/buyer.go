@@ -67,7 +67,6 @@ func CheckName(name string) error {
 	return nil
 }
 
-// check validates the phone's data.
 func (p Phone) check() error {
 	if len(p.ID) < 16 || len(p.ID) > 64 || strings.Trim(p.ID, "0123456789abcdef") != "" {
 		return fmt.Errorf("%w: phone is not an id of 16 to 64 characters of 0-9 and a-f", errInvalid)

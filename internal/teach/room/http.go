@@ -37,13 +37,11 @@ func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
 	e.GET("/room/qr.svg", h.getCode)
 }
 
-// A handler answers the requests of the pages.
 type handler struct {
 	room *Room
 	addr net.Addr // of the shop
 }
 
-// writeError answers with an error of a Room.
 func writeError(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errInvalid):

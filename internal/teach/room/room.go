@@ -250,7 +250,6 @@ func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Rec
 	return says, nil
 }
 
-// seenBy returns a phone's view.
 func (r *Room) seenBy(phone string) phoneAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,7 +265,6 @@ func (r *Room) seenBy(phone string) phoneAnswer {
 	return answer
 }
 
-// panelView returns the panel's view.
 func (r *Room) panelView() panelAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()

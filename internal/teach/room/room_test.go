@@ -87,7 +87,6 @@ func (k *counter) restock(_ context.Context, name string, units int64) error {
 	return nil
 }
 
-// known: only apples exist.
 func (k *counter) known(_ context.Context, name string) error {
 	if name != "apple" {
 		return purchase.ErrNoProduct

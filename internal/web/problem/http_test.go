@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// serve answers one request through handlers.
 func serve(target string, handlers ...gin.HandlerFunc) *httptest.ResponseRecorder {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()

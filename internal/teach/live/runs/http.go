@@ -28,7 +28,6 @@ func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.POST("/live/stop", admin, onlyJSON, h.stop)
 }
 
-// A handler answers the requests of the page.
 type handler struct{ keeper *Keeper }
 
 // onlyJSON rejects requests without a body from pages of other sites. With this content type a

@@ -66,7 +66,6 @@ func (r *Recorder) Struck(s Strike) {
 	})
 }
 
-// put replaces the strategy's result.
 func (r *Recorder) put(result rush.Result) {
 	row := Row{
 		Strategy: result.Strategy, Verdict: result.Verdict, Promise: result.Promise,

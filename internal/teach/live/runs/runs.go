@@ -192,7 +192,6 @@ func (k *Keeper) Start(r Request) (Summary, error) {
 	return run.Summary, nil
 }
 
-// run sends the crowds and records the result.
 func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 	defer stop()
 	report, err := k.sender.Send(ctx, run.Request, &Recorder{keeper: k, run: run, Strikes: k.strike})

@@ -97,7 +97,6 @@ func serve(t *testing.T, s *sender) served {
 	return served{t, server, k}
 }
 
-// post sends JSON and returns the status and the body.
 func (s served) post(path, body string) (int, string) {
 	return s.do(http.MethodPost, path, body, "application/json")
 }

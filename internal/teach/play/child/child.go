@@ -23,7 +23,6 @@ import (
 // An Op is an operation of a child.
 type Op string
 
-// The operations.
 const (
 	Open    Op = "open" // must be the first
 	Move    Op = "move"
@@ -62,7 +61,6 @@ type Progress struct {
 // A Kind classifies errors by their cause.
 type Kind string
 
-// The kinds.
 const (
 	Bad     Kind = "bad"     // a bad request
 	Missing Kind = "missing" // the embedded engine does not support the strategy
@@ -134,7 +132,6 @@ func (s *served) read(in io.Reader) {
 	}
 }
 
-// answer executes the request.
 func (s *served) answer(r asked) Answer {
 	defer r.cancel()
 	a, err := s.do(r)

@@ -92,7 +92,6 @@ func TestMain(m *testing.M) {
 // pidFile is where a silent child writes its process id.
 const pidFile = "OVERSELL_PLAY_PID"
 
-// requests decodes the requests to a child.
 var requests = json.NewDecoder(os.Stdin)
 
 func answer(how func(child.Request) child.Answer) {
@@ -171,7 +170,6 @@ func (c *hands) strike(t *testing.T, d time.Duration) {
 // fromHeader makes a request seem to come from another address.
 const fromHeader = "Test-From"
 
-// serve serves a host with its routes.
 func serve(t testing.TB, h *Host) (base string) {
 	t.Helper()
 	if h.After == nil {
@@ -231,7 +229,6 @@ func begin(t testing.TB, base, body string) gameView {
 	return v
 }
 
-// pid returns the process of a game.
 func (h *Host) pid(t *testing.T, id string) int {
 	t.Helper()
 	g, err := h.find(id)
@@ -244,7 +241,6 @@ func lives(pid int) bool {
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-// awaitGone returns when the process has ended.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); lives(pid); time.Sleep(5 * time.Millisecond) {

@@ -297,7 +297,6 @@ func events(c *gin.Context, g *game) {
 	}
 }
 
-// fail answers with an error.
 func fail(c *gin.Context, err error) {
 	var full errFull
 	var said errAnswer

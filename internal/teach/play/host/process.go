@@ -117,7 +117,6 @@ type errDied struct{ why string }
 
 func (e errDied) Error() string { return e.why + "; begin another game" }
 
-// ended returns the error with the reason.
 func (p *process) ended() error {
 	if p.why == "" {
 		return errDied{"the game has ended"}

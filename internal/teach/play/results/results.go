@@ -68,7 +68,6 @@ func DefaultPath() (string, error) {
 	return filepath.Join(folder, "oversell", "progress.json"), nil
 }
 
-// document is the content of the file.
 type document struct {
 	Version int               `json:"version"`
 	Levels  map[string]Result `json:"levels"` // the best result, by the level's name

@@ -11,7 +11,6 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 )
 
-// longestLine limits a line of input.
 const longestLine = 64 << 10
 
 // Plain plays line by line: it reads words and writes positions as text. It is for scripts, screen readers and CI.
@@ -113,7 +112,6 @@ func (p *plain) do(ctx context.Context, word string) (quit bool, err error) {
 	return false, nil
 }
 
-// intro describes the task and the configuration.
 func (s *Session) intro() string {
 	about := crowd(s.Game.Position().Config)
 	if s.Level == nil {
@@ -123,7 +121,6 @@ func (s *Session) intro() string {
 	return fmt.Sprintf("%s: %s (%d min)\n%s\nGoal: %s. Par: %s.\n%s", l.Name, l.Title, l.Minutes, l.Task, l.Wanted(), l.Shown(), about)
 }
 
-// crowd describes the configuration.
 func crowd(c play.Config) string {
 	where := "each a process of its own"
 	if c.Shared {
@@ -189,7 +186,6 @@ func standing(b play.Buyer) []string {
 	return parts
 }
 
-// forBuyers names the buyers that another waits for.
 func forBuyers(buyers []int) string {
 	var names []string
 	for _, b := range buyers {

@@ -108,7 +108,6 @@ func (s *Session) moved(at play.Position, err error) (Answer, error) {
 	return a, err
 }
 
-// win stores the result and returns a text about it.
 func (s *Session) win(r results.Result) (string, error) {
 	par := s.Level.Par()
 	text := fmt.Sprintf("Won: %s.%s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
@@ -199,7 +198,6 @@ func help() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// of returns the choices of a buyer's commands.
 func of(choices []play.Choice, buyer int) []play.Choice {
 	return slices.DeleteFunc(slices.Clone(choices), func(c play.Choice) bool { return c.Event != "" || c.Buyer != buyer })
 }

@@ -56,7 +56,7 @@ func TestWaitsAreMonotonic(t *testing.T) {
 	}
 }
 
-// goFiles reads the non-test files below dir, by their paths in the module.
+// goFiles calls the function see for each non-test file below dir, with its path in the module.
 func goFiles(t *testing.T, dir string, see func(path string, file *ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// everyCommand calls do for each command that a user sees, but not for help topics.
+// everyCommand calls the function do for each command that a user sees, except help topics.
 func everyCommand(c *cobra.Command, do func(*cobra.Command)) {
 	if !c.Hidden && !c.IsAdditionalHelpTopicCommand() {
 		do(c)

@@ -124,7 +124,7 @@ func TestVerifyJSON(t *testing.T) {
 	}
 }
 
-// TestOldOutputFlags: they are hidden in the help, and still work.
+// TestOldOutputFlags: the old output flags are hidden in the help, and still work.
 func TestOldOutputFlags(t *testing.T) {
 	tier.Test(t, "starts the command for each case")
 	for command, flags := range map[string][]string{"verify": {"junit", "markdown", "html"}} {
@@ -153,7 +153,8 @@ func TestOldOutputFlags(t *testing.T) {
 	}
 }
 
-// TestVersion: the built program names its toolchain and its target in one line, the same with --version, and in JSON.
+// TestVersion: the built program names its toolchain and its target in one line. --version prints the same line, and
+// the JSON agrees.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	text := printed(t, shoptest.Command(t, "version"))

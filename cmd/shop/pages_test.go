@@ -90,8 +90,8 @@ func flagsUnder(root *cobra.Command, command, heading string) *pflag.FlagSet {
 	return groups[slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })].flags
 }
 
-// sharedFlags names the flags of a group among all flags under its heading: the heading if the
-// command has all of them, or the heading and the few that it lacks.
+// sharedFlags names the shared flags that a command has under a heading. If the command lacks a few
+// of them, they follow the heading.
 func sharedFlags(has flagGroup, all *pflag.FlagSet) []string {
 	var present, absent []string
 	all.VisitAll(func(f *pflag.Flag) {

@@ -30,8 +30,8 @@ import (
 // TestRush runs the main command as a user does: each strategy keeps its promise, with one process
 // and with two, on both engines.
 //
-// Under make soak, the rush of two processes on real servers has the race detector. TestContract covers the
-// embedded engine with it.
+// Under make soak, the rush of two processes on real servers has the race detector. TestContract uses the
+// race detector on the embedded engine.
 func TestRush(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"embedded", "local"} {

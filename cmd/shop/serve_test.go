@@ -52,7 +52,7 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 }
 
-// TestPortTaken: one line, exit 2.
+// TestPortTaken: a port in use causes one line of error and exit 2.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	base := startServe(t)

@@ -276,8 +276,8 @@ func restsOnLease(t *testing.T) string {
 	return ""
 }
 
-// TestStruckByHand: a fault injected at a moment of the leader's choice is compared with no promise
-// and does not make the run inconclusive. The command on the page injects it, too.
+// TestStruckByHand: no promise applies to a fault at a moment of the leader's choice, and the fault
+// does not make the run inconclusive. The command on the page injects it too.
 func TestStruckByHand(t *testing.T) {
 	tier.Test(t, "a burst of which a holder dies")
 	t.Parallel()

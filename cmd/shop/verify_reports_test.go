@@ -21,8 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestReportSurvives: a run without a cell leaves the report of an earlier run unchanged, and no
-// other file.
+// TestReportSurvives: a run without a cell leaves the report of an earlier run unchanged, and
+// writes no other file.
 func TestReportSurvives(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()

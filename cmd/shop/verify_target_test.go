@@ -129,7 +129,7 @@ func TestVerifyTargetInterrupted(t *testing.T) {
 	}
 }
 
-// TestVerifyTargetBadInput: one line, exit 2.
+// TestVerifyTargetBadInput: bad input causes one line of error and exit 2.
 func TestVerifyTargetBadInput(t *testing.T) {
 	tier.Test(t, "a silent address takes ten seconds")
 	t.Parallel()

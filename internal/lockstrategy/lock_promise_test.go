@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// beforeGetSet calls do once, between the GET and the GETSET of a client.
+// beforeGetSet calls the function do once, between the GET and the GETSET of a client.
 type beforeGetSet struct {
 	do func()
 }

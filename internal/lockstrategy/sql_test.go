@@ -22,9 +22,9 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestSQLSent compares the statements that MariaDB received from one sale, from its general log,
-// with testdata/sql/NAME.sql. Locking depends on their exact text, and an ORM may silently drop a
-// part: gorm v2 ignores Set("gorm:query_option", "FOR UPDATE").
+// TestSQLSent compares the statements of one sale in MariaDB's general log with
+// testdata/sql/NAME.sql. Locking depends on their exact text, and an ORM may silently drop a part:
+// gorm v2 ignores Set("gorm:query_option", "FOR UPDATE").
 //
 // It must not run in parallel with other tests of this package, since the log belongs to the
 // server.
@@ -181,7 +181,7 @@ func withoutLogging(statements []string) string {
 }
 
 // withoutTokens replaces values that differ from run to run: a fencing token, which depends on
-// etcd's history, the key that redis-lua gives an order, and the id of its entry.
+// etcd's history, the key that `redis-lua` gives an order, and the id of the order's entry.
 func withoutTokens(statements string) string {
 	for pattern, word := range map[string]string{
 		`fence ([=<]) \d+`: "fence $1 TOKEN", `redis-lua-[a-z2-7]{26}`: "redis-lua-KEY", `'\d{13}-\d+'`: "'ENTRY'",

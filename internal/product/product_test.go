@@ -135,7 +135,7 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestSetAmountAfter: it writes the last entry with the stock. The row changes even if both are
+// TestSetAmountAfter: the last entry is written with the stock. The row changes even if both are
 // unchanged, so that its COMMIT reaches the disk.
 func TestSetAmountAfter(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {

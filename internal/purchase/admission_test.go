@@ -54,7 +54,7 @@ type answer struct {
 	took time.Duration
 }
 
-// buyWithin buys as a buyer of a Counter does.
+// buyWithin buys with the limited wait of a Counter's buyer.
 func buyWithin(ctx context.Context, s purchase.Strategy, o purchase.Order) answer {
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, admissionWait, purchase.ErrBusy)

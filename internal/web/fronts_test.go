@@ -140,7 +140,7 @@ type refusing struct {
 	saysRead, saysFew string
 }
 
-// refusingDatabases start the servers.
+// refusingDatabases returns functions that start the servers.
 func refusingDatabases() map[string]func(t *testing.T) refusing {
 	as := func(url string) string {
 		_, at, _ := strings.Cut(url, "@")

@@ -17,8 +17,9 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestOutage: a 503 names a killed server, and so does readiness. Strategies that do not need it go
-// on, and everything works once it is back. make soak also kills ZooKeeper and etcd.
+// TestOutage: a 503 names a killed server, and so does readiness. Strategies that do not need the
+// server go on, and all work again once it is back. make soak also kills
+// ZooKeeper and etcd.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)

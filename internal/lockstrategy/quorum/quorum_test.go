@@ -30,7 +30,7 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestEach: a minority of silent nodes is given up after a while, and a majority of slow nodes is asked
+// TestEach: Each gives up a minority of silent nodes after a while, and asks a majority of slow nodes
 // again. Nodes that refuse fail at once.
 func TestEach(t *testing.T) {
 	const second = time.Second

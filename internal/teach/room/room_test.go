@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestCheckName: allowed names, and one line for each name that is not.
+// TestCheckName: the error for an invalid name is one line.
 func TestCheckName(t *testing.T) {
 	for _, c := range []struct{ name, says string }{
 		{"Ann", ""},
@@ -45,7 +45,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// counter sells numbered units from a stock, like a shop that holds.
+// counter sells numbered units from a stock, like a correct shop.
 type counter struct {
 	mu       sync.Mutex
 	stock    int64

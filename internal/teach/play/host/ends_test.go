@@ -110,7 +110,8 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// begun begins a game on a host, with a test clock unless it is nil, and returns its process.
+// begun begins a game on a new host and returns its process. The host uses the given clock unless
+// that is nil.
 func begun(t *testing.T, role string, clock *hands) (h *Host, base string, v gameView, pid int) {
 	t.Helper()
 	h = &Host{Command: as(role)}

@@ -188,7 +188,7 @@ func serve(t testing.TB, h *Host) (base string) {
 	return s.URL
 }
 
-// call sends a request and decodes its answer into to, unless to is nil.
+// call sends a request and decodes the answer into the value to, unless that is nil.
 func call(t testing.TB, method, url, body string, to any) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -82,7 +82,7 @@ func TestPollerHandsOn(t *testing.T) {
 }
 
 // TestPollerGivesUp: a buyer gives up with the cause of its context, wherever it is in the queue.
-// If an attempt fails, the next buyer comes to the front.
+// After a failed attempt, the next buyer is at the front.
 func TestPollerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})

@@ -33,10 +33,10 @@ func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the throughput of strategies for several numbers of clients",
-		Long: `Measure sales per second and waiting times for several numbers of clients. All clients buy one
-product without end. The medians of interleaved rounds are shown. Default strategies: the first of each
-family that holds under two conditions, rush and crash. Compare strategies of one run, not of two runs.
-A strategy whose lock expires also has its critical section, and the lease that follows.`,
+		Long: `Measure sales per second and waiting times for several numbers of clients, who all keep buying one
+product. The table shows the medians of interleaved rounds. Default strategies: the first of each family
+that holds under two conditions, rush and crash. Compare strategies of one run, not of two runs. If a
+strategy's lock expires, the output also shows its time in the critical section, and a suitable lease.`,
 		Example: `  shop bench --strategy for-update,redis-lua --clients 1,16
   shop bench --engine local --local-db postgres --report bench.html`,
 		Args: noArguments,

@@ -45,11 +45,11 @@ func ciCommand() *cobra.Command {
 	var o ciOptions
 	c := &cobra.Command{
 		Use:   "ci",
-		Short: "Check a repository in a CI job and report where reviewers look",
+		Short: "Check a repository in a CI job, and report the result to reviewers",
 		Long: `Search every schedule of the programs that oversell.yaml files describe, and with --target test a
-running service. The results go to a folder, and to the places that GitHub, GitLab and Buildkite have
-for them. A check that proves nothing runs once more. With --baseline, a break that the baseline has
-too does not fail the job.
+running service. The results go to a folder, and to the result pages of GitHub, GitLab or Buildkite.
+A check that proves nothing runs once more. With --baseline, only a break that the baseline lacks fails
+the job.
 
 Exit codes: 0 every check holds or breaks as in the baseline, 1 a break, 2 error, 3 a check proved
 nothing, 130 interrupted.`,

@@ -26,7 +26,7 @@ func exerciseCommand() *cobra.Command {
 		Use:   "exercise COMMAND",
 		Short: "Write the locks yourself, with a check and hints",
 		Long: `Write the locks yourself. Each exercise is a small folder with a task and your file. The check runs
-your code alone, in every interleaving of a few buyers, and in bursts, and names the step that fails.`,
+your code with one buyer, in every interleaving of a few buyers, and in bursts. It names the step that fails.`,
 		Example: `  shop exercise start 1 first
   shop exercise check first`,
 		DisableFlagsInUseLine: true,

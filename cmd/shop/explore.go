@@ -61,9 +61,9 @@ func exploreCommand() *cobra.Command {
 		Short: "Run every interleaving of a few buyers and show the shortest violation",
 		Long: `Run a strategy, or your own program with --app, through every interleaving of a few buyers' SQL and
 Redis commands. The shortest schedule with a violation is shown as a table, with a replay string.
---app takes a program in any language (Linux); --app-example prints its description file.
+--app takes a file that describes a program in any language (Linux); --app-example prints such a file.
 
-Exit codes: 0 no schedule has a violation, 1 a violation or a released lock of another holder, 2 error,
+Exit codes: 0 no schedule has a violation, 1 a violation or a buyer that released another's lock, 2 error,
 3 the search was incomplete or proved nothing, 130 interrupted.`,
 		Example: `  shop explore redis --events expire
   shop explore --app oversell.yaml --report witness.html`,

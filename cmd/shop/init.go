@@ -19,7 +19,7 @@ func initCommand() *cobra.Command {
 repository in DIR (default: the current folder). It reads files only.
 
 Values that may be wrong are marked GUESS, with the reason. Values that the repository does not
-say are marked FILL_IN, and no command runs before you have replaced them.`,
+contain are marked FILL_IN, and no command runs before you have replaced them.`,
 		Example: `  shop init ../mine
   shop explore --app ../mine/oversell.yaml --app-check`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -38,8 +38,8 @@ func playCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "play STRATEGY | --level NAME | --levels",
 		Short: "Be the scheduler: choose the next command, and break a lock",
-		Long: `Two buyers run a strategy's own code, each stopped before its next command. You choose who goes next.
-A level asks for a certain result, or for the claim that no schedule breaks the code. play reads words,
+		Long: `Two buyers run a strategy's own code, each stopped before its next command. You choose which buyer
+continues. In a level you reach a given result, or claim that no schedule breaks the code. play reads words,
 one or several per line: 1 or 2 runs that buyer's command, the name of an event triggers it, undo takes
 a step back, hint helps, prove makes the claim, help lists all words. shop serve has the same game at /play.
 

@@ -30,7 +30,7 @@ type rushOptions struct {
 const (
 	strategyUsage = "strategy `names`, comma-separated, or all"
 	targetUsage   = "`URL` of a running service to test [admin token: SHOP_ADMIN_TOKEN]"
-	roundUsage    = "length of a round, warm-up in its first third"
+	roundUsage    = "length of one measurement, including a warm-up of one third"
 	notWithTarget = "cannot be combined with --target, which names a running service"
 )
 
@@ -42,7 +42,7 @@ func rushCommand() *cobra.Command {
 		Long: `Send many buyers at once over HTTP, for each strategy in turn, and compare their answers with the
 database. Each run restocks the product, which deletes its records: choose --product with --db or
 --target. --strike injects a fault while a buyer is about to write. --for repeats the bursts with
-changing numbers of buyers and judges each; a row has the verdict of its worst burst.
+changing numbers of buyers and judges each; a row of the table shows the worst verdict.
 
 Exit codes: 0 done, 1 a promise is broken (with --expect), 2 error, 3 a result is inconclusive.`,
 		Example: `  shop rush --strategy none,redis --buyers 1000 --engine local

@@ -40,7 +40,7 @@ func scanCommand() *cobra.Command {
 		Short: "Find which requests of your shop race, without rules",
 		Long: `Run each pair of your shop's requests through every interleaving, also a request against itself, and
 compare with the same requests one after the other. Pairs that share no data are left out. The
-requests stand in the file of --app (requests:), or in an OpenAPI document, a HAR file, or curl lines.
+requests come from the file of --app (requests:), an OpenAPI document, a HAR file, or curl commands.
 
 Exit codes: 0 no pair races, 1 a pair races, 2 error, 3 a pair or a request was not explored to the end,
 130 interrupted.`,

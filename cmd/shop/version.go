@@ -14,7 +14,7 @@ func versionCommand() *cobra.Command {
 	var out output
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Show which build of the program this is",
+		Short: "Show the version and the build of this program",
 		Long: `Show the version of this program, the commit that it was built from, the Go toolchain, and the
 operating system. A build in a clone names its commit and any uncommitted changes.`,
 		Example: `  shop version

@@ -28,9 +28,10 @@ import (
 //   - Breaks when: never, with a single primary
 //   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain uncommitted changes,
 //     so the strategy may answer sold out too early.
-//   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.
-//     Towards the end of the stock, most buyers find their row empty and need two transactions. A sweep blocks
-//     all buyers of the product. The stock in an answer may be too high: it does not subtract sales in progress in other rows.
+//   - Cost: While many units are left, a purchase takes five round trips, and up to K buyers are served at
+//     once. Towards the end of the stock, most buyers find their row empty and need two transactions. A
+//     sweep blocks all buyers of the product. The stock in an answer may be too high: it does not subtract
+//     sales in progress in other rows.
 //   - Source: Alibaba Cloud, "Inventory Hint" (the row that every buyer wants). O'Neil, "The Escrow Transactional
 //     Method", ACM TODS 11(4), 1986 (many can take from one amount at once). AWS, DynamoDB Developer Guide,
 //     "Using write sharding to distribute workloads evenly" (a key with a suffix, read as a sum)

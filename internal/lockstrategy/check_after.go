@@ -21,8 +21,8 @@ import (
 //   - Breaks when: never, with a single primary
 //   - How it breaks: Without the transaction, a negative stock remains. With a column that cannot be negative
 //     (UNSIGNED), the statement fails instead.
-//   - Cost: It costs the same as `conditional`. Every buyer after the last unit also writes, locks the row and
-//     rolls back.
+//   - Cost: It costs the same as `conditional`. After the last sale, every buyer still locks and writes the
+//     row, and rolls back.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"
 //   - Notes: PostgreSQL above READ COMMITTED refuses a stale write (40001). This strategy does not start
 //     again then, so the catalogue promises nothing there. It does start again when a Galera cluster

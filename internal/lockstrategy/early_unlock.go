@@ -20,10 +20,10 @@ import (
 //   - Summary: a correct lock, released before the commit
 //   - Guarantees: It guarantees nothing, despite the lock.
 //   - Breaks when: two buyers buy at the same time; the most repeated real bug
-//   - How it breaks: A method takes the lock, writes the stock and releases the lock. Its caller owns the
-//     transaction, and inserts the record and commits afterwards. Step 1: A writes and releases the lock. Step
-//     2: B takes the lock and reads the stock from before A's commit. Step 3: A commits. Step 4: B writes the
-//     number that it computed.
+//   - How it breaks: A method takes the lock, writes the stock and releases the lock. Afterwards its
+//     caller, which owns the transaction, inserts the record and commits. Step 1: A writes and releases the
+//     lock. Step 2: B takes the lock and reads the stock from before A's commit. Step 3: A commits. Step 4:
+//     B writes the number that it computed.
 //   - Cost: It costs as much as its lock.
 //   - Source: A lock inside Spring's @Transactional: spring-framework issue 23549; Redisson issue 2183
 //   - Notes: The lock is the mutex of this process. That mutex is correct in a single process, so the early

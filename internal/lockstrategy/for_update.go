@@ -18,8 +18,8 @@ import (
 //   - Guarantees: Mutual exclusion per product on one primary, for any number of processes. The lock ends
 //     with the transaction, so a crash releases it.
 //   - Breaks when: never, with a single primary
-//   - Cost: Buyers queue inside the database, each on a connection of the pool. Each waits three round trips
-//     for the buyer ahead.
+//   - Cost: Buyers queue inside the database, each on a connection of the pool. Each buyer waits for three
+//     round trips of the buyer ahead.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level
 //     Locks"
 //   - Notes: SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the whole

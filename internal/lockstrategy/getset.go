@@ -19,14 +19,15 @@ import (
 // whose time has passed.
 //
 //   - Summary: expiry in the value by the client's clock, taken over with GETSET
-//   - Guarantees: Mutual exclusion per product while the clocks of all clients agree and every section ends
-//     within the TTL. If two buyers take over at once, GETSET shows one of them that it came second.
+//   - Guarantees: Mutual exclusion per product while the clocks of all clients agree and every critical
+//     section ends within the TTL. If two buyers take over at once, GETSET shows one of them that it came
+//     second.
 //   - Breaks when: the clocks differ; the section outlasts the TTL; any client sends DEL
 //   - How it breaks: B's clock is ahead by the TTL, and B takes over a lock that A holds. Or the section
-//     outlasts the TTL. The buyer that came second has also overwritten the expiry of the first. DEL checks no
-//     owner.
+//     outlasts the TTL. If two buyers take over at once, the second also overwrites the expiry of the
+//     first. DEL does not check the owner.
 //   - Cost: Taking the lock needs one to three round trips, and releasing it one.
-//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): this expiry is older than SET
+//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): this method is older than SET
 //     with NX and EX
 type getSet struct {
 	redis redis.UniversalClient

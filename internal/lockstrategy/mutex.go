@@ -15,7 +15,8 @@ import (
 //   - Summary: one mutex per product, in memory
 //   - Guarantees: Mutual exclusion per product, within one process. Buyers enter in order of arrival.
 //   - Breaks when: a second process sells the product
-//   - How it breaks: A second process has a mutex of its own, which excludes nothing in the first.
+//   - How it breaks: A second process has its own mutex, which does not exclude buyers of the first
+//     process.
 //   - Cost: It costs almost nothing. It is the first strategy to fail when the shop grows.
 //   - Source: The Go Memory Model, section Locks, https://go.dev/ref/mem#locks
 //   - Notes: It is a semaphore of weight 1 and not a sync.Mutex. A buyer cannot give up waiting for a

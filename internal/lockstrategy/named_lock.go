@@ -28,9 +28,10 @@ import (
 //     the writes share a session. When the session ends, the server releases the lock and rolls the transaction
 //     back together, so no holder writes under a lost lock.
 //   - Breaks when: never (single server): the lock and the writes end together
-//   - How it breaks: In MySQL the names belong to the server, not to the database. Another Galera node, or a
-//     proxy that spreads statements over connections, does not know them. In PostgreSQL a session lock
-//     (pg_advisory_lock) is lost behind a pooler in transaction mode. This strategy uses a transaction lock.
+//   - How it breaks: In MySQL the names belong to the server, not to the database. Another Galera node, or
+//     a proxy that spreads statements over connections, does not know the lock. In PostgreSQL a session
+//     lock (pg_advisory_lock) is lost behind a pooler in transaction mode. This strategy uses a transaction
+//     lock.
 //   - Cost: Each waiting buyer keeps a connection of the pool. The lock takes two round trips, and one in
 //     PostgreSQL.
 //   - Source: MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK;

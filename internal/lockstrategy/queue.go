@@ -16,9 +16,9 @@ import (
 // Queue sells a product to one buyer at a time.
 //
 //   - Summary: one goroutine per product sells one order after another (conditional update)
-//   - Guarantees: The statement keeps the stock right, for any number of processes. The queue only spares
-//     the database the contention.
-//   - Breaks when: never; a crash loses only unacknowledged buyers
+//   - Guarantees: The statement keeps the stock right, for any number of processes. The queue only reduces
+//     contention in the database.
+//   - Breaks when: never; a crash loses only purchases without an answer
 //   - Cost: Each process sells one order of a product at a time. The round trips follow one another, which
 //     limits the throughput.
 //   - Source: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011 (the single writer); its UPDATE is

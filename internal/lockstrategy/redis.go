@@ -26,8 +26,8 @@ import (
 // Nothing stops the writes of a holder whose key has expired.
 //
 //   - Summary: token + Lua release (bsm/redislock)
-//   - Guarantees: Mutual exclusion per product while the section ends within the TTL. No client releases
-//     another holder's lock.
+//   - Guarantees: Mutual exclusion per product while every critical section ends within the TTL. No client
+//     releases another holder's lock.
 //   - Breaks when: the section or a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The section, or a pause inside it, outlasts the TTL. The next buyer enters, and nothing
 //     stops the first one's write. Or Redis loses the key: by a restart, or by a failover to a replica without

@@ -18,11 +18,11 @@ import (
 //     other strategy sells.
 //   - Breaks when: a crash after DECR, or a COMMIT cut off, leaks; Redis loses the counter: oversold
 //   - How it breaks: A buyer takes the last unit from the counter (DECRBY) and crashes: the unit is in the
-//     database, and no buyer can buy it (leaked). The same happens if the database crashes during the COMMIT. Or
-//     Redis loses the counter after A was admitted: B copies the stock from the database, where A has not written
-//     yet, and is admitted too (oversold). Or the counter is lost between SETNX and DECRBY, which then
-//     creates one below zero (leaked). While a buyer of many units takes the last few and returns them, a buyer of
-//     few may be answered sold out.
+//     database, and no buyer can buy it (leaked). The same happens if the database crashes during the
+//     COMMIT. Or Redis loses the counter after A was admitted: B copies the stock from the database, where
+//     A has not written yet, and is admitted too (oversold). Or the counter is lost between SETNX and
+//     DECRBY, which then creates a counter below zero (leaked). A buyer that wants too many units takes the
+//     last few and returns them; meanwhile, a buyer that wants fewer may be answered sold out.
 //   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer locks the row from its
 //     update to the commit.
 //   - Source: Redis documentation, INCR, "Pattern: Counter", used in reverse; many flash sale tutorials use it

@@ -13,11 +13,11 @@ import (
 //   - Summary: GET the stock in Redis, compute, SET it; then insert + unconditional update; no lock
 //   - Guarantees: It guarantees nothing.
 //   - Breaks when: two buyers buy at the same time
-//   - How it breaks: Two buyers GET the same stock, and each SETs that stock minus one. Redis runs one command at a
-//     time, but another buyer's command may come between the GET and the SET. Both buyers are admitted to the same
-//     unit, and the database does not check them.
-//   - Cost: A buyer that comes too late costs one round trip to Redis, an admitted buyer two and a transaction of
-//     two writes. No buyer waits for another before the database.
+//   - How it breaks: Two buyers GET the same stock, and each SETs that stock minus one. Redis runs one
+//     command at a time, but another buyer's command may come between the GET and the SET. Both buyers are
+//     admitted for the same unit, and the database does not check that.
+//   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer costs two, and a
+//     transaction of two writes. Buyers wait for each other only in the database.
 //   - Source: Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.1 (P4, the lost
 //     update); Redis documentation, "Transactions", "Optimistic locking using check-and-set" (the same flaw)
 type RedisGetSet struct{ redisCounter }

@@ -31,15 +31,15 @@ const redisLua = "redis-lua"
 //
 //   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches,
 //     idempotent by entry id, and the database decides
-//   - Guarantees: The database decides each sale, under the row's lock, and never sells more than the stock. Each
-//     order is written once: the last entry in the product's row and the order's key prevent a second write. The buyer is
-//     answered sold when the record is durable. Orders in the stream survive a restart of the shop, of the
-//     database, and of Redis with its append-only file.
-//   - Breaks when: never; Redis loses the stream: unknown
-//   - How it breaks: If Redis loses its data, the buyers in progress are answered unknown, and the next one
-//     loads the stock again. Redis may also have the wrong stock, for example after a failover. If it has too many
-//     units, the first order that the database refuses corrects it. If it has too few, buyers are answered sold
-//     out for at most a second.
+//   - Guarantees: The database decides each sale, under the row's lock, and never sells more than the
+//     stock. Each order is written once: the product's row stores the id of the last entry that was
+//     written, and the order's key is unique. The buyer is answered sold when the record is durable. Orders
+//     in the stream survive a restart of the shop, of the database, and of Redis with its append-only file.
+//   - Breaks when: never; if Redis loses the stream, buyers get unknown
+//   - How it breaks: If Redis loses its data, the buyers in progress are answered unknown, and the next
+//     buyer loads the stock again. Redis may also have the wrong stock, for example after a failover. If it
+//     has too many units, the first order that the database refuses corrects the number. If it has too few,
+//     buyers are answered sold out for at most a second.
 //   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs one
 //     round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order: it is
 //     answered unknown, and the order may be sold later.

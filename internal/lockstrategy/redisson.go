@@ -17,8 +17,8 @@ import (
 //     A Java service that uses the same lock name takes part.
 //   - Breaks when: as `watchdog`: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder pauses for longer than the TTL and then commits. Or Redis loses the key.
-//   - Cost: One purchase takes one to two round trips to Redis, since the command that releases the lock hands
-//     it to the next buyer of the process. Each process keeps one more connection, to listen.
+//   - Cost: One purchase takes one to two round trips to Redis, since the command that releases the lock
+//     hands it to the next buyer of the process. Each process keeps one more connection, for messages.
 //   - Source: Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock.
 //     The lock is rlock, in this repository
 type redisson struct{ *rlocker.Locker }

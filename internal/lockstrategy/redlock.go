@@ -24,14 +24,14 @@ import (
 //
 //   - Summary: majority of N independent nodes (go-redsync)
 //   - Guarantees: Mutual exclusion per product while the clocks of the nodes run at the same rate and the
-//     section ends within the validity time. The lock survives the loss of a minority of the nodes. The
-//     lease's context ends with the validity time: the TTL minus the time to take the lock and 1 % for
-//     clock drift.
+//     critical section ends within the validity time. The lock survives the loss of a minority of the
+//     nodes. The lease's context ends with the validity time: the TTL minus the time to take the lock and 1
+//     % for clock drift.
 //   - Breaks when: a pause outlasts the TTL; a node of the majority loses the key; a clock jumps
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the TTL. Or a node of
 //     the majority restarts empty. Or the clock of a node jumps.
-//   - Cost: One purchase takes a round trip to all nodes at once, twice. Two processes may split the votes, and
-//     both try again. A node that does not answer in time is skipped for a while.
+//   - Cost: One purchase takes two round trips, each to all nodes at once. Two processes may split the
+//     votes, and both try again. A node that does not answer in time is skipped for a while.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is
 //     github.com/go-redsync/redsync. Against it: Kleppmann, "How to do distributed locking", 2016. In favor of
 //     it: antirez, "Is Redlock safe?", 2016

@@ -17,7 +17,7 @@ import (
 //
 //   - Summary: SETNX then EXPIRE, two commands
 //   - Guarantees: Mutual exclusion per product while no holder crashes between the two commands and every
-//     section ends within the TTL.
+//     critical section ends within the TTL.
 //   - Breaks when: the holder crashes between the commands; the section outlasts the TTL
 //   - How it breaks: Step 1: A sends SETNX. Step 2: A crashes before EXPIRE, and the product stays locked as
 //     with `setnx`. Or the section outlasts the TTL: B enters, A's DEL then releases B's lock, and C enters as

@@ -15,7 +15,7 @@ import (
 // another buyer holds it by then.
 //
 //   - Summary: SET NX with a TTL, unconditional DEL
-//   - Guarantees: Mutual exclusion per product while every section ends within the TTL.
+//   - Guarantees: Mutual exclusion per product while every critical section ends within the TTL.
 //   - Breaks when: the section outlasts the TTL, and its DEL releases another holder's lock
 //   - How it breaks: Step 1: A takes the key. Step 2: A's section outlasts the TTL. Step 3: B takes the key
 //     and reads the same stock. Step 4: A writes late, and the unit is sold twice. Step 5: A also deletes the

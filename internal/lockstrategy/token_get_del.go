@@ -15,8 +15,8 @@ import (
 // tokenGetDel stores a token in the key, and compares it in the client before it deletes the key.
 //
 //   - Summary: token, compared by the client, then DEL
-//   - Guarantees: Mutual exclusion per product while every section ends within the TTL. The strategy rarely
-//     releases another holder's lock.
+//   - Guarantees: Mutual exclusion per product while every critical section ends within the TTL. The
+//     strategy rarely releases another holder's lock.
 //   - Breaks when: the lease expires between GET and DEL; otherwise as `redis`
 //   - How it breaks: It breaks as `redis` does. In addition, the check is not atomic. A reads its own
 //     token with GET. Then A's lease expires, B takes the key, and A's DEL releases B's lock.

@@ -17,13 +17,14 @@ import (
 
 // Transaction reads and writes in one transaction and takes no lock.
 //
-//   - Summary: the code of `none` inside one transaction at the default isolation level
+//   - Summary: the statements of `none` in one transaction at the default isolation level
 //   - Guarantees: The sale and its record are committed together or not at all. Another transaction may still
 //     read the same stock.
 //   - Breaks when: two buyers buy at the same time (MySQL at REPEATABLE READ, PostgreSQL at READ COMMITTED)
 //   - How it breaks: Both buyers read the same stock. The second UPDATE waits for the first COMMIT and then
-//     writes the number that its buyer computed before. MySQL at REPEATABLE READ lets it write although its
-//     snapshot is older. PostgreSQL at READ COMMITTED applies it to the newest version of the row.
+//     writes the number that its buyer computed before. MySQL at REPEATABLE READ allows this write although
+//     the snapshot of its transaction is older. PostgreSQL at READ COMMITTED applies it to the newest
+//     version of the row.
 //   - Cost: It costs as much as `none`.
 //   - Source: Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.2 (snapshots
 //     alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"; PostgreSQL

@@ -16,9 +16,9 @@ import (
 // watchdog renews the lock of `redis` while its holder runs.
 //
 //   - Summary: the lock of `redis`, renewed every TTL/3
-//   - Guarantees: Mutual exclusion per product, however long the section is, while its holder can renew.
-//     The section's context ends, and its transaction is rolled back, when a renewal finds the lease lost,
-//     or when no renewal succeeds before the lease expires.
+//   - Guarantees: Mutual exclusion per product while the holder can renew, however long its critical
+//     section is. If a renewal finds the lease lost, or if none succeeds before the lease expires, the
+//     section's context ends and its transaction is rolled back.
 //   - Breaks when: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder, its watchdog included, pauses for longer than the TTL and then commits. Or
 //     Redis loses the key.

@@ -16,7 +16,7 @@ import (
 // bare majority.
 func clockJump() Fault {
 	return Fault{
-		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is inside its section",
+		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is in its critical section",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
 		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			if why := t.Servers.clocks.missing; why != "" {

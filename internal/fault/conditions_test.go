@@ -37,8 +37,9 @@ func faultsPage(all []Fault) []byte {
 This page tells readers of a [matrix](matrix/README.md) what each column means.
 
 A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. The faults are real: a killed
-or stopped process, a cut connection, a restarted server. Most of them stop one buyer while it holds the lock, take effect, let
-other buyers buy, and then let the first buyer go on. A fault that did not take effect gives the verdict [inconclusive](verdicts.md).
+or stopped process, a cut connection, a restarted server. Most tests of a fault stop a buyer that holds the lock, inject the
+fault, let other buyers buy, and then let the first buyer continue. A fault without effect gives the verdict
+[inconclusive](verdicts.md).
 
 ## Explorations and runs without a fault
 
@@ -75,7 +76,7 @@ needs ` + "`--engine local`" + ` too.
 	fmt.Fprintf(&b, `
 ## Inject one fault
 
-`+"`./shop rush --strike FAULT`"+` injects a fault into a burst: %s. All others belong to `+"`shop verify`"+`. For example:
+`+"`./shop rush --strike FAULT`"+` injects one of these faults into a burst: %s. `+"`shop verify`"+` injects all. For example:
 
 `+"```"+`console
 $ ./shop rush --strategy redis --processes 2 --strike redis-restart
@@ -84,7 +85,7 @@ redis: 101~ units sold of 100 stocked...
 redis-restart took effect on redis (...): Redis came back without 1~ key of the product; others bought 79~ units while a buyer was stopped before its write.
 `+"```"+`
 
-`+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a matrix cell. `+"`make servers`"+` installs its servers, and `+"`tools/install-servers.sh soak`"+` those of all faults.
+`+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a cell of the matrix. `+"`make servers`"+` installs the servers for this, `+"`tools/install-servers.sh soak`"+` the servers for all faults.
 `, strings.Join(inRush, ", "))
 	return b.Bytes()
 }

@@ -14,7 +14,7 @@ import (
 // starts at once, as under a supervisor.
 func crash() Fault {
 	return Fault{
-		Name: "crash", About: "the holder's process is killed (SIGKILL) between acquire and write", Stock: stock,
+		Name: "crash", About: "the holder's process is killed (SIGKILL) between taking the lock and writing", Stock: stock,
 		TwoProcesses: true, Inject: injectCrash[*Testbed], InRush: injectCrash[*RunningRush],
 	}
 }

@@ -9,7 +9,7 @@ import (
 // nodes that were cut off, it gives another buyer a majority.
 func nodeRestart() Fault {
 	return Fault{
-		Name: "node-restart", About: "a Redlock node, one of a bare majority that granted the lock, restarts empty",
+		Name: "node-restart", About: "a Redlock node that the majority of the lock depends on restarts empty",
 		Needs: redlockNodes(), Stock: stock,
 		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			how, err := holdBarely(ctx, t)

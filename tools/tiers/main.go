@@ -177,8 +177,8 @@ func print(packages map[string][]test) {
 	fmt.Print(`<!-- written by make generate -->
 # Tests
 
-This page shows a developer what ` + "`make quick`, `make test` and `make soak`" + ` run. Each runs the tests of the one before it, too.
-A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
+This page shows a developer what ` + "`make quick`, `make test` and `make soak`" + ` run. Each command also runs the tests of the command before it.
+If Chromium is installed, make test also runs TestLivePage of e2e.
 
 `)
 	names := slices.Sorted(maps.Keys(packages))
@@ -200,7 +200,7 @@ A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
 		}
 	}
 	fmt.Printf("`make quick` has %d tests, `make test` %d more, and `make soak` %d more, those of other modules included.\n", sum[0], sum[1], sum[2])
-	fmt.Print("\n## Only in make soak\n\nOf a test in brackets, make test runs a part.\n\n")
+	fmt.Print("\n## Only in make soak\n\nIf a test is in brackets, make test runs a part of it.\n\n")
 	held := map[string][]string{} // tests by reason
 	var reasons []string
 	hold := func(why, name string) {
@@ -208,7 +208,7 @@ A test of e2e, TestLivePage, also runs in make test if Chromium is installed.
 			return // the page only counts these
 		}
 		if text, _, _ := strings.Cut(why, ": "); text == "no other test has it" {
-			why = text // the test's own line says what it has
+			why = "no other test covers this" // the test's own line says what it covers
 		}
 		if held[why] == nil {
 			reasons = append(reasons, why)

@@ -62,7 +62,7 @@ func Columns() []Condition {
 func About(c Condition) string {
 	switch c {
 	case Explore:
-		return "every order of two buyers' commands, each buyer in its own process; a few more searches: both in one process, with one Idempotency-Key, or behind the sold-out check"
+		return "every order of two buyers' commands, each buyer in its own process; further searches run both in one process, with one Idempotency-Key, or behind the sold-out check"
 	case ExploreExpire:
 		return "the same; at any step, every lease expires and its holder does not notice"
 	case ExploreCrash:
@@ -74,11 +74,11 @@ func About(c Condition) string {
 	case Units:
 		return "buyers at once, at one process; each asks for 2 or 14 units"
 	case TwoProducts:
-		return "buyers at once, at one process, for two products in turn; a sale of one must not wait for the other"
+		return "buyers at once, at one process, for two products in turn; a sale of one product must not wait for the other"
 	case TwoProcesses:
 		return "200 buyers at once, spread over two processes, for 100 units"
 	case Duplicates:
-		return "one request under one Idempotency-Key: at once at two processes, again after its answer, and again after a restart"
+		return "one request, sent several times under one Idempotency-Key: to two processes at once, after its answer, and after a restart"
 	}
 	return ""
 }

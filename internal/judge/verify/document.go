@@ -104,7 +104,7 @@ func (r Report) matrix() report.Table {
 	strategies, faults := axes(r.Cells)
 	t := report.Table{
 		Columns: []report.Column{{Name: "strategy"}}, Legend: true,
-		Note: "An empty cell was not run: the fault does not affect the strategy, the strategy breaks without it (explorer), or the run left it out, see below. A fault is injected while a buyer is inside its section. The explorer's events come at any step, so the two columns of one cause may differ.",
+		Note: "An empty cell was not run: the fault does not affect the strategy, the strategy breaks without it (explorer), or the run left it out, see below. A fault is injected while a buyer is in its critical section. The explorer's events come at any step, so the two columns of one cause may differ.",
 	}
 	for _, f := range faults {
 		t.Columns = append(t.Columns, report.Column{Name: string(f)})

@@ -16,8 +16,8 @@ import (
 
 // legend explains the table of a page.
 const legend = `
-**breaks**: as promised. **may break**: without a promise. **!** contradicts a promise, **?** proved nothing.
-"The other N": all conditions that the row does not name.
+**breaks**: a promised break. **may break**: a break without a promise. **!** contradicts a promise. **?** proved nothing.
+"The other N": all applicable conditions that the row does not name.
 `
 
 // A matrixPage is a report as a page of documentation: a short table in place of the matrix, and no

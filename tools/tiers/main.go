@@ -173,6 +173,9 @@ func conditional(stack []ast.Node) bool {
 	})
 }
 
+// mostNames is the number of tests that the page names for a reason.
+const mostNames = 8
+
 func print(packages map[string][]test) {
 	fmt.Print(`<!-- written by make generate -->
 # Tests
@@ -225,6 +228,10 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 		}
 	}
 	for _, why := range reasons {
-		fmt.Printf("- %s: %s\n", why, strings.Join(held[why], ", "))
+		names := held[why]
+		if more := len(names) - mostNames; more > 1 {
+			names = append(names[:mostNames:mostNames], fmt.Sprintf("%d more", more))
+		}
+		fmt.Printf("- %s: %s\n", why, strings.Join(names, ", "))
 	}
 }

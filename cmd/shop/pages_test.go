@@ -35,7 +35,7 @@ func TestCommandPages(t *testing.T) {
 	golden.Folder(t, folder, pages)
 }
 
-const generatedPage = "<!-- written by go generate ./cmd/shop -->\n"
+const generatedPage = "<!-- go generate ./cmd/shop -->\n"
 
 // commandPage returns the page of a command and its subcommands. testdata/pages has the example, which
 // TestTranscribedPages runs, and the details that the help does not have.

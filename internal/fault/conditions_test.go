@@ -31,7 +31,7 @@ func TestFaultsPage(t *testing.T) {
 // faultsPage is the page for readers of a matrix.
 func faultsPage(all []Fault) []byte {
 	var b bytes.Buffer
-	b.WriteString(`<!-- written by make generate from internal/fault and internal/judge/promise -->
+	b.WriteString(`<!-- make generate, from internal/fault and internal/judge/promise -->
 # Faults: what happens to a shop under each condition
 
 This page tells readers of a [matrix](matrix/README.md) what each column means.

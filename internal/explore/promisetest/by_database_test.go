@@ -154,7 +154,7 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	}
 	same := sharedSteps(all)
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- written by go generate ./internal/explore/promisetest -->\n# Witness: %s, by database\n\n", entry.Name)
+	fmt.Fprintf(&b, "<!-- go generate ./internal/explore/promisetest -->\n# Witness: %s, by database\n\n", entry.Name)
 	fmt.Fprintf(&b, "This page shows why `%s` oversells on one database and not on another, for readers who choose a database.\n\n", entry.Name)
 	fmt.Fprintf(&b, "Two buyers want the last unit. On every database they take these %d steps in the same order:\n\n", same)
 	for i, s := range all[0].Steps[:same] {

@@ -100,7 +100,7 @@ func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line
 	_, diagram, _ := shopExplore(t, append(replay, "--format", "mermaid")...)
 	_, outcome, _ := strings.Cut(text, "┘\n")
 	shows, _, _ := strings.Cut(outcome, ":")
-	shows = "is " + shows
+	shows = cmp.Or(map[string]string{"oversold": "oversells", "leaked": "loses a unit", "stalled": "stalls"}[shows], "is "+shows)
 	which := "first"
 	if strings.Contains(diagram, "deleted the lock of") {
 		shows, which = "releases another holder's lock", "second"
@@ -109,7 +109,7 @@ func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line
 	if at := slices.Index(args, "--events"); at > 0 {
 		title += ", event `" + args[at+1] + "`"
 	}
-	page := "<!-- written by go generate ./internal/explore/promisetest -->\n# Witness: " + title + "\n\n" +
+	page := "<!-- go generate ./internal/explore/promisetest -->\n# Witness: " + title + "\n\n" +
 		"This page shows developers the shortest schedule in which `" + args[0] + "` " + shows + ":\n\n" +
 		"    ./shop explore " + strings.Join(args, " ") + "\n    ./shop explore " + strings.Join(replay, " ") + "\n\n"
 	if e, _ := lockstrategy.ByName(args[0]); e.Lock.FreesAnothers && slices.Contains(args, "expire") {
@@ -120,7 +120,7 @@ func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line
 	}
 	page += "```mermaid\n" + diagram + "```\n"
 	if strings.HasPrefix(outcome, "holds") {
-		page += "\nTwo buyers sell nothing twice here. But a third buyer can now take the key while buyer 2 is inside.\n"
+		page += "\nHere no unit is sold twice. But a third buyer could now take the key while buyer 2 is in its critical section.\n"
 	}
 	return page
 }

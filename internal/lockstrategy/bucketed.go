@@ -21,13 +21,14 @@ import (
 //
 //   - Summary: stock divided over K rows: the buyer's key selects two rows, and the sale takes from one of
 //     them; the others are tried before sold_out
-//   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the strategy
-//     reads the sum of all rows in one statement and answers sold out only if the sum is too small. Otherwise it
-//     takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then all
-//     others, takes the amount and divides the rest evenly. Each sale is one transaction with its record.
+//   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the
+//     strategy reads the sum of all rows in one statement and answers "sold out" only if the sum is too
+//     small. Otherwise it takes from a row that has enough. If no row has enough, it sweeps: it locks the
+//     product's row and then all others, takes the amount and divides the rest evenly. Each sale is one
+//     transaction with its record.
 //   - Breaks when: never, with a single primary
-//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain uncommitted changes,
-//     so the strategy may answer sold out too early.
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain uncommitted changes, so the
+//     strategy may answer "sold out" too early.
 //   - Cost: While many units are left, a purchase takes five round trips, and up to K buyers are served at
 //     once. Towards the end of the stock, most buyers find their row empty and need two transactions. A
 //     sweep blocks all buyers of the product. The stock in an answer may be too high: it does not subtract

@@ -19,9 +19,9 @@ const coalesced = "coalesced"
 // Coalesced sells to all waiting buyers in one transaction.
 //
 //   - Summary: buyers that wait at the same time share one transaction: one stock update, k records, one commit
-//   - Guarantees: A group locks the row and sells in order of arrival until the stock is used up. Each
-//     buyer is answered after the group's COMMIT. If a buyer leaves or the database refuses one order, the
-//     strategy still sells the other orders of the group.
+//   - Guarantees: A group of waiting buyers locks the row and buys in order of arrival until the stock is
+//     used up. Each buyer is answered after the group's COMMIT. If a buyer leaves or the database refuses
+//     one order, the strategy still sells the other orders of the group.
 //   - Breaks when: never, with a single primary
 //   - How it breaks: If the answer to a COMMIT is lost, all buyers of the group get the answer `unknown`.
 //   - Cost: A group takes five round trips, whatever its size. A buyer first waits for the group ahead of

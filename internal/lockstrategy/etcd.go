@@ -25,8 +25,8 @@ import (
 //
 //   - Summary: lease + concurrency.Mutex
 //   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers enter in order
-//     of arrival, across processes. A crashed process releases the lock when its lease expires. The lease's
-//     context ends when the client gives up the lease.
+//     of arrival, across processes. A crashed process releases the lock when its lease expires. The context
+//     of the critical section ends when the client gives up the lease.
 //   - Breaks when: a pause outlasts the lease
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the lease. A
 //     client that is cut off from etcd notices late. Until its first keep-alive is answered, half a second

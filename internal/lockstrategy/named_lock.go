@@ -24,9 +24,9 @@ import (
 //
 //   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the
 //     sale runs on the connection that has the lock
-//   - Guarantees: Mutual exclusion per product on one server, for any number of processes. The lock and
-//     the writes share a session. When the session ends, the server releases the lock and rolls the transaction
-//     back together, so no holder writes under a lost lock.
+//   - Guarantees: Mutual exclusion per product on one server, for any number of processes. The lock and the
+//     writes share a session. When the session ends, the server releases the lock and rolls the transaction
+//     back together, so no holder writes after it has lost the lock.
 //   - Breaks when: never (single server): the lock and the writes end together
 //   - How it breaks: In MySQL the names belong to the server, not to the database. Another Galera node, or
 //     a proxy that spreads statements over connections, does not know the lock. In PostgreSQL a session

@@ -22,7 +22,7 @@ import (
 //     COMMIT. Or Redis loses the counter after A was admitted: B copies the stock from the database, where
 //     A has not written yet, and is admitted too (oversold). Or the counter is lost between SETNX and
 //     DECRBY, which then creates a counter below zero (leaked). A buyer that wants too many units takes the
-//     last few and returns them; meanwhile, a buyer that wants fewer may be answered sold out.
+//     last few and returns them; meanwhile, a buyer that wants fewer may be answered "sold out".
 //   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer locks the row from its
 //     update to the commit.
 //   - Source: Redis documentation, INCR, "Pattern: Counter", used in reverse; many flash sale tutorials use it

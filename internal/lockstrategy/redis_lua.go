@@ -33,16 +33,17 @@ const redisLua = "redis-lua"
 //     idempotent by entry id, and the database decides
 //   - Guarantees: The database decides each sale, under the row's lock, and never sells more than the
 //     stock. Each order is written once: the product's row stores the id of the last entry that was
-//     written, and the order's key is unique. The buyer is answered sold when the record is durable. Orders
-//     in the stream survive a restart of the shop, of the database, and of Redis with its append-only file.
+//     written, and the order's key is unique. The buyer is answered "sold" when the record is durable.
+//     Orders in the stream survive a restart of the shop, of the database, and of Redis with its
+//     append-only file.
 //   - Breaks when: never; if Redis loses the stream, buyers get unknown
-//   - How it breaks: If Redis loses its data, the buyers in progress are answered unknown, and the next
+//   - How it breaks: If Redis loses its data, the buyers in progress are answered `unknown`, and the next
 //     buyer loads the stock again. Redis may also have the wrong stock, for example after a failover. If it
 //     has too many units, the first order that the database refuses corrects the number. If it has too few,
-//     buyers are answered sold out for at most a second.
-//   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs one
-//     round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order: it is
-//     answered unknown, and the order may be sold later.
+//     buyers are answered "sold out" for at most a second.
+//   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs
+//     one round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order:
+//     it is answered `unknown`, and the order may be sold later.
 //   - Source: Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script,
 //     queue, asynchronous write); Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11, "Fault
 //     tolerance" (exactly once: a position kept with the data); the batch is group commit

@@ -25,8 +25,8 @@ import (
 //   - Summary: majority of N independent nodes (go-redsync)
 //   - Guarantees: Mutual exclusion per product while the clocks of the nodes run at the same rate and the
 //     critical section ends within the validity time. The lock survives the loss of a minority of the
-//     nodes. The lease's context ends with the validity time: the TTL minus the time to take the lock and 1
-//     % for clock drift.
+//     nodes. The context of the critical section ends with the validity time: the TTL minus the time to
+//     take the lock and 1 % for clock drift.
 //   - Breaks when: a pause outlasts the TTL; a node of the majority loses the key; a clock jumps
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the TTL. Or a node of
 //     the majority restarts empty. Or the clock of a node jumps.

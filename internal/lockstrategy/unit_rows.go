@@ -27,13 +27,14 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //
 //   - Summary: one row per unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is
 //     refilled
-//   - Guarantees: A buyer locks rows that no other buyer has locked, and deletes them. Each row is one unit and
-//     is sold once. If too few rows are unlocked, the strategy reads the stock in one statement and answers sold
-//     out only if the stock is too small. Otherwise it locks the product's row, takes from there and refills the
-//     pool, or waits for the other buyers' rows. Each sale is one transaction with its record.
+//   - Guarantees: A buyer locks rows that no other buyer has locked, and deletes them. Each row is one unit
+//     and is sold once. If too few rows are unlocked, the strategy reads the stock in one statement and
+//     answers "sold out" only if the stock is too small. Otherwise it locks the product's row, takes units
+//     from it and refills the pool, or waits for the other buyers' rows. Each sale is one transaction with
+//     its record.
 //   - Breaks when: never, with a single primary
 //   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may contain uncommitted changes, so
-//     the strategy may answer sold out too early.
+//     the strategy may answer "sold out" too early.
 //   - Cost: A purchase takes seven round trips (six on PostgreSQL), and no buyer waits for another while the
 //     pool lasts. Each unit is a row to insert, lock and delete, and each unit after the first takes one more
 //     round trip. Deleted rows slow the search until the database purges them. The stock in an answer may omit sales

@@ -21,11 +21,11 @@ import (
 //
 //   - Summary: ephemeral sequential node (go-zookeeper/zk)
 //   - Guarantees: Mutual exclusion per product while the session lives. Buyers enter in order of arrival,
-//     across processes. A crashed process releases the lock when its session ends. The lease's context ends
-//     with the connection, since the session may then end unnoticed.
+//     across processes. A crashed process releases the lock when its session ends. The context of the
+//     critical section ends with the connection, since the session may then end unnoticed.
 //   - Breaks when: a pause outlasts the session
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the session. The
-//     session belongs to the process, so the process loses all its leases at once.
+//     session belongs to the process, so the process loses all its locks at once.
 //   - Cost: One purchase takes two writes to ZooKeeper's log: the node and its deletion. A short loss of
 //     the connection ends the sales in progress.
 //   - Source: ZooKeeper documentation, "ZooKeeper Recipes and Solutions", Locks; Hunt et al., "ZooKeeper:

@@ -138,7 +138,7 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 		flags.DurationVar(&f.Settings.LeaseTTL, "lease", preset.LeaseTTL, "lifetime of a lock without a renewal")
 		flags.DurationVar(&f.Settings.Poll, "poll", preset.Poll, "mean pause between two attempts to take a lock")
 		registerFronts(flags, &f.SoldOutCheck, open, &f.admission, admit, &f.Settings.Replicas)
-		flags.IntVar(&f.MaxInflight, "max-inflight", 2_000, "maximum concurrent purchases; further buyers get busy")
+		flags.IntVar(&f.MaxInflight, "max-inflight", 2_000, "maximum concurrent purchases; answer busy for further buyers")
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 //
 //   - Summary: a correct lock, released before the commit
 //   - Guarantees: It guarantees nothing, despite the lock.
-//   - Breaks when: two buyers buy at the same time; the most repeated real bug
+//   - Breaks when: two buyers buy at the same time
 //   - How it breaks: A method takes the lock, writes the stock and releases the lock. Afterwards its
 //     caller, which owns the transaction, inserts the record and commits. Step 1: A writes and releases the
 //     lock. Step 2: B takes the lock and reads the stock from before A's commit. Step 3: A commits. Step 4:

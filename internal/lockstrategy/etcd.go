@@ -24,15 +24,15 @@ import (
 // with the oldest key has the lock. The library watches the keys before the buyer's own.
 //
 //   - Summary: lease + concurrency.Mutex
-//   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers enter in order
-//     of arrival, across processes. A crashed process releases the lock when its lease expires. The context
-//     of the critical section ends when the client gives up the lease.
+//   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers get the lock in
+//     order of arrival, across processes. A crashed process releases the lock when its lease expires. The
+//     context of the critical section ends when the client gives up the lease.
 //   - Breaks when: a pause outlasts the lease
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the lease. A
 //     client that is cut off from etcd notices late. Until its first keep-alive is answered, half a second
 //     after the grant, it assumes a lease of five seconds. After that it checks once a second whether the
-//     lease has expired (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder enters
-//     before then.
+//     lease has expired (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder gets the
+//     lock before then.
 //   - Cost: One purchase takes three writes to etcd's log: the lease, the key, and their removal. A buyer that
 //     has just arrived may learn up to 100 ms late that the lock is free. A lease lives for at least two whole
 //     seconds. If the leader of a cluster dies, a buyer that comes before the election may be refused after seven

@@ -17,10 +17,10 @@ import (
 //     two sources, etcd and Redis for example, exclude each other: the lower ones get `lock_lost`.
 //   - Cost: It costs the same as `etcd`, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"
-//   - Notes: A buyer first raises product.fence to its own token, then reads, and then writes while the fence is
-//     still its own. Section.SellFenced says why the buyer must show the token before the read. A restock sets
-//     the fence to 0, for any source. A writer from before the restock stays refused, since its token no longer
-//     seals the product.
+//   - Notes: A buyer first raises product.fence to its own token, then reads, and then writes only while
+//     the fence still is its token. Section.SellFenced says why the buyer must show the token before the
+//     read. A restock sets the fence to 0, for any source. A writer from before the restock stays refused,
+//     since the fence no longer is its token.
 type etcdFenced struct{ etcdLock }
 
 func newEtcdFenced(d Deps) purchase.Strategy {

@@ -22,8 +22,8 @@ import (
 //   - Cost: It costs the same as `redisson`, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing";
 //     org.redisson.RedissonFencedLock
-//   - Notes: A buyer first raises product.fence to its token, then reads, and then writes while the fence is
-//     still its own. Section.SellFenced says why the buyer must show the token before the read.
+//   - Notes: A buyer first raises product.fence to its token, then reads, and then writes only while the
+//     fence still is its token. Section.SellFenced says why the buyer must show the token before the read.
 type fenced struct{ *rlocker.Locker }
 
 func newFenced(d Deps) purchase.Strategy {

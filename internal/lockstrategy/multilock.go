@@ -20,7 +20,7 @@ import (
 //   - Summary: the lock of `redisson` on all nodes
 //   - Guarantees: It gives the same guarantees as `redisson`. The lock also survives the restart of all nodes
 //     except one, since the holder has it on each.
-//   - Breaks when: a pause outlasts the TTL; any node is down: busy
+//   - Breaks when: a pause outlasts the TTL; while any node is down, no buyer can buy
 //   - How it breaks: The holder pauses for longer than the TTL and then commits. While any node is down, no
 //     buyer can buy.
 //   - Cost: The holder visits the nodes one after another, and again for the release: twice as many round trips

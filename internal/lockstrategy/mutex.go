@@ -13,7 +13,8 @@ import (
 // mutexLock gives a product to the buyer at the front of its queue.
 //
 //   - Summary: one mutex per product, in memory
-//   - Guarantees: Mutual exclusion per product, within one process. Buyers enter in order of arrival.
+//   - Guarantees: Mutual exclusion per product, within one process. Buyers get the lock in order of
+//     arrival.
 //   - Breaks when: a second process sells the product
 //   - How it breaks: A second process has its own mutex, which does not exclude buyers of the first
 //     process.

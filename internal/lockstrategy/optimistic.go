@@ -21,7 +21,7 @@ var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBus
 //
 //   - Summary: UPDATE ... WHERE version = ?, bounded retry with jitter
 //   - Guarantees: A write takes effect only if no other buyer has changed the stock since it was read.
-//   - Breaks when: never, but many buyers get busy under contention
+//   - Breaks when: never, but under contention many buyers are answered "busy"
 //   - How it breaks: Code that ignores the number of rows written loses this guarantee.
 //   - Cost: A buyer starts again each time another buyer writes first. The last of n simultaneous buyers
 //     needs about n attempts, so a process admits only a few buyers at a time.

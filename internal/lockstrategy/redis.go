@@ -29,9 +29,9 @@ import (
 //   - Guarantees: Mutual exclusion per product while every critical section ends within the TTL. No client
 //     releases another holder's lock.
 //   - Breaks when: the section or a pause outlasts the TTL; Redis loses the key
-//   - How it breaks: The section, or a pause inside it, outlasts the TTL. The next buyer enters, and nothing
-//     stops the first one's write. Or Redis loses the key: by a restart, or by a failover to a replica without
-//     the key.
+//   - How it breaks: The section, or a pause inside it, outlasts the TTL. The next buyer takes the lock,
+//     and nothing stops the first buyer's write. Or Redis loses the key: by a restart, or by a failover to
+//     a replica without the key.
 //   - Cost: One purchase takes two round trips to Redis. A crashed holder blocks the product for the rest of the
 //     TTL.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single

@@ -16,7 +16,7 @@ import (
 //   - Summary: DECR in Redis admits a buyer; then insert + unconditional update; INCR if there is no sale
 //   - Guarantees: The counter admits no more buyers than it had units, while Redis keeps the counter and no
 //     other strategy sells.
-//   - Breaks when: a crash after DECR, or a COMMIT cut off, leaks; Redis loses the counter: oversold
+//   - Breaks when: a crash after DECR or during COMMIT leaks a unit; a lost counter in Redis oversells
 //   - How it breaks: A buyer takes the last unit from the counter (DECRBY) and crashes: the unit is in the
 //     database, and no buyer can buy it (leaked). The same happens if the database crashes during the
 //     COMMIT. Or Redis loses the counter after A was admitted: B copies the stock from the database, where

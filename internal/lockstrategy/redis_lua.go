@@ -36,14 +36,14 @@ const redisLua = "redis-lua"
 //     written, and the order's key is unique. The buyer is answered "sold" when the record is durable.
 //     Orders in the stream survive a restart of the shop, of the database, and of Redis with its
 //     append-only file.
-//   - Breaks when: never; if Redis loses the stream, buyers get unknown
-//   - How it breaks: If Redis loses its data, the buyers in progress are answered `unknown`, and the next
-//     buyer loads the stock again. Redis may also have the wrong stock, for example after a failover. If it
-//     has too many units, the first order that the database refuses corrects the number. If it has too few,
-//     buyers are answered "sold out" for at most a second.
+//   - Breaks when: never; if Redis loses the stream, buyers in progress are answered "unknown"
+//   - How it breaks: After a loss of the stream, the next buyer loads the stock again. Redis may also have
+//     the wrong stock, for example after a failover. If it has too many units, the first order that the
+//     database refuses corrects the number. If it has too few, buyers are answered "sold out" for at most a
+//     second.
 //   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs
 //     one round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order:
-//     it is answered `unknown`, and the order may be sold later.
+//     the buyer is answered `unknown`, and the order may be sold later.
 //   - Source: Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script,
 //     queue, asynchronous write); Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11, "Fault
 //     tolerance" (exactly once: a position kept with the data); the batch is group commit

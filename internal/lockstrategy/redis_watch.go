@@ -21,7 +21,7 @@ var errChanged = fmt.Errorf("%w: another buyer has changed the stock in Redis", 
 //     INCR if there is no sale
 //   - Guarantees: The SET takes effect only if no other client has written the key since the WATCH. The counter
 //     admits no more buyers than it had units, while Redis keeps the counter and no other strategy sells.
-//   - Breaks when: a crash after EXEC, or a COMMIT cut off, leaks; Redis loses the counter: oversold
+//   - Breaks when: a crash after EXEC or during COMMIT leaks a unit; a lost counter in Redis oversells
 //   - How it breaks: A buyer takes the last unit from the counter (EXEC) and crashes: the unit is in the
 //     database, and no buyer can buy it (leaked). The same happens if the database crashes during the COMMIT. Or
 //     Redis loses the counter after A was admitted: B copies the stock from the database, where A has not written

@@ -13,8 +13,8 @@ import (
 // while its process runs. Package rlock has the algorithm.
 //
 //   - Summary: Redisson's lock: reentrant hash, watchdog, pub/sub wake-up
-//   - Guarantees: It gives the same guarantees as `watchdog`. Within a process, buyers enter in order of arrival.
-//     A Java service that uses the same lock name takes part.
+//   - Guarantees: It gives the same guarantees as `watchdog`. Within a process, buyers get the lock in
+//     order of arrival. A Java service that uses the same lock name takes part.
 //   - Breaks when: as `watchdog`: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder pauses for longer than the TTL and then commits. Or Redis loses the key.
 //   - Cost: One purchase takes one to two round trips to Redis, since the command that releases the lock

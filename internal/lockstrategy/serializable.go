@@ -14,7 +14,7 @@ import (
 //
 //   - Summary: the statements of `none` at SERIALIZABLE, retried after error 1213 or 40001
 //   - Guarantees: The result equals that of the same sales made one after another.
-//   - Breaks when: never, but many buyers get busy under contention
+//   - Breaks when: never, but under contention many buyers are answered "busy"
 //   - How it breaks: Code that does not retry on 1213 or 40001 refuses buyers while units are left.
 //   - Cost: Its transactions start again more often than those of any other strategy. MySQL turns the read
 //     into SELECT ... FOR SHARE, so if two buyers have both read, they deadlock and one is refused.
@@ -22,7 +22,8 @@ import (
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; 17.7.5.3, "How
 //     to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction"); Ports and Grittner,
 //     "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3
-//   - Notes: SQLite's transactions are already serializable. There the strategy does the same as transaction.
+//   - Notes: SQLite's transactions are already serializable. There the strategy does the same as
+//     `transaction`.
 type Serializable struct {
 	deps    Deps
 	retrier waiting.Retrier

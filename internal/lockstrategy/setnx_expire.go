@@ -19,9 +19,9 @@ import (
 //   - Guarantees: Mutual exclusion per product while no holder crashes between the two commands and every
 //     critical section ends within the TTL.
 //   - Breaks when: the holder crashes between the commands; the section outlasts the TTL
-//   - How it breaks: Step 1: A sends SETNX. Step 2: A crashes before EXPIRE, and the product stays locked as
-//     with `setnx`. Or the section outlasts the TTL: B enters, A's DEL then releases B's lock, and C enters as
-//     well.
+//   - How it breaks: Step 1: A sends SETNX. Step 2: A crashes before EXPIRE, and the product stays locked
+//     as with `setnx`. Or the section outlasts the TTL: B takes the lock, A's DEL then releases it, and C
+//     takes it as well.
 //   - Cost: One purchase takes three round trips to Redis.
 //   - Source: Redis documentation, SETNX, "Handling deadlocks"; SET has had NX and EX in one command since Redis
 //     2.6.12 for this reason

@@ -18,8 +18,8 @@ import (
 //   - Guarantees: Mutual exclusion per product while every critical section ends within the TTL.
 //   - Breaks when: the section outlasts the TTL, and its DEL releases another holder's lock
 //   - How it breaks: Step 1: A takes the key. Step 2: A's section outlasts the TTL. Step 3: B takes the key
-//     and reads the same stock. Step 4: A writes late, and the unit is sold twice. Step 5: A also deletes the
-//     key, although B holds it, so C enters while B is inside.
+//     and reads the same stock. Step 4: A writes late, and the unit is sold twice. Step 5: A also deletes
+//     the key, although B holds it, so C takes it while B works.
 //   - Cost: One purchase takes two round trips to Redis.
 //   - Source: Redis documentation, SET, "Patterns" (why the value should be a token that the release compares)
 type setNXTTL struct {

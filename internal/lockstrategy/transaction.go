@@ -29,10 +29,10 @@ import (
 //   - Source: Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.2 (snapshots
 //     alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"; PostgreSQL
 //     15 manual, 13.2.1 and 13.2.2
-//   - Notes: SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the strategy starts again, so it holds
-//     there. MariaDB does the same under innodb_snapshot_isolation (error 1020), the default since 11.6.2. The
-//     shop's sessions disable that setting, to behave as MySQL does. PostgreSQL at REPEATABLE READ also refuses
-//     the second writer (40001, first updater wins).
+//   - Notes: SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the strategy starts again, so no
+//     unit is sold twice there. MariaDB does the same under innodb_snapshot_isolation (error 1020), the
+//     default since 11.6.2. The shop's sessions disable that setting, to behave as MySQL does. PostgreSQL
+//     at REPEATABLE READ also refuses the second writer (40001, first updater wins).
 type Transaction struct {
 	deps    Deps
 	retrier waiting.Retrier

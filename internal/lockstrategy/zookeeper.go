@@ -20,9 +20,9 @@ import (
 // has the lock. Every other buyer watches the node just before its own.
 //
 //   - Summary: ephemeral sequential node (go-zookeeper/zk)
-//   - Guarantees: Mutual exclusion per product while the session lives. Buyers enter in order of arrival,
-//     across processes. A crashed process releases the lock when its session ends. The context of the
-//     critical section ends with the connection, since the session may then end unnoticed.
+//   - Guarantees: Mutual exclusion per product while the session lives. Buyers get the lock in order of
+//     arrival, across processes. A crashed process releases the lock when its session ends. The context of
+//     the critical section ends with the connection, since the session may then end unnoticed.
 //   - Breaks when: a pause outlasts the session
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the session. The
 //     session belongs to the process, so the process loses all its locks at once.

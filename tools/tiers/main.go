@@ -173,8 +173,8 @@ func conditional(stack []ast.Node) bool {
 	})
 }
 
-// mostNames is the number of tests that the page names for a reason.
-const mostNames = 8
+// mostNames is the number of tests that a line of the page names.
+const mostNames = 3
 
 func print(packages map[string][]test) {
 	fmt.Print(`<!-- written by make generate -->
@@ -203,7 +203,7 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 		}
 	}
 	fmt.Printf("`make quick` has %d tests, `make test` %d more, and `make soak` %d more, those of other modules included.\n", sum[0], sum[1], sum[2])
-	fmt.Print("\n## Only in make soak\n\nIf a test is in brackets, make test runs a part of it.\n\n")
+	fmt.Print("\n## Only in make soak\n\nEach line gives the reason. If a test is in brackets, make test runs a part of it.\n\n")
 	held := map[string][]string{} // tests by reason
 	var reasons []string
 	hold := func(why, name string) {
@@ -232,6 +232,6 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 		if more := len(names) - mostNames; more > 1 {
 			names = append(names[:mostNames:mostNames], fmt.Sprintf("%d more", more))
 		}
-		fmt.Printf("- %s: %s\n", why, strings.Join(names, ", "))
+		fmt.Printf("- %s: %s\n", strings.Join(names, ", "), why)
 	}
 }

@@ -4,7 +4,7 @@ package promise
 
 // The faults. Each affects one of two processes, or the servers of both.
 const (
-	Crash            Condition = "crash"              // the holder's process is killed (SIGKILL) between acquire and write
+	Crash            Condition = "crash"              // the holder's process is killed (SIGKILL) between taking the lock and writing
 	Pause            Condition = "pause"              // the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes
 	SlowSection      Condition = "slow-section"       // the critical section outlasts the lease while the process runs on
 	ShortLease       Condition = "short-lease"        // a lease of 100 ms, over a network that needs about 80 ms for a request and its answer
@@ -15,9 +15,9 @@ const (
 	PrimaryPartition Condition = "primary-partition"  // the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary
 	SlotMigration    Condition = "slot-migration"     // the hash slot of a held lock moves to another node of the Redis cluster
 	ClusterDown      Condition = "cluster-down"       // a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)
-	NodeRestart      Condition = "node-restart"       // a Redlock node, one of a bare majority that granted the lock, restarts empty
+	NodeRestart      Condition = "node-restart"       // a Redlock node that the majority of the lock depends on restarts empty
 	NodesDown        Condition = "nodes-down"         // a minority of the Redlock nodes goes down, then a majority
-	ClockJump        Condition = "clock-jump"         // the clock of a lock server jumps an hour ahead while the holder is inside its section
+	ClockJump        Condition = "clock-jump"         // the clock of a lock server jumps an hour ahead while the holder is in its critical section
 	ClientClock      Condition = "client-clock"       // the clock of the second process is ahead of the holder's by more than a lease
 	Latency          Condition = "latency"            // every answer of the lock servers is delayed by about 30 ms
 	Partition        Condition = "partition"          // the holder's shop loses its connections to the lock servers

@@ -55,7 +55,7 @@ func verifyCommand() *cobra.Command {
 	var o verifyOptions
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Test every strategy, also under faults, and compare it with its promises",
+		Short: "Test every strategy, also under faults, and compare with its promises",
 		Long: `Test every strategy and compare each verdict with the catalogue's promise. Only --engine local injects
 faults: it starts private servers that it can kill. Without it, the explorer and bursts of buyers run on
 SQLite. --quick suits every push, --app tests your own program, and --target a service over HTTP.

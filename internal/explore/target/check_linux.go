@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// Check resets the state, looks for a rule that is broken before any buyer, and runs each buyer alone.
+// Check resets the state, checks that no rule is broken before a buyer comes, and runs each buyer alone.
 func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	servers, own := x.programs.Servers, x.programs.Gates.OwnTraffic
 	c.Servers = servers.Versions()
@@ -55,7 +55,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	}()
 	if x.byRows() {
 		if x.learned.catalog, err = rows.Read(ctx, servers.SQL("postgres"), x.programs.App.Never); err != nil {
-			x.learned.catalog = nil // a user who may not read it gets a search without footprints
+			x.learned.catalog = nil // a user without the right to read the catalog gets a search without footprints
 		}
 	}
 	steps, check := 0, checker{x}
@@ -68,7 +68,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			return c, err
 		}
 		c.Buyers = append(c.Buyers, alone)
-		steps += len(alone.Commands) + 1 // the request, too
+		steps += len(alone.Commands) + 1 // plus 1 for the request
 	}
 	x.steps = retry.StepLimit(steps)
 	if steps <= longProgram {
@@ -105,9 +105,9 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 // A checker runs the buyers of Check, each alone.
 type checker struct{ *Runner }
 
-// compare runs the buyer again, and learns which values of its commands and answers differ. Two runs can be
-// compared only if they have the same commands; the refresh of a cache, for example, adds one. So compare runs
-// the buyer up to mostComparisons times, until two of its runs have the same commands.
+// compare runs the buyer again, and learns which values of its commands and answers differ. Only runs with the
+// same commands can be compared, and a run may differ, for example when a cache is refreshed. So compare repeats
+// the run up to mostComparisons times, until two runs have the same commands.
 func (x checker) compare(ctx context.Context, first *Alone) error {
 	before := []Alone{*first}
 	for len(before) <= mostComparisons && first.Why == "" {
@@ -120,7 +120,7 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 		}
 		before = append(before, again)
 	}
-	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // the habits have the values of both runs
+	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // compared has named the values, so learn the habits again
 		_, err := x.alone(ctx, first.Buyer)
 		return err
 	}
@@ -209,7 +209,7 @@ func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
 	return x.programs.Servers.Never(ctx, told)
 }
 
-// inTurn runs the buyers of an order, one after the other. It calls each after each answer.
+// inTurn runs the buyers one after the other, in the given order. It calls each after each answer.
 func (x checker) inTurn(ctx context.Context, order []int, each func(a *Alone, reply client.Reply, failed error)) error {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return err
@@ -232,8 +232,7 @@ func (x checker) inTurn(ctx context.Context, order []int, each func(a *Alone, re
 	return nil
 }
 
-// through runs one buyer step by step. It calls judge once the buyer is answered and the program is
-// idle.
+// through runs one buyer step by step. It calls judge once the buyer is answered and the program is idle.
 func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply client.Reply, failed error) error) (a Alone, err error) {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return a, err
@@ -282,11 +281,11 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 	return a, errors.Join(err, r.clearing.Finish(ctx, err != nil || !answered))
 }
 
-// An alone is a conduct.Subject with one buyer and no event.
+// An alone is a conduct.Subject that runs one buyer without events.
 type alone struct {
 	*run
 	id   int
-	most *int // number of commands at the servers at once, if all were released
+	most *int // maximum number of commands at the servers at once, if all were released
 }
 
 // Begin implements conduct.Subject.
@@ -315,7 +314,7 @@ func (a alone) Do(ctx context.Context, m move) error {
 	return a.run.Do(ctx, m)
 }
 
-// End implements conduct.Subject. The buyer is judged by its answer, see checker.alone.
+// End implements conduct.Subject. It does not judge the run: checker.alone judges the buyer's answer.
 func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	if err == nil && e.Cut {
 		err = naming.Void("it goes round in circles", "%s", &a.delivery.loop)
@@ -323,13 +322,13 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	return err
 }
 
-// longProgram is the number of steps of all buyers alone above which the search uses footprints, see package
-// rows. Below it, a search is complete without them.
+// longProgram is a number of steps, summed over all buyers alone. Only above it does the search use footprints (see
+// package rows): shorter searches are complete without them.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints, see package rows. Each buyer needs its own instance,
-// whose commands reach the server one after the other. Footprints do not describe events, statements that are
-// held inside the server, or transactions with ignored commands.
+// byRows reports whether the search may use footprints, see package rows. Each buyer needs its own instance, and
+// its commands must reach the server one after the other. Footprints do not describe events, statements that
+// are held inside the server, or transactions with ignored commands.
 func (x *Runner) byRows() bool {
 	return !x.programs.Instances.Shared() && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// mayMeet reports whether the other move belongs to another buyer and may change rows that this one reads.
-// Both commands wait at the gates, so without gates the server could run them at once.
+// mayMeet reports whether the other move belongs to another buyer and may change rows that this move reads.
+// Without gates the server could run both commands at once, since both are waiting.
 func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
 
-// mayCross reports whether the other move belongs to another buyer, and a deadlock may come inside both commands.
+// mayCross reports whether the moves belong to two buyers, and may deadlock inside their two commands.
 func (r *choices) mayCross(m, other move) bool {
 	return other.Command != nil && m.Effect == schedule.Writes && other.Effect == schedule.Writes && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Crosses(m.Command, other.Command)
 }
@@ -34,7 +34,7 @@ func (r *choices) mayCross(m, other move) bool {
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
-	filled    func(buyer int) app.Request // its request with the values of `before`
+	filled    func(buyer int) app.Request // the buyer's request, with the values of `before` filled in
 	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
@@ -46,16 +46,16 @@ type choices struct {
 	rows      *rows.Tracker
 	waits     rest.Waits
 
-	coming  []*client.Buyer // buyers without a request yet: a request is a step of a shared instance
+	coming  []*client.Buyer // buyers that have not sent a request; with a shared instance, sending is a step
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
 	held    bool            // the last moves leave out a command that would only repeat a futile retry
-	waiter  int             // the buyer of that command, if held
-	divided []string        // commands that read and write although another buyer's write could come between
+	waiter  int             // the buyer of that command, if held is true
+	divided []string        // commands that read and write, although another buyer's write could come between
 
-	holdable bool // --overlap could hold one of divided
+	holdable bool // --overlap could hold a command of divided
 }
 
-// divides records the commands that may be divided by another of these moves.
+// divides records each command that may be divided by another move of the list.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
 		if m.Command == nil {
@@ -68,15 +68,15 @@ func (r *choices) divides(all []move) {
 	}
 }
 
-// judged reports whether a command may change a table that a rule of `never` names. The search tries the
-// moments before it first.
+// judged reports whether a command may change a table that a rule of `never` names. The search first tries to
+// schedule other buyers right before such a command.
 func (r *choices) judged(o *gates.Op) bool {
 	dialect, sql := effect.DialectOf(o.Conn().Protocol)
 	return o.Alters && sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return r.app.RuleOn(name) != "" })
 }
 
-// ready returns the current moves. If all buyers only poll, time passes: first, waits end that the programs
-// have limited, and then a polling buyer asks again.
+// ready returns the current moves. If all buyers only poll, time passes: waits with a limit of the program end
+// first, then a polling buyer tries again.
 func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
 	held := slices.DeleteFunc(slices.Concat(now.Held, now.Uncommitted), isLate)
@@ -96,7 +96,7 @@ func (r *choices) ready() (all []move, _ error) {
 				continue
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.Name, m.Command.Effect, r.instances.Shared(), r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
-			if !m.Command.Timed { // the steps alone do not decide when the command of a timer comes
+			if !m.Command.Timed { // the steps alone do not decide when the command of a timer arrives
 				m.Footprint = m.Command.Usage.Now
 			}
 			if m.Command.Executed {
@@ -127,7 +127,7 @@ func (r *choices) ready() (all []move, _ error) {
 	}
 	if len(all) == 0 {
 		for i := range polling {
-			polling[i].Global = true // another buyer's step may take this move away
+			polling[i].Global = true // another buyer's step may make this retry succeed
 		}
 		all = polling
 	}
@@ -141,9 +141,9 @@ func (r *choices) ready() (all []move, _ error) {
 }
 
 // over returns the waits in the servers that may end when no other buyer can move. Any of them may end first,
-// since that depends on when they began and on the programs. A wait that has already ended several times
-// without a change is returned in again, the others in over. A wait that its program has not limited, such as
-// one for a row, is in neither: only the server's own time-out ends it, and until then no buyer is served.
+// since that depends on when each began. The second result, again, lists the waits that have already ended
+// several times without a change. A wait without a limit of the program, such as a wait for a row, is in neither
+// list: only the server's own time-out ends it, and no buyer is served until then.
 func (r *choices) over() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {
@@ -165,17 +165,17 @@ func (r *choices) over() (over, again []move, _ error) {
 	return over, again, nil
 }
 
-// endWait ends a wait in a server as its time-out would.
+// endWait ends a wait in a server, as its time-out would.
 func (r *choices) endWait(ctx context.Context, o *gates.Op) error {
 	r.buyers.Current = o.Buyer
 	return r.waits.RunOut(ctx, o)
 }
 
-// isLate reports whether a command waits for a later point.
+// isLate reports whether a command is held back for a later step, see repeating.
 func isLate(o *gates.Op) bool { return o.Late }
 
-// movesOf returns one move for each command of the buyer, with a token that distinguishes it from the
-// buyer's others. Commands of timers have the last letters, since they may be missing in a replay.
+// movesOf returns one move for each command of the buyer. Its token distinguishes it from the buyer's other
+// commands. Commands of timers get the last letters, since they may be missing in a replay.
 func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *gates.Op) bool { return o.Buyer != b.ID })
 	plain := 0
@@ -200,10 +200,10 @@ func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 	return all, nil
 }
 
-// request is the step in which a buyer arrives. Buyers with the same request arrive in their order,
-// since nothing distinguishes them.
+// request returns the step in which a buyer sends its request. Buyers with the same request are
+// interchangeable, so they arrive in one order only.
 func (r *choices) request(b *client.Buyer) (m move, comes bool) {
-	same := func(other *client.Buyer) bool { return r.whose.of(other).way == r.whose.of(b).way }
+	same := func(other *client.Buyer) bool { return r.whose.of(other).history == r.whose.of(b).history }
 	if at := slices.IndexFunc(r.coming, same); at < 0 || r.coming[at] != b {
 		return m, false
 	}
@@ -216,7 +216,7 @@ func (r *choices) request(b *client.Buyer) (m move, comes bool) {
 	return m, true
 }
 
-// mixed reports whether two steps of other buyers may both answer one buyer, see schedule.Point.
+// mixed reports whether steps of other buyers may lead to two answers for one buyer, see schedule.Point.
 func (r *choices) mixed(now gates.Commands) bool {
 	for _, b := range r.buyers.All {
 		waits := 0

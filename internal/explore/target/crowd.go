@@ -8,19 +8,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Crowd is one round of a rush.
+// A Crowd describes one burst of requests and its judgement.
 type Crowd struct {
 	Buyers     int               `json:"buyers"`
 	Sold       int               `json:"sold"`       // buyers that were told of a sale
-	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program: no sale
-	Unanswered int               `json:"unanswered"` // buyers that were sent and got no complete answer, so they may have bought
+	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program; none of them bought
+	Unanswered int               `json:"unanswered"` // buyers that sent a request and got no complete answer, so they may have bought
 	AtOnce     int               `json:"at_once"`    // maximum number of commands at the servers at once
-	Alone      int               `json:"alone"`      // the same for one buyer alone
+	Alone      int               `json:"alone"`      // AtOnce of a buyer that runs alone
 	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken, Failed or Inconclusive
 	Why        string            `json:"why,omitempty"`
 	Undone     string            `json:"-"`                  // problem besides a broken rule, part of Why
 	Findings   []witness.Finding `json:"findings,omitempty"` // broken rules of `never`
-	late       int               // unanswered buyers whose time was up, which is no failure
+	late       int               // unanswered buyers whose time was up; they are no failures
 }
 
 // inconclusive sets the verdict to Inconclusive, with the reason.
@@ -28,10 +28,9 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict by the user's own queries. never returns the rules that are broken, given the number
-// of each answer. A buyer without an answer may have bought, so judge tries every possible number of sales.
-// The crowd is broken if some rule is broken for each number. Since no fault is injected, a failure breaks the
-// promise, too.
+// judge sets the verdict by the user's own queries. The function never returns the broken rules, given the number of
+// each answer. A buyer without an answer may have bought, so judge tries every possible number of sales. The
+// burst is broken only if every number breaks a rule. No fault is injected, so a failure breaks the promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
@@ -41,7 +40,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 		}
 		if len(found) == 0 {
 			holds++
-		} else if breaks++; breaks == 1 { // with the fewest sales, which are certain
+		} else if breaks++; breaks == 1 { // the first number counts only the certain sales
 			c.Findings = findingsOf(found)
 		}
 	}
@@ -63,7 +62,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves makes the round inconclusive because of undone; "" changes nothing. A broken promise stays broken.
+// leaves makes the burst inconclusive if undone, a problem, is not "". A broken promise stays broken.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

@@ -15,9 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A delivery takes the commands that have come, finds their buyers, and delivers the answers, one at a time.
+// A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time.
 // It reports each command and answer to the other parts of the run. It implements rest.Run: a rest.Settling
-// calls it when nothing moves.
+// calls it when the program is idle.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard
@@ -34,8 +34,8 @@ type delivery struct {
 	pause    *pause
 
 	loop    retry.Loop
-	answers []exchange              // only in an observed run
-	steps   map[gates.Template]bool // the commands, if the file ignores others
+	answers []exchange              // recorded only in an observed run
+	steps   map[gates.Template]bool // the commands that are steps; only if the file ignores others
 }
 
 // Guard implements rest.Run.
@@ -53,15 +53,15 @@ func (d *delivery) Ended(c *wire.Conn) {
 	delete(d.whose.open, c)
 }
 
-// changedAll records that anything may have changed at every server.
+// changedAll records that any data at any server may have changed.
 func (d *delivery) changedAll() {
 	for server := range d.programs.Backends {
 		d.polling.Changed(server)
 	}
 }
 
-// HandOver implements rest.Run. It delivers the answer to the buyer that was released last or, if that buyer
-// has none, the first buyer's answer. See uncertain.
+// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last, otherwise to the
+// first buyer that has one. It waits while the order of the answers is uncertain.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
 	passed := d.free()
 	come, err := d.attribute()
@@ -71,7 +71,7 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 	if err != nil || passed || len(now.Answered) == 0 {
 		return passed, err
 	}
-	for _, o := range now.Answered { // the connection of a pushed message identifies its buyer
+	for _, o := range now.Answered { // a pushed message without a known buyer belongs to the current one
 		if o.Buyer == 0 {
 			o.Buyer = d.buyers.Current
 		}
@@ -88,24 +88,24 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 	d.buyers.Current = o.Buyer
 	d.buyers.MarkRunnable(o.Buyer)
 	if o.Push && d.programs.Instances.Shared() {
-		d.buyers.Current = 0 // any buyer that listens
+		d.buyers.Current = 0 // any listening buyer may send next
 	}
 	o.Deliver()
 	return true, nil
 }
 
-// isCurrent reports whether the command belongs to the buyer that was released or answered last.
+// isCurrent reports whether the command belongs to the buyer that moved or was answered last.
 func (d *delivery) isCurrent(o *gates.Op) bool { return o.Buyer == d.buyers.Current }
 
-// uncertain reports whether the order of the answers is not certain. The buyer that was released last may have
-// unlocked others in the server, whose answers may come before its own. In a shared instance the order of
-// delivery decides which connection the program's pool lends next. ordered is the number of the last event
-// if the servers say that no other answer will come.
+// uncertain reports whether another answer may still come before those that have arrived. The last command may have
+// released locks in the server, and the answers to unblocked buyers may come before its own. In a shared
+// instance the order of delivery decides which connection the program's pool lends next. ordered is the number
+// of the last event if the servers report that no other answer will come.
 func (d *delivery) uncertain(now gates.Commands, ordered int64) bool {
 	return d.programs.Instances.Shared() && len(now.Flying) > 0 && d.programs.Gates.Pulse.Seq() != ordered && !slices.ContainsFunc(now.Answered, d.isCurrent)
 }
 
-// attribute admits the commands that have come, with their buyers and names.
+// attribute finds the buyer and the name of each command that has arrived, and admits it.
 func (d *delivery) attribute() (come []*gates.Op, _ error) {
 	if d.programs.Instances.Shared() {
 		if err := d.whose.answered(); err != nil {
@@ -113,7 +113,7 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 		}
 	}
 	come = d.programs.Gates.Table.Now().Fresh
-	// Values that differ between runs are named in this order, so it must not depend on them.
+	// The names of values that differ between runs are numbered in this order, so the order must not depend on them.
 	slices.SortStableFunc(come, func(a, b *gates.Op) int {
 		return cmp.Or(cmp.Compare(d.names.Blank(a.Text), d.names.Blank(b.Text)), a.Came.Compare(b.Came))
 	})
@@ -137,20 +137,19 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 	return come, nil
 }
 
-// A pool may open a connection by itself, for example every 30 seconds, and sets it up: SET autocommit=1. The
-// clock would decide at which step that command comes. Before its first other command, a connection has no
-// transaction, so the command changes nothing that another connection can see. If its buyer does not wait for
-// it, it passes at once and is no step.
+// A pool may open a connection by itself, for example every 30 seconds, and set it up: SET autocommit=1. The
+// clock would decide at which step that command comes. A new connection has no transaction, so its first
+// commands change nothing that another connection can see. If no buyer waits for such a command, it passes at
+// once and is no step.
 
-// setUp lets the commands pass that set up connections for which no buyer waits, and reports whether there
-// are any.
+// setUp lets such commands pass, and reports whether there are any.
 func (d *delivery) setUp() (passed bool) {
 	table := d.programs.Gates.Table
 	if d.programs.Instances.Shared() { // the buyer of a command is not certain
 		return false
 	}
 	for _, o := range table.Now().Held {
-		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o, d.buyers.Of(o.Buyer)) { // a command that was offered as a step remains one
+		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o, d.buyers.Of(o.Buyer)) { // a command that was offered as a step remains a step
 			continue
 		}
 		d.buyers.Current, passed = o.Buyer, true
@@ -159,8 +158,8 @@ func (d *delivery) setUp() (passed bool) {
 	return passed
 }
 
-// waitsFor reports whether the buyer may be inside its program until the command is answered: it has no
-// answer, and no command on another connection.
+// waitsFor reports whether the buyer may wait for this command inside its program: the buyer has no answer yet,
+// and no command on another connection.
 func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	now := d.programs.Gates.Table.Now()
 	now.Fresh = nil
@@ -169,10 +168,10 @@ func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 }
 
 // If all buyers share one instance, a pool may lend a buyer's connection while the buyer waits for a command on
-// another one. That matters if a transaction is open there, or the buyer has a lock there. Such a command is
-// then a step, so that other buyers can move, even if it is none otherwise: a ping, or SELECT 1.
+// another connection. This matters if the lent connection has an open transaction or a lock. The command that
+// the buyer waits for is then a step, even a ping or SELECT 1, so that other buyers can move.
 
-// free lets the other commands pass that are no step, and reports whether there are any.
+// free lets all other commands pass that are no step, and reports whether there are any.
 func (d *delivery) free() (passed bool) {
 	for _, o := range d.programs.Gates.Table.Now().Fresh {
 		if o.Free && !d.mayLend(o) {
@@ -183,8 +182,8 @@ func (d *delivery) free() (passed bool) {
 	return passed
 }
 
-// mayLend reports whether a pool may lend a connection with a transaction or a lock while its buyer waits for this
-// command.
+// mayLend reports whether a pool may lend a connection that has a transaction or a lock, while its buyer waits for
+// command o.
 func (d *delivery) mayLend(o *gates.Op) bool {
 	all := d.whose.senders()
 	keep := slices.DeleteFunc(slices.Clone(all), func(b *client.Buyer) bool {
@@ -197,7 +196,7 @@ func (d *delivery) mayLend(o *gates.Op) bool {
 	return len(would)+len(may) > 0
 }
 
-// take receives an answer before it is delivered.
+// take processes an answer before it is delivered.
 func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 	protocol := o.Conn().Protocol
 	back := d.programs.Backends.Of(o.Conn())
@@ -246,7 +245,7 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 	return nil
 }
 
-// learn names the values of an answer, once. It returns the answer for people.
+// learn names the values of an answer, once. It returns the answer as text for the user.
 func (d *delivery) learn(o *gates.Op) string {
 	if !o.Known {
 		for _, value := range o.Answer.Made {
@@ -260,7 +259,7 @@ func (d *delivery) learn(o *gates.Op) string {
 	return o.Result
 }
 
-// executed processes the answers of the commands that were executed in this step and are not committed.
+// executed processes the answers of commands that were executed in this step and are not committed.
 func (d *delivery) executed(ctx context.Context) error {
 	for _, o := range d.programs.Gates.Table.Now().Uncommitted {
 		if o.Known {

@@ -1,5 +1,5 @@
-// Package target is a subject of package conduct: the buyers of a program under test, in any language,
-// without changes to the program.
+// Package target runs the schedules of a program under test, in any language, without changes to the program. It
+// implements a subject of package conduct.
 //
 //	explore.Explorer: frontier, reduction, shrinking
 //	    |  schedule.Runner
@@ -11,14 +11,14 @@
 //	    |                                   |
 //	wire.Conn, one gate per connection  process.Program, its threads
 //
-// Four packages have similar names. Package app reads the file that describes the user's shop. Package program
-// explores it, for the commands. Package process sees its processes and threads. This package runs its schedules.
+// Package app reads the file that describes the user's shop. Package program holds the explorations that the
+// commands start. Package process controls the program's processes and threads. Package target runs its schedules.
 //
 // Each buyer has an instance of the program in a network of its own. The gates listen there at the
 // addresses of the real servers, so a command's connection identifies its buyer. If all buyers share
-// one instance, the runner infers the buyer from the next command of each (whose_linux.go). A request is
-// then a step too, since a later buyer may find a mutex of the process free.
+// one instance, the runner infers the buyer of each command (whose_linux.go). Sending a request is then a
+// step too, since a later buyer may find a mutex of the process free.
 //
-// Time must not decide a step. If a command arrives that the runner did not wait for, or whose buyer it
-// cannot infer, the run is void (schedule.Void): it does not count, and is repeated.
+// Time must not decide a step. A run is void (schedule.Void) if an unexpected command arrives, or if the runner
+// cannot infer a command's buyer: the run does not count, and is repeated.
 package target

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
-// crash kills the buyer's program. The next run gets a new one.
+// crash kills the buyer's program. The next run starts a new instance.
 func (e events) crash(context.Context) (all []move, _ error) {
 	now := e.programs.Gates.Table.Now()
 	for _, b := range e.buyers.All {
@@ -25,12 +25,12 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// kill cuts the program's connections on both sides and returns when their transactions are rolled
-// back. The program's commands and answers are dropped.
+// kill cuts the program's connections on both sides and returns when their transactions are rolled back. It
+// drops the program's commands and answers.
 func (e events) kill(ctx context.Context, b *client.Buyer) (err error) {
 	conns := e.programs.Gates.Connections.Of(b.ID)
 	e.buyers.Crash(b)
-	e.programs.Instances.Of(b.ID).Kill() // kill first: otherwise the program could still report that its connections broke
+	e.programs.Instances.Of(b.ID).Kill() // kill first: otherwise the program could still react to its broken connections
 	for _, c := range conns {
 		c.Cut()
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// forget makes Redis lose all its keys, as a restart without a disk would, or a failover to an empty
-// replica.
+// forget deletes all keys of Redis, like a restart without a disk or a failover to an empty replica.
 func (e events) forget(ctx context.Context) ([]move, error) {
 	if e.programs.Backends["redis"] == nil {
 		return nil, nil

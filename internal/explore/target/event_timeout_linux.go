@@ -8,14 +8,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// timeout ends a buyer's wait in a server as the server's own time-out would, see
-// serverstate.Database.Interrupt. Redis answers nil. The event does not apply to a wait that ends by
-// itself.
+// timeout ends a buyer's wait in a server as the server's own time-out would, see serverstate.Database.Interrupt.
+// Redis answers nil. The event does not apply to waits that end without a time-out (wire.Endless).
 func (e events) timeout(context.Context) (all []move, _ error) {
 	seen := map[int]bool{}
 	for _, o := range e.programs.Gates.Table.Now().Flying {
 		if seen[o.Buyer] || o.Limit == wire.Endless {
-			continue // one at a time
+			continue // one wait of each buyer at a time
 		}
 		seen[o.Buyer] = true
 		if slices.Contains(e.choices.runsOut, o) {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 )
 
-// usage returns what a command uses.
+// usage returns the resources that a command uses.
 func (d *delivery) usage(o *gates.Op) (u usage) {
 	server := o.Conn().Protocol
 	if server == "redis" {
@@ -44,8 +44,8 @@ func (d *delivery) usage(o *gates.Op) (u usage) {
 	return u
 }
 
-// Footprint returns what the buyer of a Check used. Redis tells the keys of a command, except those of a script and
-// of a transaction: such a command may use any key.
+// Footprint returns the resources that the buyer of a Check used. Redis reports the keys of a command, except for
+// scripts and transactions: such a command counts as using any key.
 func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) {
 	var stale []Resource // read without a lock
 	for _, e := range a.answers {
@@ -70,7 +70,7 @@ func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) 
 	return f, nil
 }
 
-// Ignored returns what the ignored commands of the buyer of a Check used, except the tables that the file ignores.
+// Ignored returns the resources that the buyer's ignored commands used, except the tables that the file ignores.
 func (x *Runner) Ignored(a Alone) (f Footprint) {
 	for _, c := range a.ignored {
 		t := x.guard.touch(c)
@@ -91,7 +91,7 @@ func (x *Runner) Ignored(a Alone) (f Footprint) {
 	return f
 }
 
-// resolve asks Redis for the keys of its command.
+// resolve asks Redis for the keys of u's command.
 func (x *Runner) resolve(ctx context.Context, u *usage) error {
 	if u.words == nil {
 		return nil

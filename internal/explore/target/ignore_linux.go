@@ -15,22 +15,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// longestIgnored is the time after which an ignored command that waits in its server for a buyer's lock
-// is an error.
+// longestIgnored is how long an ignored command may wait in its server for a buyer's lock before it is an error.
 const longestIgnored = 3 * time.Second
 
-// An ignoreGuard checks that ignoring commands hides no bug: an ignored command must share no changed table or
-// key with the commands that are steps, or with the rules.
+// An ignoreGuard checks that ignored commands hide no bug: if an ignored command or a step changes a table or key,
+// the other must not use it, and no ignored command may change a table of a rule.
 type ignoreGuard struct {
 	programs session.Programs
 	tables   map[string]serverstate.Tables // by protocol
 	rule     map[string]bool               // objects that the rules name
-	opaque   string                        // a rule that may read other objects, too; "" if there is none
+	opaque   string                        // a rule whose tables are not all known; "": none
 	known    map[gates.Template]fold.Touch
-	asked    time.Time // the last look for a command that waits
+	asked    time.Time // the last check for waiting commands
 }
 
-// begin reads the tables. A failure leaves them unknown, and every statement undecided.
+// begin reads the tables. If that fails, the tables of each statement count as unknown.
 func (g *ignoreGuard) begin(ctx context.Context) {
 	g.tables, g.known, g.rule = readTables(ctx, g.programs.Servers), map[gates.Template]fold.Touch{}, map[string]bool{}
 	for _, protocol := range []string{"mysql", "postgres"} {
@@ -47,7 +46,7 @@ func (g *ignoreGuard) begin(ctx context.Context) {
 // on reports whether the file ignores any command.
 func (g *ignoreGuard) on() bool { return len(g.programs.App.Ignore.Entries) > 0 }
 
-// stretch extends the leases in Redis that ignored commands have set, so that none ends by the clock.
+// stretch extends the leases in Redis that ignored commands have set, so that none expires by the clock.
 func (g *ignoreGuard) stretch(ctx context.Context) error {
 	redis := g.programs.Backends["redis"]
 	if redis == nil || !g.on() {
@@ -56,7 +55,7 @@ func (g *ignoreGuard) stretch(ctx context.Context) error {
 	return redis.After(ctx)
 }
 
-// look ensures between two steps that no ignored command disturbs them, see stretch and blocked.
+// look checks between two steps that no ignored command disturbs them, see stretch and blocked.
 func (g *ignoreGuard) look(ctx context.Context) error {
 	if !g.on() {
 		return nil
@@ -69,7 +68,7 @@ func (g *ignoreGuard) look(ctx context.Context) error {
 	return g.blocked(ctx)
 }
 
-// touch analyses a command. It leaves out the tables that the file ignores.
+// touch returns the objects that a command uses, except the tables that the file ignores.
 func (g *ignoreGuard) touch(c gates.Template) fold.Touch {
 	t, known := g.known[c]
 	if !known {
@@ -86,16 +85,15 @@ func (g *ignoreGuard) touch(c gates.Template) fold.Touch {
 	return t
 }
 
-// A hidden is an ignored command that may hide a bug, with the reason. ruled reports that it writes a table
-// that a rule of never reads.
+// A hidden is an ignored command that may hide a bug, with the reason. If ruled is true, it writes a table that a
+// rule of `never` reads.
 type hidden struct {
 	text  string
 	ruled bool
 }
 
-// hidden returns the commands of passed that may hide a bug. passed are the ignored commands of a run, and
-// steps the others. For Redis it compares only commands on one key, since the queues of many programs are
-// scripts.
+// hidden returns the ignored commands in passed that may hide a bug, given the steps of the same run. For Redis it
+// only compares commands with known keys: many programs run their queues as scripts, whose keys are unknown.
 func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Template) (all []hidden) {
 	if !g.on() {
 		return nil
@@ -128,11 +126,11 @@ func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Templ
 	return all
 }
 
-// undecided says that the objects of a statement are not known.
+// undecided is the reason for a statement whose objects are not known.
 const undecided = "may touch any table"
 
-// why says how an ignored command conflicts with the objects that steps and rules touch and that steps
-// write; "" if it does not.
+// why returns how an ignored command conflicts with a step or a rule, "" if it does not. touches lists the
+// objects that steps and rules use, and writes those that steps change.
 func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string {
 	for _, object := range slices.Sorted(maps.Keys(t.Touches)) {
 		switch {

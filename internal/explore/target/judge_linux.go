@@ -21,12 +21,12 @@ type judgement struct {
 	buyers   *client.Buyers
 	names    *naming.Names
 	leftover *leftover
-	serial   *serialOracle // nil: the rules of `never` judge alone
+	serial   *serialOracle // nil: only the rules of `never` judge
 	struck   bool          // an event has happened
-	early    bool          // result of verdict: a buyer was refused while a unit was left
+	early    bool          // set by verdict: a buyer was refused while a unit was left
 }
 
-// verdict judges the run.
+// verdict returns the run's verdict, the reason, and the findings.
 func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
 	told, failing, untold := r.told()
 	left, err := r.leftover.why(ctx)
@@ -44,7 +44,7 @@ func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []wit
 	if err != nil {
 		return "", "", nil, err
 	}
-	// A buyer that crashed without an answer may have an order or none: no shop could do better.
+	// A crash may come before or after the buyer's order is complete, so both results are correct.
 	for more := 1; more <= untold && len(found) > 0; more++ {
 		other, err := r.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
 		if err != nil {
@@ -90,8 +90,8 @@ func whoWaits(ids []int) string {
 	return naming.Buyers(ids) + " wait"
 }
 
-// told counts the answers. failing lists the buyers that got a failure or no answer. untold counts
-// the buyers that crashed without an answer.
+// told counts the answers. The result failing lists the buyers that got a failure or no answer; untold counts the
+// buyers that crashed without an answer.
 func (r judgement) told() (t app.Told, failing []int, untold int) {
 	for _, b := range r.buyers.All {
 		before := t.Failed
@@ -108,7 +108,7 @@ func (r judgement) told() (t app.Told, failing []int, untold int) {
 	return t, failing, untold
 }
 
-// fails describes the answers to those buyers: "buyer 2 was answered 500 error".
+// fails describes the answers to the given buyers, for example "buyer 2 was answered 500 error".
 func (r judgement) fails(ids []int) string {
 	var all []string
 	for _, id := range ids {
@@ -121,8 +121,8 @@ func (r judgement) fails(ids []int) string {
 	return strings.Join(all, ", ")
 }
 
-// withRefusals adds the answers that are neither a sale nor a success to the details of a void run. For
-// example, a rate limiter's 429 explains why a buyer sent no more commands.
+// withRefusals adds the refusals and failures to the details of a void run. For example, a rate limiter's 429
+// explains why a buyer sent no more commands.
 func (r judgement) withRefusals(v schedule.Void) schedule.Void {
 	for _, b := range r.buyers.All {
 		if reply, answered, err := r.buyers.Answer(b); answered && err == nil && reply.Status >= http.StatusBadRequest {

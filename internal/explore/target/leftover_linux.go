@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// dirty is backend.Holdings.Dirty. It does not ask the servers again if nothing has happened since why.
+// dirty is backend.Holdings.Dirty. It reuses the result of why if nothing has happened since.
 func (l *leftover) dirty(ctx context.Context) ([]*wire.Conn, error) {
 	if l.at == l.pulse.Seq() {
 		return backend.Conns(l.last), nil
@@ -23,11 +23,11 @@ func (l *leftover) dirty(ctx context.Context) ([]*wire.Conn, error) {
 type use struct {
 	buyer int
 	text  string
-	step  int // its index in the witness
+	step  int // index in the witness
 }
 
-// A leftover finds the locks that a run leaves behind, and the commands that took them. The run calls
-// answered for each answer.
+// A leftover finds the locks that a run leaves behind, and the commands that took them. The run calls the method
+// answered after each answer.
 type leftover struct {
 	holdings *backend.Holdings
 	pulse    *gates.Pulse
@@ -37,10 +37,10 @@ type leftover struct {
 	used map[*wire.Conn]use
 	took map[backend.Hold]use // the command that took each current hold; only in an observed run
 	last []backend.Hold       // the result of the last backend.Holdings.Left
-	at   int64                // Pulse.Seq before that
+	at   int64                // Pulse.Seq before last was read
 }
 
-// answered records an answered command of the run.
+// answered records an answered command.
 func (l *leftover) answered(o *gates.Op) {
 	l.used[o.Conn()] = use{o.Buyer, o.Shown, len(l.record.Steps) - 1}
 }
@@ -65,9 +65,8 @@ func (l *leftover) look(ctx context.Context) error {
 	return nil
 }
 
-// why describes the locks that the run left behind, see backend.Holdings.Left, with the commands that took them;
-// "" if there are none. It also marks the steps of those commands. A connection counts only once its
-// buyer is answered.
+// why describes the locks that the run left behind (see backend.Holdings.Left) and the commands that took them; "" if
+// there are none. It also adds notes to those commands' steps. A connection counts only after its buyer was answered.
 func (l *leftover) why(ctx context.Context) (string, error) {
 	at := l.pulse.Seq()
 	all, err := l.holdings.Left(ctx)

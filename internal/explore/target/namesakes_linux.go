@@ -9,21 +9,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/instance"
 )
 
-// A namesakes notices buyers of several instances that send the same host name and process id, as a token that
-// is meant to be unique. It belongs to one run.
+// A namesakes detects buyers of several instances that send the same host name and process id, probably as a
+// token that should be unique. It belongs to one run.
 type namesakes struct {
 	instances *instance.Instances
-	first     map[string]int // the buyer that sent it first, by process id
-	same      string         // both, for people; "": none were the same
+	first     map[string]int // by process id: the first buyer that sent it
+	same      string         // the host name and process id, as text for the user; "": none were the same
 }
 
-// hostName matches the name of this host, which all instances have.
+// hostName matches the name of this host, which is the same in all instances.
 var hostName = func() *regexp.Regexp {
-	name, _ := os.Hostname() // without a name, nothing is noticed
+	name, _ := os.Hostname() // without a name, nothing is detected
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
 }()
 
-// sent records a command that is released.
+// sent records a command that is about to be released.
 func (n *namesakes) sent(o *gates.Op) {
 	if n.same != "" || n.instances.Shared() || o.Buyer == 0 || !hostName.MatchString(o.Text) {
 		return

@@ -8,15 +8,15 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// A waiting is the place in a schedule where a buyer was held back, since its next command would only have
+// A waiting is a step of a schedule at which a buyer was held back, because its next command would only have
 // repeated a futile retry.
 type waiting struct {
 	buyer  int
 	depth  int      // number of steps before
-	tokens []string // these steps
+	tokens []string // tokens of the steps before
 }
 
-// An outlasting is the current run of Outlast.
+// An outlasting is the run of Outlast that is under way.
 type outlasting struct{ polling *retry.Polling }
 
 // patience returns the number of futile retries in a row after which a buyer is held back.
@@ -35,7 +35,7 @@ func (x *Runner) stepLimit() int {
 	return x.steps
 }
 
-// Outlast implements schedule.Patient. The buyer tries up to MaxTries times, while the others stand still.
+// Outlast implements schedule.Patient. The buyer tries up to MaxTries times, while the other buyers wait.
 func (x *Runner) Outlast(ctx context.Context) (gaveUp string, _ error) {
 	w := x.learned.waiting
 	if w == nil {
@@ -50,7 +50,7 @@ func (x *Runner) Outlast(ctx context.Context) (gaveUp string, _ error) {
 		if at := slices.IndexFunc(p.Choices, func(c schedule.Choice) bool { return c.Command() && c.Buyer == w.buyer }); at >= 0 {
 			return p.Choices[at].Token, nil
 		}
-		return "", nil // it waits, or has its answer
+		return "", nil // the buyer waits, or was answered
 	}, false)
 	if err != nil {
 		return "", err

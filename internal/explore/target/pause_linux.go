@@ -12,13 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// If all buyers share one instance, a buyer that pauses in the program (it calls another service, or sleeps)
-// may have returned its connection to a pool. Which connection it gets next depends on whether another buyer
-// moves in that pause. The explorer cannot stop the program's clock. So it makes the other buyer's move as
-// soon as it sees the pause. If the pause ends before that move is complete, the order of the two is unknown,
-// and the run is discarded.
+// With a shared instance, a buyer pauses when it calls another service or sleeps. Before the pause, it may have returned
+// its connection to a pool. If another buyer moves in the pause, the first buyer may get another connection
+// next. The explorer cannot stop the program's clock, so it makes the other buyer's move as soon as it sees the
+// pause. If the pause ends before that move is complete, the order of the two is unknown, and the run is void.
 
-// A pause makes one buyer's move while another buyer pauses, and records the commands that each connection has
+// A pause makes one buyer's move while another buyer pauses. It also records the commands that each connection has
 // carried in the run.
 type pause struct {
 	shared  bool
@@ -29,16 +28,16 @@ type pause struct {
 	choices *choices
 	record  *recorder
 
-	wanted      string                // token of the move to make in a pause; "": there is none, or it is made
+	wanted      string                // token of the move to make in a pause; "": none, or already made
 	pausing     int                   // the buyer that pauses while another moves; 0: none
 	firstPaused int                   // the first buyer that paused in the step; 0: none
 	roles       map[*wire.Conn]string // the commands that each connection has carried in this run
 }
 
-// begin begins a step. wanted is the token of the move to make in a pause; "": none.
+// begin begins a step. The argument is the token of the move to make in a pause, "" for none.
 func (p *pause) begin(wanted string) { p.wanted, p.pausing, p.firstPaused = wanted, 0, 0 }
 
-// moveInPause makes the wanted move if a buyer pauses. It is called when the program is idle; sleeps reports
+// moveInPause makes the wanted move if a buyer pauses. The caller calls it when the program is idle; sleeps says
 // whether a timer of the program runs. The error is a schedule.Void if the pause was missed.
 func (p *pause) moveInPause(ctx context.Context, sleeps bool) (made bool, _ error) {
 	if p.pausing != 0 {
@@ -78,8 +77,8 @@ func (p *pause) interpose(ctx context.Context) error {
 	return nil
 }
 
-// pauses reports whether the current buyer pauses inside the program, and records the first buyer that does.
-// The caller knows that the program sleeps.
+// pauses reports whether the current buyer pauses inside the program, and records the first buyer that does. The
+// caller must know that the program sleeps.
 func (p *pause) pauses() bool {
 	is := p.shared && p.isInside(p.buyers.Current)
 	if is && p.firstPaused == 0 {
@@ -88,9 +87,9 @@ func (p *pause) pauses() bool {
 	return is
 }
 
-// last returns the buyer that paused in the last step and continued by itself; 0 if there is none. If its
-// request is still inside the program, it waits for something else, perhaps a mutex, and the timer was not its
-// pause.
+// last returns the buyer that paused in the last step and continued by itself; 0 if there is none. A buyer whose
+// request is still inside the program does not count: it waits for something else, perhaps a mutex, so the timer
+// was not its pause.
 func (p *pause) last() int {
 	if p.isInside(p.firstPaused) {
 		return 0
@@ -113,7 +112,7 @@ func (p *pause) isInside(buyer int) bool {
 	return slices.Contains(p.buyers.Inside(p.table.Now()), buyer)
 }
 
-// end returns an error if the schedule has a move in a pause, and no pause came in this step.
+// end returns an error if the schedule requires a move in a pause, but no buyer paused in this step.
 func (p *pause) end() error {
 	if p.wanted == "" {
 		return nil
@@ -121,7 +120,7 @@ func (p *pause) end() error {
 	return schedule.Void{Why: "a pause in the program did not come again", Missed: true}
 }
 
-// standing returns schedule.Point.Standing.
+// standing returns the value of schedule.Point.Standing.
 func (p *pause) standing() string {
 	now := p.table.Now()
 	var all []string
@@ -132,7 +131,7 @@ func (p *pause) standing() string {
 	return fmt.Sprint(p.buyers.Inside(now), all)
 }
 
-// carried records a command as carried by its connection.
+// carried records that a command used its connection.
 func (p *pause) carried(o *gates.Op) {
 	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.Buyer, p.names.Usual(o.Name))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A recorder is a conduct.Recorder that also shows the user's watch query after each step.
+// A recorder is a conduct.Recorder that also records the result of the user's watch query after each step.
 type recorder struct {
 	*conduct.Recorder[*gates.Op]
 	names    *naming.Names
@@ -27,11 +27,11 @@ type recorder struct {
 	leftover *leftover
 	watched  []string // the columns of the user's watch query
 
-	columns []string // watched, once it has run
-	shown   int      // number of steps that have their watched values
+	columns []string // equal to watched after its first query; nil before
+	shown   int      // number of steps with watched values
 }
 
-// sent records a command that is released.
+// sent records a command that is about to be released.
 func (w *recorder) sent(o *gates.Op) {
 	s := witness.Step{Buyer: o.Buyer, Command: o.Shown, Name: naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "waits for another"}
 	if w.Observe && o.Whole != nil {
@@ -40,12 +40,12 @@ func (w *recorder) sent(o *gates.Op) {
 	w.Sent(o, s)
 }
 
-// executed records that a command was executed and is held inside its server.
+// executed records that a command was executed and waits inside its server for its commit.
 func (w *recorder) executed(o *gates.Op) {
 	w.answer(o, o.Result+", held inside the server before its commit")
 }
 
-// commits records that a held command commits.
+// commits records the commit of such a command.
 func (w *recorder) commits(o *gates.Op) {
 	s := witness.Step{Buyer: o.Buyer, Command: "(commits) " + naming.UpToTable(o.Shown), Name: "COMMIT of " + naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
 	w.Sent(o, s)
@@ -60,7 +60,7 @@ func (w *recorder) answered(o *gates.Op) {
 	w.answer(o, o.Result)
 }
 
-// answer records an answer, with its text for people.
+// answer records an answer, with the given text as its result.
 func (w *recorder) answer(o *gates.Op, result string) {
 	s := witness.Step{Buyer: o.Buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: result, Unseen: o.Answer.Unseen}
 	if w.Observe {
@@ -75,14 +75,14 @@ func (w *recorder) answer(o *gates.Op, result string) {
 	w.Answered(o, s, o.Interrupted)
 }
 
-// pushed records a message.
+// pushed records a message that a server sent without a command.
 func (w *recorder) pushed(o *gates.Op) {
 	if w.Observe {
 		w.Steps = append(w.Steps, witness.Step{Buyer: o.Buyer, Command: "(message) " + w.answerOf(o), Server: o.Conn().Protocol})
 	}
 }
 
-// happened records an event, or a request that is sent.
+// happened records an event, or the sending of a request.
 func (w *recorder) happened(m move) {
 	w.Happened(witness.Step{Buyer: m.Buyer, Name: m.Name, Token: m.Token}, m.Text)
 }
@@ -116,14 +116,14 @@ func (w *recorder) watch(ctx context.Context) error {
 	return nil
 }
 
-// answerOf returns a command's answer for people, which is the same in every run. Values have their names
-// before the text is shortened.
+// answerOf returns a command's answer as text for the user, which is the same in every run. It replaces values by
+// their names before it shortens the text.
 func (w *recorder) answerOf(o *gates.Op) string {
 	return wire.Shorten(w.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)))
 }
 
-// folded returns the short form of the steps for people; nil in a run that is not observed. It leaves
-// out no step at a database whose tables cannot be read.
+// folded returns the short form of the steps; nil in a run that is not observed. If it cannot read a
+// database's tables, it keeps all steps at that database.
 func (w *recorder) folded(ctx context.Context, e *schedule.Ended, shared bool) *witness.Folded {
 	if !w.Observe {
 		return nil
@@ -132,7 +132,7 @@ func (w *recorder) folded(ctx context.Context, e *schedule.Ended, shared bool) *
 	return fold.Fold(fold.Run{Steps: e.Steps, Verdict: e.Verdict, Findings: e.Findings, Watch: e.Watch, Tables: tables, Shared: shared})
 }
 
-// readTables returns the tables of each database by its protocol, except those that cannot be read.
+// readTables returns the tables of each database by protocol, except databases that it cannot read.
 func readTables(ctx context.Context, servers *app.Servers) map[string]serverstate.Tables {
 	tables := map[string]serverstate.Tables{}
 	for _, protocol := range []string{"mysql", "postgres"} {
@@ -147,5 +147,5 @@ func readTables(ctx context.Context, servers *app.Servers) map[string]serverstat
 	return tables
 }
 
-// tablesTimeout bounds the queries for the tables, since a program may have left a lock on the catalog.
+// tablesTimeout bounds the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second

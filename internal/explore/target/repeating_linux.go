@@ -13,61 +13,60 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
-// A buyer with several commands at the gates may also have timers: a branch of its request pauses, and then
-// sends on a connection of its own. The speed of the machine decides after how many steps that command comes.
-// So the first run through a point decides which commands wait there, and later runs repeat this: they wait
-// for a missing command, and hold back one that came early. The commands are real in each run; only the step
-// at which the search sees them is made equal.
+// A buyer with several commands at the gates may also have timers: one branch of its request pauses, and then
+// sends a command on its own connection. The speed of the machine decides after how many steps that command
+// comes. So the first run that reaches a point of the schedule decides which commands wait there. Later runs
+// wait for a missing command, and hold back an early one. So the search sees each command at the same step.
 
 // Times for timers of a buyer that has commands at the gates.
 const (
-	shortTimer  = 500 * time.Millisecond // at a new point, a new timer is waited for if it ends within this
-	mostTimers  = 2 * time.Second        // for all timers at one point, one after the other
-	missedSleep = time.Second            // for a missing command, if a timer runs
-	missed      = 200 * time.Millisecond // for a missing command, if no timer runs
+	shortTimer  = 500 * time.Millisecond // at a new point, wait for a new timer only if it ends within this time
+	mostTimers  = 2 * time.Second        // maximum wait for all timers at one point, one after the other
+	missedSleep = time.Second            // maximum wait for a missing command, if a timer runs
+	missed      = 200 * time.Millisecond // maximum wait for a missing command, if no timer runs
 )
 
-// A memory holds what stood at the gates, by point, for all runs. It stops recording after mostPoints points,
-// which take about 100 MB.
+// A memory records, for all runs, which commands were at the gates at each point of the schedules. It stops
+// recording after mostPoints points, which take about 100 MB.
 type memory struct {
-	points   map[point][]standing
-	parallel bool                          // a buyer has had several commands at the gates
-	due      map[*instance.Instance]window // of the next timer at the last point
+	points   map[point][]heldCommand
+	parallel bool                          // some buyer has had several commands at the gates at once
+	due      map[*instance.Instance]window // when the next timer fires, as seen at the last point
 }
 
 func newMemory() memory {
-	return memory{points: map[point][]standing{}, due: map[*instance.Instance]window{}}
+	return memory{points: map[point][]heldCommand{}, due: map[*instance.Instance]window{}}
 }
 
 const mostPoints = 1 << 20
 
-// A point is a hash of the tokens of a schedule so far.
+// A point identifies a place in a schedule: it is a hash of the tokens up to there.
 type point uint64
 
-// after returns the point to which a token leads.
+// after returns the point that follows when a run chooses token.
 func (p point) after(token string) point {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, uint64(p), " ", token)
 	return point(h.Sum64())
 }
 
-// A standing is a command at a gate.
-type standing struct {
+// A heldCommand is a command that waits at a gate.
+type heldCommand struct {
 	what  uint64 // hash of its buyer and its name
-	timed bool   // see op
+	timed bool   // see gates.Op
 }
 
-func standingOf(o *gates.Op) standing {
+func heldCommandOf(o *gates.Op) heldCommand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, o.Buyer, " ", o.Name)
-	return standing{h.Sum64(), o.Timed}
+	return heldCommand{h.Sum64(), o.Timed}
 }
 
-// A window is the time in which a timer of an instance fires.
+// A window is the interval in which a timer of an instance fires.
 type window struct{ from, to time.Time }
 
-// repeating gives each standstill the same commands that it had in earlier runs. It belongs to one run, and
-// knows the point of that run.
+// repeating ensures that the same commands are at the gates at each point as in earlier runs. It belongs to one run
+// and tracks that run's point.
 type repeating struct {
 	gates     *gates.Gates
 	instances *instance.Instances
@@ -76,17 +75,17 @@ type repeating struct {
 	memory    *memory
 	alone     bool // one buyer runs alone, so the points are not those of the search
 
-	point  point // the steps so far
+	point  point // the run's current point
 	before int   // number of deliveries at the last point
 }
 
-// leaves records that the run leaves its point by a choice.
+// leaves moves the run to the point after token.
 func (r *repeating) leaves(token string) { r.point = r.point.after(token) }
 
-// repeat makes the commands at the gates those of the earlier runs. It is called at each point, when no
-// buyer moves.
+// repeat waits for commands, or holds them back, until those at the gates are the same as in earlier runs. The
+// caller calls it at each point, when no buyer moves.
 func (r *repeating) repeat(ctx context.Context) error {
-	if r.instances.Shared() { // nothing tells which buyer a timer belongs to
+	if r.instances.Shared() { // the buyer of a timer is unknown
 		return nil
 	}
 	r.memory.parallel = several(r.mark(false)) || r.memory.parallel
@@ -104,7 +103,7 @@ func (r *repeating) repeat(ctx context.Context) error {
 	return nil
 }
 
-// several reports whether a buyer has several of the held commands.
+// several reports whether some buyer has more than one of the held commands. They are sorted by buyer.
 func several(held []*gates.Op) bool {
 	for i := 1; i < len(held); i++ {
 		if held[i].Buyer == held[i-1].Buyer {
@@ -114,8 +113,8 @@ func several(held []*gates.Op) bool {
 	return false
 }
 
-// mark finds the commands of timers: those that have come since the last point although nothing was delivered
-// to their buyer. With timed, all that have come count. It returns the held commands.
+// mark marks the commands of timers: those that have come since the last point although nothing was delivered
+// to their buyer. If timed is true, it marks all commands that have come. It returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {
@@ -128,8 +127,8 @@ func (r *repeating) mark(timed bool) []*gates.Op {
 	return r.gates.Table.Now().Held
 }
 
-// timers waits for new timers of the program that has continued last, so that a point of the search has
-// all commands that come without an answer.
+// timers waits for new timers of the program that moved last, so that the point includes every command that
+// the program sends without an answer.
 func (r *repeating) timers(ctx context.Context) error {
 	pulse := r.gates.Pulse
 	i := r.instances.Of(max(r.buyers.Current, 1))
@@ -152,7 +151,7 @@ func (r *repeating) timers(ctx context.Context) error {
 	return nil
 }
 
-// settles waits until something happens, or until the time then, and takes the run to the next standstill.
+// settles waits until something happens, or until the deadline then, and takes the run to the next standstill.
 func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	pulse := r.gates.Pulse
 	for seq := pulse.Moves(); pulse.Moves() == seq && time.Now().Before(then); time.Sleep(time.Millisecond) {
@@ -164,22 +163,22 @@ func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	return r.settling.Settle(ctx)
 }
 
-// remember records what stands at the gates.
+// remember records the commands at the gates.
 func (r *repeating) remember() {
 	if r.alone || len(r.memory.points) >= mostPoints {
 		return
 	}
 	held := r.gates.Table.Now().Held
-	all := make([]standing, 0, len(held))
+	all := make([]heldCommand, 0, len(held))
 	for _, o := range held {
-		all = append(all, standingOf(o))
+		all = append(all, heldCommandOf(o))
 	}
 	r.memory.points[r.point] = all
 }
 
-// match waits until the known commands stand at the gates, and marks the others as late. If one does not
-// come, the program has taken another course.
-func (r *repeating) match(ctx context.Context, known []standing) error {
+// match waits until all known commands are at the gates, and marks the others as late. If a known command does not
+// come in time, the program behaves differently now: match records the new commands instead.
+func (r *repeating) match(ctx context.Context, known []heldCommand) error {
 	for begun := time.Now(); ; {
 		if !r.compare(r.mark(false), known) {
 			return nil
@@ -196,13 +195,13 @@ func (r *repeating) match(ctx context.Context, known []standing) error {
 	}
 }
 
-// compare reports whether a known command is missing among the held ones. If none is, it marks the commands
-// that are not known as late.
-func (r *repeating) compare(held []*gates.Op, known []standing) (missing bool) {
+// compare reports whether a known command is missing among the held ones. If none is missing, it marks each
+// unknown command as late.
+func (r *repeating) compare(held []*gates.Op, known []heldCommand) (missing bool) {
 	rest := slices.Clone(known)
 	var late []*gates.Op
 	for _, o := range held {
-		at := slices.IndexFunc(rest, func(s standing) bool { return s.what == standingOf(o).what })
+		at := slices.IndexFunc(rest, func(s heldCommand) bool { return s.what == heldCommandOf(o).what })
 		if at < 0 {
 			late = append(late, o)
 			continue
@@ -213,7 +212,7 @@ func (r *repeating) compare(held []*gates.Op, known []standing) (missing bool) {
 	if len(rest) > 0 {
 		return true
 	}
-	if len(known) > 0 { // otherwise the run would end
+	if len(known) > 0 { // with no known command, holding all others back would end the run
 		for _, o := range late {
 			o.Late = true
 		}

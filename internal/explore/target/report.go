@@ -9,10 +9,10 @@ type CheckReport struct {
 	Guesses []string       `json:"guesses,omitempty"` // keys of the file that are still marked as guesses
 	Buyers  []AloneReport  `json:"buyers"`
 	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
-	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` that let the pollers pass, with those of the file
+	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore`, with those of the file, that let the pollers pass
 
-	Orders     int      `json:"orders,omitempty"`     // number of orders of some or all buyers that ran, one buyer after the other
-	Uncompared []string `json:"uncompared,omitempty"` // differences from these runs that are allowed
+	Orders     int      `json:"orders,omitempty"`     // number of serial runs, each of some or all buyers
+	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from the serial runs
 }
 
 // An AloneReport is the run of one buyer alone.
@@ -25,9 +25,9 @@ type AloneReport struct {
 	Commands []SeenReport `json:"commands"`
 	Passed   []string     `json:"passed"`            // commands that no gate holds
 	Ignored  []string     `json:"ignored,omitempty"` // commands that the file ignores
-	Hidden   []string     `json:"hidden,omitempty"`  // those that matter, each with the reason
+	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that affect a step or a rule, each with the reason
 	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs
-	Meets    int          `json:"meets,omitempty"`   // commands whose order with another buyer's may matter; 0: not known
+	Meets    int          `json:"meets,omitempty"`   // commands whose order relative to another buyer's commands may matter; 0: not known
 	Why      string       `json:"why,omitempty"`
 }
 

@@ -19,11 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A move is one thing that can happen next to the buyers.
+// A move is one possible next step of a run, such as the release of a command.
 type move = conduct.Move[*gates.Op]
 
 // A run is one schedule as a conduct.Subject: it makes a move and lets its parts bring it to the next
-// standstill. Each part owns its state, and refers to the parts that it asks.
+// standstill. Each part owns its state and refers to the parts that it needs.
 type run struct {
 	programs  session.Programs
 	guard     *ignoreGuard
@@ -43,14 +43,14 @@ type run struct {
 	repeating *repeating
 	pause     *pause
 	delivery  *delivery
-	expired   int      // number of Redis keys that the clock had removed before
-	several   []string // commands that were several statements
-	waiting   *waiting // nil: no buyer had to wait, because it only tried again
+	expired   int      // number of Redis keys that had expired by the clock before the run
+	several   []string // commands that consist of several statements
+	waiting   *waiting // the first step at which a buyer was held back; nil: none
 	struck    bool     // an event has happened
 }
 
-// newRun returns a run with all buyers. observe records more for people. alone says that only one of the buyers
-// will come.
+// newRun returns a run with all buyers. If observe is true, the run records more, for a witness. If alone is true,
+// only one of the buyers will send its request.
 func (x *Runner) newRun(observe, alone bool) *run {
 	p, l := x.programs, &x.learned
 	r := &run{programs: p, guard: x.guard, learned: l, buyers: client.New(p.Gates, p.App.Buyers), names: naming.New(&l.varying, l.coarse)}
@@ -79,7 +79,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	return r
 }
 
-// pooler returns the pooler of a shared instance that lends a connection for a transaction; "" if there is none.
+// pooler returns the pooler of a shared instance that lends connection c for a transaction; "" if there is none.
 func (r *run) pooler(c *wire.Conn) string {
 	if !r.programs.Instances.Shared() || c.Protocol != "postgres" {
 		return ""
@@ -87,8 +87,8 @@ func (r *run) pooler(c *wire.Conn) string {
 	return poolerOf(r.programs.Instances.All[0], c)
 }
 
-// Begin implements conduct.Subject: it sends all requests, one after the other. If all buyers share one
-// instance, a request is a step, since a later one may find a mutex free.
+// Begin implements conduct.Subject: it sends all requests, one after the other. With a shared instance, the
+// search sends each request as a step, since a later buyer may find a mutex free.
 func (r *run) Begin(ctx context.Context) error {
 	if r.programs.Instances.Shared() {
 		r.choices.coming = slices.Clone(r.buyers.All)
@@ -102,7 +102,7 @@ func (r *run) Begin(ctx context.Context) error {
 	return nil
 }
 
-// send sends a buyer's request, and returns when nothing moves.
+// send sends a buyer's request, and returns at the next standstill.
 func (r *run) send(ctx context.Context, b *client.Buyer) error {
 	if err := r.buyers.Send(ctx, b, r.programs.Request(b.ID), r.programs.Instances.Of(b.ID)); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	return all, err
 }
 
-// Over implements conduct.Subject: an event may still free a buyer that has no answer.
+// Over implements conduct.Subject. The run is not over while a buyer waits: an event may still unblock it.
 func (r *run) Over() bool { return len(r.buyers.Waiting()) == 0 }
 
 // Describe implements conduct.Subject.
@@ -203,11 +203,11 @@ func (r *run) start(ctx context.Context, m move) error {
 	return nil
 }
 
-// letIn refuses a program that handles one request at a time. Its buyers run one after the other in
+// letIn refuses a program that handles one request at a time: such a program runs the buyers one after the other in
 // every schedule, which proves nothing.
 func (r *run) letIn(b *client.Buyer) error {
 	if waiting := r.buyers.Waiting(); len(waiting) != 2 || !slices.Contains(waiting, b.ID) {
-		return nil // the program handles several requests, or there is no other buyer
+		return nil // the program handles several requests, or no other buyer waits
 	}
 	address, err := client.HostPort(b.Request.URL)
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *run) letIn(b *client.Buyer) error {
 	return err
 }
 
-// End implements conduct.Subject. Afterwards the programs are idle and the gates are shut.
+// End implements conduct.Subject. When it returns, the programs are idle and the gates are shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	e.Compound, e.Divided, e.Holdable, e.Concurrent = r.several, r.choices.divided, r.choices.holdable, r.splitting.overlapped
 	e.Namesakes, e.Stray = r.namesakes.same, r.delivery.strays.first
@@ -276,7 +276,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	return errors.Join(err, after)
 }
 
-// noneExpired returns an error if the clock has removed a key of Redis in this run.
+// noneExpired returns an error if a Redis key has expired by the clock during this run.
 func (r *run) noneExpired(ctx context.Context) error {
 	now, err := r.programs.Expired(ctx)
 	if err == nil && now != r.expired {

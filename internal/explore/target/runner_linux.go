@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// A Runner implements schedule.Runner for a program. It serves one goroutine. It owns the programs and what
-// their runs have taught; each run is a value of its own.
+// A Runner implements schedule.Runner for a program. Only one goroutine may use it. It owns the programs and the
+// facts that their runs have revealed; each run is a separate value.
 type Runner struct {
 	programs  session.Programs
 	spec      Spec
@@ -36,7 +36,7 @@ type Runner struct {
 	watched   []string // the columns of the user's watch query
 	learned   learned
 
-	outlasting *outlasting // a buyer runs out of its tries; nil: none does
+	outlasting *outlasting // the run of Outlast that is under way; nil: none
 }
 
 // A learned keeps facts from one run for the later runs of an exploration.
@@ -44,17 +44,17 @@ type learned struct {
 	varying naming.Varying
 	coarse  bool          // see naming.New
 	routine retry.Routine // see retry.Polling
-	habits  habits        // for buyers that share one instance
+	habits  habits        // the usual commands of buyers that share an instance
 	memory  memory
 	catalog *rows.Catalog // nil: the search uses no footprints
 	short   bool          // a server has generated a short number
-	waiting *waiting      // the earliest place in a schedule where a buyer was held back; nil: none was
+	waiting *waiting      // the earliest step at which a buyer was held back; nil: none
 	pushed  bool          // a server has pushed a message, so a buyer listens
-	serial  *serialOracle // how each order of the buyers ends; nil: the rules of `never` judge alone
+	serial  *serialOracle // the end of each serial run; nil: only the rules of `never` judge
 }
 
-// New starts the instances of the program and waits until all are ready. Check must follow before the
-// first Run, and Close at the end. The error is one line that says what to do.
+// New starts the instances of the program and waits until all are ready. Call Check before the first Run, and
+// Close at the end. The error is one line that tells the user what to do.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x, err := newRunner(s)
 	if err != nil {
@@ -80,7 +80,7 @@ func newRunner(s Spec) (*Runner, error) {
 	return runnerOf(programs, session.NewRehearsal(programs), s), nil
 }
 
-// runnerOf returns a runner of programs.
+// runnerOf returns a runner for running or prepared programs.
 func runnerOf(programs session.Programs, rehearsal *session.Rehearsal, s Spec) *Runner {
 	x := &Runner{
 		programs: programs, spec: s, rehearsal: rehearsal, guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
@@ -92,8 +92,8 @@ func runnerOf(programs session.Programs, rehearsal *session.Rehearsal, s Spec) *
 	return x
 }
 
-// Next returns a runner of the same programs for other buyers, one or as many as before. Check must follow. The old
-// runner must not be used any more, and the new one is closed in its place.
+// Next returns a runner for the same programs with other buyers: one buyer, or the same number as before. Call Check
+// on the new runner, and later Close. Do not use the old runner any more.
 func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error) {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return nil, err
@@ -102,13 +102,13 @@ func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error
 	return runnerOf(x.programs, x.rehearsal.Next(), x.spec), nil
 }
 
-// Watch makes Check wait for the time d without a buyer, and record for Check.Pollers what the programs send.
-// Without it, Check has only what they sent in the half second in which they were found idle. Call it before
-// Check.
+// Watch makes Check wait for the time d before a buyer comes, and record in Check.Pollers the commands that the
+// programs send meanwhile. Without Watch, Check records only the half second in which the programs were found
+// idle. Call Watch before Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
-// Racing says in one line which buyer alone breaks a rule, since its own commands race; "": none does. Check
-// must have run.
+// Racing returns one line about a buyer that breaks a rule alone, because its own commands race; "": there is none.
+// Call Check before.
 func (x *Runner) Racing() string {
 	if len(x.racing) == 0 {
 		return ""
@@ -123,11 +123,11 @@ func (x *Runner) Polls() bool { return len(x.programs.Gates.OwnTraffic.Pollers()
 // Anew implements schedule.Anew.
 func (x *Runner) Anew() { x.recovery.Anew() }
 
-// Stated implements schedule.Runner. A program's state is invisible, so it returns false.
+// Stated implements schedule.Runner. It returns false, since the explorer cannot see a program's state.
 func (x *Runner) Stated() bool { return false }
 
-// Run implements schedule.Runner. A problem in the program, or between it and its servers, is a
-// schedule.Void.
+// Run implements schedule.Runner. The error is a schedule.Void if the program fails, or its servers cannot be
+// reached.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return e, err
@@ -163,9 +163,9 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	return e, err
 }
 
-// together lets all buyers of a shared instance through at once, for a rehearsal. All buyers arrive before the
-// first is served, so the program opens a connection for each. Otherwise the speed of the machine would decide
-// how many connections its pool has, and so what a schedule does.
+// together serves all buyers of a shared instance at once, as a rehearsal. All requests are inside the program
+// before the first buyer is served, so its pool opens a connection for each. Otherwise the speed of the machine
+// would decide how many connections the pool has, and so the course of a schedule.
 func (x *Runner) together(ctx context.Context) error {
 	r := x.newRun(false, false)
 	x.programs.Gates.Close()
@@ -178,21 +178,21 @@ func (x *Runner) together(ctx context.Context) error {
 	if _, void := schedule.AsVoid(err); err != nil && !void {
 		return err
 	}
-	x.programs.Gates.Open() // a discarded run goes on without the gates
+	x.programs.Gates.Open() // after a discarded run, the buyers continue without the gates
 	if err = r.clearing.Served(ctx); errors.Is(err, session.ErrJam) {
 		r.buyers.HangUp(r.buyers.All...)
 	}
 	return err
 }
 
-// An unjudged is a conduct.Subject whose end is not judged.
+// An unjudged is a run without a judgement at its end.
 type unjudged struct{ *run }
 
 // End implements conduct.Subject.
 func (unjudged) End(_ context.Context, _ *schedule.Ended, err error) error { return err }
 
-// Printed returns what the program's instances have printed since the last call, one instance after the
-// other, at most 4 KiB of each.
+// Printed returns the output of the program's instances since the last call, one instance after the
+// other, at most 4 KiB for each.
 func (x *Runner) Printed() string {
 	var all strings.Builder
 	for _, i := range x.programs.Instances.All {

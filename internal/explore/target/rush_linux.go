@@ -10,14 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// Rush sends one burst of buyers per round, each after a reset. When the program is idle, Rush runs the
-// user's own queries. The buyers send the requests of the file, in turn. Rush calls done
-// after each round.
+// Rush runs the given number of rounds. Each round resets the state and sends one burst, in which the buyers cycle
+// through the requests of the file. When the program is idle, Rush runs the user's own queries, and calls done.
 //
-// The gates are open, and time-outs are the program's own. So Rush restarts the program first; an
-// attached program keeps the time-outs of its connections. A round that leaves work undone is the last
-// one, since it would disturb the next. Rush returns the finished rounds with an error, too. No
-// schedule can be run afterwards.
+// The gates hold nothing, and the program's own time-outs apply. So Rush restarts the program first. An attached
+// program is not restarted: its connections keep the explorer's time-outs. After a round that leaves work undone,
+// Rush stops, since that work would disturb the next round. Rush returns the finished rounds even with an
+// error. No schedule can be run afterwards.
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
 	x.programs.Gates.EndByClock()
 	x.programs.Gates.Open()
@@ -38,7 +37,7 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 	return all, nil
 }
 
-// crowd runs one round. clean reports that nothing of it is left.
+// crowd runs one round. The result clean is true if the round has left no work behind.
 func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean bool, err error) {
 	if err := p.Reset(ctx); err != nil {
 		return c, false, err
@@ -61,8 +60,8 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	if ended != "" {
 		undone = ended
 	}
-	// A buyer may be answered before its work is done: a thread runs, or sleeps with a time-out, or a command or an
-	// answer is on its way.
+	// A buyer may be answered before its work is done: a thread may still run or sleep, or a command or an answer may
+	// be in transit.
 	r := p.Rest()
 	resting, err := p.Await(ctx, time.Millisecond, func() bool {
 		return r.IsRestful() && !p.Instances.Sleeps() && p.Gates.Connections.HandedOver()
@@ -76,7 +75,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	}
 	most, left := p.Gates.Crowd.Gathered()
 	c.AtOnce = most
-	if err := p.Backends.End(ctx, left); err != nil { // their servers may still execute a command
+	if err := p.Backends.End(ctx, left); err != nil { // the servers of lost connections may still execute a command
 		return c, false, err
 	}
 	if err := c.judge(func(t app.Told) ([]app.Finding, error) { return p.Servers.Never(ctx, t) }); err != nil {

@@ -18,24 +18,24 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A serialOracle judges runs without rules: each must end like the buyers one after the other, in some order.
-// See package oracle.
+// A serialOracle judges runs of a file without rules. A run must end like a serial run: one in which the buyers come
+// one after the other, in some order. See package oracle.
 type serialOracle struct {
 	*oracle.Oracle
 	app     *app.App
 	reader  *oracle.Reader
-	reset   oracle.Data     // before any buyer
-	touched map[string]bool // the tables that a buyer alone names or changes
-	aged    map[string]bool // the places of differences after which their order ran again
-	ended   *oracle.Run     // the end of the last run that was judged
-	struck  bool            // an event has happened in it
+	reset   oracle.Data     // data after reset, before any buyer
+	touched map[string]bool // tables that a buyer alone names or changes
+	aged    map[string]bool // places of differences for which age has repeated a serial run
+	ended   *oracle.Run     // the end of the last judged run
+	struck  bool            // an event has happened in that run
 	differs *oracle.Difference
 
-	unmatched []string // entries of except that name nothing
+	unmatched []string // entries of `except` that match nothing
 }
 
-// newSerialOracle reads the data right after reset. It returns nil if the file leaves the judgement to
-// `never`, and for one buyer, which has no other order.
+// newSerialOracle reads the data right after reset. It returns nil if the rules of `never` judge the runs, or if there
+// is only one buyer.
 func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	if !x.programs.App.Serial || len(x.programs.App.Buyers) < 2 {
 		return nil, nil
@@ -62,11 +62,11 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	return o, err
 }
 
-// apart is the time between two runs of one order. A time that is rounded to a second differs then.
+// apart is the time between two runs of one order. Times rounded to a second then differ.
 const apart = 2100 * time.Millisecond
 
-// learn runs every order of every subset of the buyers, and returns how many there are. The whole orders run
-// twice, in different seconds, so that it is known which values depend on the clock or on chance.
+// learn runs every order of every subset of the buyers, and returns the number of orders. It runs the orders of all
+// buyers twice, in different seconds, to find the values that depend on the clock or on chance.
 func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ error) {
 	if err := x.programs.Reset(ctx); err != nil {
 		return 0, err
@@ -77,7 +77,7 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 	}
 	unrestored := o.Unrestored(again)
 	all := oracle.Orders(len(x.programs.App.Buyers))
-	var whole time.Time // when the last of the whole orders has run
+	var whole time.Time // end of the last order of all buyers
 	for _, order := range all {
 		if err := o.run(ctx, x, order); err != nil {
 			return 0, err
@@ -109,7 +109,7 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 		}
 	}
 	none := o.Unmatched(x.programs.App.Except)
-	if o.unmatched = none; len(none) > 0 && !x.programs.App.Scanned { // another pair of a scan may have it
+	if o.unmatched = none; len(none) > 0 && !x.programs.App.Scanned { // the entry may belong to another pair of the scan
 		return 0, fmt.Errorf("except: %s names no table.column, no table.* and no place in an answer; --app-check shows the statements, and the body of an answer is body /path", none[0])
 	}
 	o.Only(o.names)
@@ -119,7 +119,7 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 	return len(all), nil
 }
 
-// run runs the buyers of an order, one after the other, and records how that ends.
+// run runs the buyers one after the other, in the given order, and records the resulting data and answers.
 func (o *serialOracle) run(ctx context.Context, x checker, order []int) error {
 	end := oracle.Run{Answers: map[int]oracle.Answer{}}
 	err := x.inTurn(ctx, order, func(a *Alone, reply client.Reply, failed error) {
@@ -147,7 +147,7 @@ func answerOf(reply client.Reply, lost bool, a *app.App) oracle.Answer {
 	return oracle.Answer{Lost: lost, No: a.Refused.Has(reply.Status, reply.Body), Status: reply.Status, Body: reply.Body}
 }
 
-// mentioned records the tables of a command.
+// mentioned records the tables that a command names.
 func (o *serialOracle) mentioned(server, text string) {
 	dialects := map[string]effect.Dialect{"mysql": effect.MySQL, "postgres": effect.Postgres}
 	if d, is := dialects[server]; is {
@@ -163,8 +163,8 @@ func (o *serialOracle) names(table string) bool {
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
 }
 
-// judge returns the finding that the run ended like no order of the buyers; nil if it ended like one. early reports
-// that a buyer was refused while a unit was left, which is a finding with `strict` and without an event.
+// judge returns a finding if the run ended like no serial run, nil otherwise. The result early is true if a buyer was
+// refused while a unit was left; with `strict`, and without an event, that is a finding instead.
 func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck bool) (_ []witness.Finding, early bool, err error) {
 	o.ended = &oracle.Run{Answers: map[int]oracle.Answer{}}
 	for _, b := range buyers.All {
@@ -191,7 +191,7 @@ func (o *serialOracle) found() (_ []witness.Finding, early bool, err error) {
 			Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
 			Columns: []string{"where", "this run", "one after the other"},
 		}
-		if places := d.Places(); !slices.Contains(places, "status") { // some answer occurs in no order
+		if places := d.Places(); !slices.Contains(places, "status") { // only an answer that occurs in no order may be left out
 			f.Remedy = "if that may differ, add to the file: except: [" + strings.Join(quoted(places), ", ") + "]"
 		}
 		for _, w := range d.Rows {
@@ -222,9 +222,9 @@ func quoted(entries []string) (all []string) {
 	return all
 }
 
-// age runs the nearest order again if the last run differs from it in numbers alone, once for each place: a time of
-// day changes while the search goes on. Differences between the two runs of that order are left out from now
-// on. The programs start anew, since a race may have left something in their memory.
+// age checks for values that grow with time. If the last run differs only in numbers from the nearest serial run, age
+// repeats that serial run, once for each set of places. Values that differ between its two runs are not compared
+// any more. The programs restart first, since a race may have left data in their memory.
 func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) error {
 	d := o.differs
 	o.differs = nil
@@ -240,7 +240,7 @@ func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) er
 	x.recovery.Anew()
 	err := o.run(ctx, x, d.Order)
 	o.Only(o.names)
-	if err != nil || o.Settle() != nil { // the difference stays, and a person looks at it
+	if err != nil || o.Settle() != nil { // the difference stays in the report, for the user to judge
 		return ctx.Err()
 	}
 	e.Uncompared = o.LeftOut()

@@ -6,16 +6,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// snapshots tracks the transactions that have just taken their snapshot, and do not see what another buyer
-// commits from now on. So the search tries early to let another buyer move before their next statement. A
-// transaction counts if its BEGIN names a level above READ COMMITTED.
+// snapshots tracks the transactions that have just taken their snapshot. Such a transaction does not see later commits
+// of other buyers. So the search tries early to let another buyer move before its next statement. It tracks
+// only transactions whose BEGIN names a level above READ COMMITTED.
 type snapshots map[*wire.Conn]stage
 
-// A stage is the progress of such a transaction.
+// A stage is the progress of a tracked transaction.
 type stage byte
 
 const (
-	outside stage = iota // in no such transaction, or long after its snapshot
+	outside stage = iota // not tracked, or past the second statement
 	begun                // before its first statement
 	taken                // after its first statement
 )

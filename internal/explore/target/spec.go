@@ -21,8 +21,8 @@ type Spec struct {
 	// Tries is the maximum number of futile retries in a row while another buyer could continue, 1 to
 	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
 	Tries int
-	// Overlap holds a statement that commits by itself inside its database where another buyer's command
-	// could notice, see splitting.
+	// Overlap holds a statement that commits by itself inside its database, if another buyer's command could
+	// notice the difference, see splitting.
 	Overlap bool
 }
 
@@ -32,16 +32,15 @@ const (
 	MaxTries     = 100
 )
 
-// A Check describes a run of each buyer alone, one command at a time. It shows a new user the mistakes
-// in the file.
+// A Check describes a run of each buyer alone, one command at a time. It shows the mistakes in the user's file.
 type Check struct {
 	Servers string
 	Buyers  []Alone
 	Pollers []gates.Poller // commands that the program sent while no buyer was there
-	Ignore  []string       // entries of `ignore` that let them pass, with those of the file; nil if there are none
+	Ignore  []string       // entries of `ignore`, with those of the file, that let the pollers pass; nil if there are no pollers
 
-	Orders     int      // orders of some buyers that ran, one after the other; 0: the rules of `never` suffice
-	Uncompared []string // allowed differences from them, see explore.Report
+	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` suffice
+	Uncompared []string // allowed differences from the serial runs, see explore.Report
 	Unmatched  []string // entries of `except` that belong to other requests of a scan
 }
 
@@ -56,15 +55,15 @@ type Alone struct {
 	Commands []gates.Seen
 	Passed   []string // commands that no gate holds
 	Ignored  []string // commands that the file ignores, without their values
-	Hidden   []string // those that have something to do with a step or a rule, each with the reason
-	Hides    string   // one of Hidden that writes what a rule reads; "": none
+	Hidden   []string // ignored commands that affect a step or a rule, each with the reason
+	Hides    string   // an entry of Hidden that writes what a rule reads; "": none
 	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
 	Why      string   // problem; "" if there is none
-	AtOnce   int      // maximum number of its commands at the servers at once, if all were released
-	Races    string   // the rule that it breaks alone, with several commands at once; "": none
+	AtOnce   int      // maximum number of the buyer's commands at the servers at once, if all were released
+	Races    string   // the rule that the buyer breaks alone, with several commands at once; "": none
 
-	// Meets is the number of its commands whose order with another buyer's may matter; 0 if the search
-	// does not use that, since the program is short or has no PostgreSQL.
+	// Meets is the number of the buyer's commands whose order relative to another buyer's commands may matter. 0
+	// means that the search does not use this number: the program is short or has no PostgreSQL.
 	Meets int
 
 	answers []exchange
@@ -73,7 +72,7 @@ type Alone struct {
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 
-// An exchange is a command and its answer, both with the names of their values and in full.
+// An exchange is a command and its answer, unshortened, with names in place of values that differ between runs.
 type exchange struct {
 	command, server, answer string
 	usage                   usage
@@ -82,23 +81,23 @@ type exchange struct {
 // A usage lists the resources that a command uses.
 type usage struct {
 	reads, locks, writes []Resource // read without a lock, locked, and written
-	related              []Resource // read for a foreign key: such locks let each other in
-	words                []string   // of a command of Redis, whose keys only the server knows
-	changes              bool       // it may change them
-	database             string     // "db 1", or another text for the first database
+	related              []Resource // read for a foreign key: their locks do not exclude each other
+	words                []string   // the words of a Redis command; only the server knows its keys
+	changes              bool       // the Redis command may change its keys
+	database             string     // "db 1"; another text means the first database
 }
 
-// A Resource is a table of a database, its named locks, or a key of Redis. The name * stands for all of its server.
+// A Resource is a table of a database, its named locks, or a Redis key. The name * stands for all of the server's.
 type Resource struct{ Server, Name string }
 
 const anything = "*"
 
-// Covers reports whether both may be the same.
+// Covers reports whether the two resources may be the same.
 func (r Resource) Covers(other Resource) bool {
 	return r.Server == other.Server && (r.Name == other.Name || r.Name == anything || other.Name == anything)
 }
 
-// String returns the resource for people.
+// String returns the resource as text for the user.
 func (r Resource) String() string {
 	switch {
 	case r.Server == "redis" && r.Name == "*":
@@ -113,10 +112,10 @@ func (r Resource) String() string {
 
 // A Footprint lists the resources that a buyer alone used. Each list has a resource at most once.
 type Footprint struct {
-	Reads  []Resource // also what a foreign key makes it read
-	Locks  []Resource // also those that it only asks for, as with NOWAIT or SKIP LOCKED
+	Reads  []Resource // including rows that the server reads for a foreign key
+	Locks  []Resource // including locks that a command only tries to take, as with NOWAIT or SKIP LOCKED
 	Writes []Resource
-	Naive  []Resource // written after a read without a lock, which a command of another buyer can make stale
+	Naive  []Resource // written after a read without a lock; another buyer's command between the two makes that read stale
 }
 
 // Empty reports whether the buyer used nothing.

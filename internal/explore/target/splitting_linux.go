@@ -10,14 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
-// A splitting makes two steps of a statement that its database would commit by itself, for Spec.Overlap: the
-// server executes the statement, and later commits it. In between, another buyer's statement sees the rows as
-// they were, and waits for a row that the first one has locked. So both statements are inside the server at
-// once.
+// A splitting divides a statement that its database would commit by itself into two steps, for Spec.Overlap:
+// the server executes the statement, and later commits it. In between, the statement of another buyer sees the old
+// rows, and waits for rows that the first statement has locked. So both statements are inside the server at once.
 //
 // While a statement is held before its commit, the next command must be one that could notice it, see meets.
-// Any other command has the same effect before the statement, and that is a schedule of its own. A statement
-// is not held if no such command is at a gate, or if it has changed nothing.
+// Any other command would have the same effect before the statement, and another schedule covers that order. A
+// statement is not held if no command at a gate could notice it, or if it has changed nothing.
 type splitting struct {
 	on         bool // see Spec.Overlap
 	table      *gates.Table
@@ -25,8 +24,8 @@ type splitting struct {
 	overlapped bool // a command ran while another one was held inside its server
 }
 
-// splits reports whether a command that is about to be released becomes two steps, and records which
-// held commands it meets.
+// splits reports whether a command that is about to be released becomes two steps. It also marks the
+// held commands that could notice it.
 func (s *splitting) splits(o *gates.Op) bool {
 	if !s.on {
 		return false
@@ -54,9 +53,8 @@ func (s *splitting) unmet() *gates.Op {
 	return nil
 }
 
-// restrict returns only the moves that matter for a split command that is held before its commit and that
-// no other command has met: its commit, and the commands that would meet it. restricted is false if
-// there is no such command.
+// restrict returns the only moves that matter while a statement is held before its commit and no other command
+// has met it: its commit, and the commands that would meet it. restricted is false if no such statement is held.
 func (s *splitting) restrict(all []move) (_ []move, restricted bool) {
 	held := s.unmet()
 	if held == nil {
@@ -72,10 +70,9 @@ func commitOf(m *move) {
 	m.Name, m.Effect = "COMMIT of "+m.Command.Name, schedule.Writes
 }
 
-// meets reports whether another command could notice that held is inside the server, or held the other
-// command. A read cannot, since it sees the rows as they were before. A statement that writes rows must have
-// a common table with held. If both read only the rows that they write, they must have a common row that
-// neither of them inserts.
+// meets reports whether one of two commands could notice that the other is inside the server. A read
+// cannot: it sees the old rows. A statement that writes rows must have a table in common with held. If both
+// statements read only the rows that they write, they must share a row that neither of them inserts.
 func (s *splitting) meets(held, other *gates.Op) bool {
 	if other.Conn() == held.Conn() || other.Conn().Protocol != held.Conn().Protocol || other.Effect != schedule.Writes || other.Push {
 		return false
@@ -88,7 +85,7 @@ func (s *splitting) meets(held, other *gates.Op) bool {
 	names := effect.Relations(theirs, d)
 	common := slices.ContainsFunc(effect.Relations(ours, d), func(name string) bool { return slices.Contains(names, name) })
 	if held.Divided || other.Divided || held.Hidden || other.Hidden || !common {
-		return common || s.code.Share(held, other) // through a view, a foreign key, or code
+		return common || s.code.Share(held, other) // through a view, a foreign key, or a function
 	}
 	return !effect.InsertsOnly(ours, d) && !effect.InsertsOnly(theirs, d) && !effect.Disjoint(ours, theirs, d)
 }

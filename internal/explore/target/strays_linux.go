@@ -13,25 +13,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A strays notices a lock of a session that its buyer takes on one connection and releases on another, which does
-// not hold it. A pooler between program and server, or the program's own pool, lends such connections. A pooler that
-// lends for a transaction frees the connection before the buyer has the answer, so no schedule has a move of another
-// buyer in between. Then the lock counts when it is taken.
+// A strays detects a session lock that a buyer takes on one connection and releases on another, which does not hold
+// it. A pooler between program and server, or the program's own pool, causes this by lending connections. A pooler
+// that lends for a transaction frees the connection before the buyer is answered, so no schedule lets another buyer
+// move in between. With such a pooler, strays reports the lock as soon as it is taken.
 type strays struct {
 	taken  map[stray]*wire.Conn
-	pooler func(*wire.Conn) string // the pooler that lends this connection for a transaction; "": none does
-	first  string                  // the first such release, for people; "": none
+	pooler func(*wire.Conn) string // the pooler that lends this connection for a transaction; "": none
+	first  string                  // the first such lock, as text for the user; "": none
 }
 
-// poolers are processes that lend connections. lendsBriefly matches the configuration of pgcat or Odyssey if that lends
+// poolers are programs that lend connections. lendsBriefly matches a configuration of pgcat or Odyssey that lends
 // them for a transaction or a statement (pgcat, "pool_mode"; Odyssey, "pool").
 var (
 	poolers      = []string{"pgbouncer", "pgcat", "odyssey"}
 	lendsBriefly = regexp.MustCompile(`(?im)^[^;#\n]*\bpool(?:_mode)?[\s="]+(?:transaction|statement)\b`)
 )
 
-// poolerOf returns the pooler among a program's processes that lends a connection for a transaction; "" if there is
-// none.
+// poolerOf returns the pooler among a program's processes that lends connection c for a transaction; "" if none does.
 func poolerOf(i *instance.Instance, c *wire.Conn) string {
 	at := slices.IndexFunc(poolers, func(name string) bool {
 		if !i.Up() {
@@ -49,15 +48,15 @@ func poolerOf(i *instance.Instance, c *wire.Conn) string {
 	return poolers[at]
 }
 
-// ofEntry matches what an entry of PgBouncer's sections [databases] and [users] says about names and lending.
+// ofEntry matches the options dbname and pool_mode of an entry in PgBouncer's sections [databases] and [users].
 var ofEntry = regexp.MustCompile(`\b(dbname|pool_mode)\s*=\s*'?([^'\s]+)`)
 
-// lendsInPgBouncer reports whether PgBouncer lends the connections of a user to a database for a transaction or a
-// statement. The server knows the database's own name, which several entries may share. If their modes differ, the
-// default counts (pgbouncer.org, "Configuration", pool_mode).
+// lendsInPgBouncer reports whether PgBouncer lends the user's connections to the database for a transaction or a
+// statement. Several entries of the settings may lead to one database. If their modes differ, the default
+// applies (pgbouncer.org, "Configuration", pool_mode).
 func lendsInPgBouncer(settings, database, user string) bool {
 	section, byDefault, ofUser, fallback := "", "session", "", ""
-	var ofDatabase []string // the modes of the entries that lead to it, "": the default
+	var ofDatabase []string // modes of the entries for the database; "": the default
 	for line := range strings.Lines(settings) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
@@ -94,20 +93,20 @@ func lendsInPgBouncer(settings, database, user string) bool {
 	return mode != "session"
 }
 
-// A stray is a lock of a buyer.
+// A stray is a session lock of a buyer.
 type stray struct {
 	buyer int
 	lock  string
 }
 
 var (
-	// sessionLock matches the calls that take or release a lock of the session, with what names the lock.
+	// sessionLock matches a call that takes or releases a session lock; a group captures the lock's name.
 	sessionLock = regexp.MustCompile(`(?i)\b(?:pg_(?:try_)?advisory_(lock|unlock)(?:_shared)?\s*\(((?:[^()]|\([^()]*\))*)\)|(get|release)_lock\s*\(\s*([^,)]*))`)
-	// isRefused matches the answer to such a call that did nothing.
+	// isRefused matches the answer to such a call that took or released nothing.
 	isRefused = regexp.MustCompile(`=(?:f|false|0|NULL)$`)
 )
 
-// answered records the answer to a command, as people see it.
+// answered records a command, with its answer as the user sees it.
 func (s *strays) answered(o *gates.Op, answer string) {
 	calls := sessionLock.FindAllStringSubmatch(o.Text, 2)
 	if len(calls) != 1 || o.Answer.Failed {
@@ -130,7 +129,7 @@ func (s *strays) answered(o *gates.Op, answer string) {
 	}
 }
 
-// keeps reports whether the buyer has a lock on a connection other than this one.
+// keeps reports whether the buyer holds a lock on a connection other than this one.
 func (s *strays) keeps(b *client.Buyer, other *wire.Conn) bool {
 	for lock, c := range s.taken {
 		if lock.buyer == b.ID && c != other {

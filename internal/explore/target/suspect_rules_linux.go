@@ -7,10 +7,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// suspectRules holds the rules with :sold or :failed that were broken before every buyer had come. Such a
-// rule is a mistake in the file only if it is also broken after all buyers, one after the other.
+// suspectRules holds rules with :sold or :failed that were broken before all buyers had come. Such a rule
+// is a mistake in the file only if it is also broken after all buyers have come, one after the other.
 type suspectRules struct {
-	atReset *app.Finding // a rule broken right after reset; nil: none
+	atReset *app.Finding // a rule that was broken right after reset; nil: none
 	alone   []Alone      // each may have a rule that is broken after this buyer alone
 }
 
@@ -19,8 +19,8 @@ func (d suspectRules) any() bool {
 	return d.atReset != nil || slices.ContainsFunc(d.alone, func(a Alone) bool { return a.doubted != nil })
 }
 
-// decide marks each Alone that has a mistaken rule. found are the rules that are broken after the last
-// buyer. The error names a mistaken rule that was broken right after reset.
+// decide marks each Alone that has a mistaken rule. found lists the rules that are broken after the last buyer. The
+// error names a mistaken rule that was broken right after reset.
 func (d suspectRules) decide(found []app.Finding) error {
 	again := func(f *app.Finding) bool {
 		return f != nil && slices.ContainsFunc(found, func(other app.Finding) bool { return other.Query == f.Query })
@@ -41,7 +41,7 @@ func errAtReset(f *app.Finding) error {
 	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: correct the query, or let reset make a state in which it returns none", f.Query)
 }
 
-// first returns the first rule whose Finding.Answers is answers; nil if there is none.
+// first returns the first finding with the given value of Finding.Answers; nil if there is none.
 func first(found []app.Finding, answers bool) *app.Finding {
 	if at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Answers == answers }); at >= 0 {
 		return &found[at]
@@ -49,8 +49,8 @@ func first(found []app.Finding, answers bool) *app.Finding {
 	return nil
 }
 
-// breaks records that the rule f is broken after the buyer's answer. A buyer that has several commands under way
-// at once may race itself, which is a finding of the search; otherwise the rule is a mistake.
+// breaks records that the rule f is broken after the buyer's answer. A buyer with several commands under way
+// at once may race with itself, which is a finding of the search; otherwise the rule is a mistake.
 func (a *Alone) breaks(f *app.Finding) {
 	if a.AtOnce > 1 {
 		a.Races = f.Query

@@ -14,7 +14,7 @@ import (
 // A Runner needs Linux. New always fails here, so its methods are never called.
 type Runner struct{ schedule.Runner }
 
-// New returns an error that says so.
+// New returns an error that names the missing system.
 func New(context.Context, Spec) (*Runner, error) {
 	_, err := process.NewNetwork()
 	return nil, err

@@ -14,92 +14,90 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// If all buyers share one instance, no connection identifies the buyer of a command. But the program
-// receives only one message at a time. So the next command belongs to the buyer that received it, or to
-// a buyer that was unblocked: one that waits inside the program for a mutex, a pooled connection or a
-// timer. The explorer infers the buyer from the next command of each. It assumes that the same request
-// with the same answers continues with the same commands. It learns them whenever the buyer is certain,
-// first from each buyer alone. If it cannot infer the buyer, the run is void.
+// If all buyers share one instance, no connection identifies the buyer of a command. But the explorer delivers
+// only one message at a time. So the next command belongs to the buyer that received the message, or to a
+// buyer that waited inside the program for a mutex, a pooled connection or a timer. The explorer infers the
+// buyer: it assumes that after the same request and the same answers, the same commands follow. It learns these
+// commands whenever the buyer is certain, first from each buyer alone. If it cannot infer the buyer, the run is void.
 //
-// The steps of a shared instance commute with nothing, so all schedules are run, whichever buyer sends
-// a step. A wrong inference would put a step into the wrong column, and could count a retry for the
-// wrong buyer, see polls.
+// A wrong inference loses no schedule, since the steps of a shared instance never commute. It would only show a
+// step in the column of another buyer, or count a retry for the wrong buyer (see package retry).
 
-// A way is a hash of a buyer's request, its commands and their answers, in this order.
-type way [sha256.Size]byte
+// A history is a hash of a buyer's request, its commands and their answers, in this order.
+type history [sha256.Size]byte
 
-func wayOf(r app.Request) way {
+func historyOf(r app.Request) history {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{r.Method, r.URL, r.Header, r.Body}))
 }
 
-func (w way) after(command, answer string) way {
+func (w history) after(command, answer string) history {
 	return sha256.Sum256(fmt.Appendf(w[:], "%q %q", command, answer))
 }
 
-// habits records, for each way, the commands that came next from a certain buyer, and how often each
-// came before the next answer.
+// habits records which commands followed each history, and how often each came before the next answer. It
+// uses only commands of a certain buyer.
 type habits struct {
-	next     map[way]map[string]int
-	parallel bool // a buyer may send while another of its commands is on the way
+	next     map[history]map[string]int
+	parallel bool // a buyer may send while another of its commands has no answer
 	late     bool // a buyer may send after it was answered
 }
 
-// isTold marks the answer to the buyer in its way.
+// isTold is the entry of habits.next for the answer to the buyer.
 const isTold = "\x00told"
 
-// A lesson is one observation: a command that came next on a way, and how often it had come there by then.
-type lesson struct {
-	way   way
-	next  string
-	times int
+// An observation is a command that followed a history, and the number of times that it had come by then.
+type observation struct {
+	history history
+	next    string
+	times   int
 }
 
-// learn learns from a run that has ended and was not void.
+// learn adds the observations of a run that has ended and was not void.
 func (h *habits) learn(a *attribution) {
 	if h.next == nil {
-		h.next = map[way]map[string]int{}
+		h.next = map[history]map[string]int{}
 	}
-	for _, l := range a.lessons {
-		if h.next[l.way] == nil {
-			h.next[l.way] = map[string]int{}
+	for _, l := range a.observations {
+		if h.next[l.history] == nil {
+			h.next[l.history] = map[string]int{}
 		}
-		h.next[l.way][l.next] = max(h.next[l.way][l.next], l.times)
+		h.next[l.history][l.next] = max(h.next[l.history][l.next], l.times)
 	}
 	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }
 
-// A trace holds the commands of one buyer, by which an attribution tells it from others.
+// A trace is the recent history of one buyer, by which an attribution distinguishes the buyers.
 type trace struct {
-	way       way
-	sentSince map[string]int // its commands since its way changed
-	noted     bool           // its answer is part of its way
+	history   history
+	sentSince map[string]int // by command: how often it came since the last answer
+	noted     bool           // the buyer's answer was processed
 }
 
-// An attribution infers which buyer has sent a command. It belongs to one run.
+// An attribution infers which buyer sent each command. It belongs to one run.
 type attribution struct {
 	now    func() gates.Commands // see gates.Table
 	buyers *client.Buyers
 	names  *naming.Names
 	habits *habits
 
-	traces   map[int]*trace       // by buyer
-	open     map[*wire.Conn][]int // by connection: the buyers that have used it in its open transaction
-	lessons  []lesson             // from this run, see habits
-	parallel bool                 // as in habits, in this run
-	late     bool                 // as in habits, in this run
-	before   int                  // Buyers.Handed at the last release of a command or request
-	inferred bool                 // a command could have been another buyer's
-	guessed  bool                 // two buyers could not be told apart
+	traces       map[int]*trace       // by buyer
+	open         map[*wire.Conn][]int // by connection: the buyers that have used it in its open transaction
+	observations []observation        // for habits
+	parallel     bool                 // as in habits, in this run
+	late         bool                 // as in habits, in this run
+	before       int                  // Buyers.Handed at the last release of a command or request
+	inferred     bool                 // some command could have been another buyer's
+	guessed      bool                 // two buyers were indistinguishable
 }
 
 func newAttribution(now func() gates.Commands, b *client.Buyers, n *naming.Names, h *habits) *attribution {
 	a := &attribution{now: now, buyers: b, names: n, habits: h, traces: map[int]*trace{}, open: map[*wire.Conn][]int{}}
 	for _, one := range b.All {
-		w := wayOf(one.Request)
+		w := historyOf(one.Request)
 		if one.Request.IsPersonal() {
 			w = w.after("buyer", strconv.Itoa(one.ID))
 		}
-		a.traces[one.ID] = &trace{way: w, sentSince: map[string]int{}}
+		a.traces[one.ID] = &trace{history: w, sentSince: map[string]int{}}
 	}
 	return a
 }
@@ -112,7 +110,7 @@ func (a *attribution) of(b *client.Buyer) *trace {
 	return &trace{sentSince: map[string]int{}}
 }
 
-// released records that a move is about to be made. Its buyer receives nothing before the answer.
+// released records that a move is about to be made. Its buyer sends nothing more until it receives a message.
 func (a *attribution) released() { a.before = a.buyers.Handed }
 
 // senders returns the buyers that could have sent the next command.
@@ -121,7 +119,7 @@ func (a *attribution) senders() (all []*client.Buyer) {
 	inside := a.buyers.Inside(a.now())
 	parallel, late := h.parallel || a.parallel, h.late || a.late
 	for _, b := range a.buyers.All {
-		// A buyer whose command is on its way sends nothing before it has received something.
+		// A buyer whose command has no answer yet sends nothing before it receives something.
 		if a.buyers.IsWaiting(b) && (parallel || slices.Contains(inside, b.ID) || b == now && b.Since > a.before) {
 			all = append(all, b)
 		}
@@ -135,7 +133,7 @@ func (a *attribution) senders() (all []*client.Buyer) {
 	return all
 }
 
-// whose returns the buyer that sent a command after the last delivery.
+// whose finds the buyer that sent command o after the last delivery. The error is a schedule.Void if it cannot.
 func (a *attribution) whose(o *gates.Op) error {
 	name := a.names.Usual(a.names.Of(o.Text))
 	all := a.senders()
@@ -157,7 +155,7 @@ func (a *attribution) whose(o *gates.Op) error {
 		would, may = may, nil
 	}
 	other := func(b *client.Buyer) bool {
-		return a.of(b).way != a.of(would[0]).way || !maps.Equal(a.of(b).sentSince, a.of(would[0]).sentSince)
+		return a.of(b).history != a.of(would[0]).history || !maps.Equal(a.of(b).sentSince, a.of(would[0]).sentSince)
 	}
 	if len(would) == 0 || len(may) > 0 || slices.ContainsFunc(would, other) {
 		var ids []int
@@ -166,18 +164,18 @@ func (a *attribution) whose(o *gates.Op) error {
 		}
 		return naming.Void(notKnown, "%q could be of buyer %s", o.Text, naming.List(ids, "or"))
 	}
-	// If several buyers have the same way, the one that has waited longest is assumed to be unblocked
-	// first. The answers show if it was another, see answered.
+	// If several buyers have the same history, the buyer that has waited longest is assumed to be unblocked first. If
+	// that is wrong, the answers show it later, see answered.
 	a.guessed = a.guessed || len(would) > 1
 	first := slices.MinFunc(would, func(x, y *client.Buyer) int { return x.Since - y.Since })
 	a.owns(o, first.ID, name)
 	return nil
 }
 
-// expected returns the buyers that are known to send such a command next, and those of which nothing is known.
+// expected returns the buyers known to send such a command next (would), and the buyers of unknown habits (may).
 func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*client.Buyer) {
 	for _, b := range all {
-		switch next := a.habits.next[a.of(b).way]; {
+		switch next := a.habits.next[a.of(b).history]; {
 		case next[name] > a.of(b).sentSince[name]:
 			would = append(would, b)
 		case next == nil:
@@ -189,7 +187,7 @@ func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*
 
 const notKnown = "the buyer of a command is unknown"
 
-// owns records the buyer of a command and adds the command to that buyer's way.
+// owns records the buyer of a command, as an observation about that buyer's history.
 func (a *attribution) owns(o *gates.Op, id int, name string) {
 	b := a.buyers.Of(id)
 	o.Buyer = id
@@ -197,17 +195,17 @@ func (a *attribution) owns(o *gates.Op, id int, name string) {
 	a.late = a.late || a.buyers.Told(b)
 	t := a.of(b)
 	t.sentSince[name]++
-	a.lessons = append(a.lessons, lesson{t.way, name, t.sentSince[name]})
+	a.observations = append(a.observations, observation{t.history, name, t.sentSince[name]})
 }
 
-// waits reports whether a command of the buyer other than o has no answer yet.
+// waits reports whether the buyer has a command without an answer, other than o.
 func (a *attribution) waits(b *client.Buyer, o *gates.Op) bool {
 	now := a.now()
 	return slices.ContainsFunc(slices.Concat(now.Held, now.Flying, now.Uncommitted), func(other *gates.Op) bool { return other != o && other.Buyer == b.ID })
 }
 
-// answered records the buyers that were answered since the last look. If one is answered in the middle
-// of its way, the attribution was wrong: one of its commands was counted for another buyer.
+// answered processes the buyers that were answered since the last call. If a buyer is answered although more of its
+// commands were expected, the attribution was wrong: it counted one of its commands for another buyer.
 func (a *attribution) answered() error {
 	h := a.habits
 	for _, b := range a.buyers.All {
@@ -216,23 +214,23 @@ func (a *attribution) answered() error {
 			continue
 		}
 		t.noted = true
-		next := h.next[t.way]
+		next := h.next[t.history]
 		certain := b.ID == a.buyers.Current || next == nil && !a.guessed
 		waits := a.inferred && !h.parallel && !h.late && a.waits(b, nil)
 		if waits || !certain && next[isTold] == 0 {
 			return naming.Void(notKnown, "buyer %d is answered, and would have sent something yet", b.ID)
 		}
 		if certain {
-			a.lessons = append(a.lessons, lesson{t.way, isTold, 1})
+			a.observations = append(a.observations, observation{t.history, isTold, 1})
 		}
 	}
 	return nil
 }
 
-// continues records that a buyer is about to receive the answer to its command.
+// continues adds an answered command to its buyer's history. The buyer is about to receive the answer.
 func (a *attribution) continues(o *gates.Op, shown string) {
 	t := a.of(a.buyers.Of(o.Buyer))
-	t.way = t.way.after(a.names.Usual(o.Name), a.names.Usual(shown))
+	t.history = t.history.after(a.names.Usual(o.Name), a.names.Usual(shown))
 	clear(t.sentSince)
 }
 
@@ -246,8 +244,8 @@ func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
 	return false
 }
 
-// transaction records the buyers of a connection of the shared program while a transaction is open. There are
-// several if a pool lends the connection meanwhile.
+// transaction records which buyers use a connection of the shared program while a transaction is open on it. A
+// pool may lend the connection to several buyers in that time.
 func (a *attribution) transaction(o *gates.Op) {
 	c := o.Conn()
 	if o.Ends || !o.Answer.Open {

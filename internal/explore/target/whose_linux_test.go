@@ -158,7 +158,7 @@ func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) 
 	})
 	all.Current = 0
 	a = newAttribution(func() gates.Commands { return *now }, all, naming.New(&naming.Varying{}, false), &habits{})
-	a.habits.next = map[way]map[string]int{a.of(all.Of(1)).way: maps.Clone(next)}
+	a.habits.next = map[history]map[string]int{a.of(all.Of(1)).history: maps.Clone(next)}
 	return a, func() { _, _ = io.WriteString(conns[0], "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestCrowd: a buyer without an answer may have bought or not. A rule counts as broken only if it
-// is broken in either case.
+// TestCrowd: a buyer without an answer may have bought or not, so judge considers both. A rule counts as broken only
+// if it is broken in both cases.
 func TestCrowd(t *testing.T) {
-	orders := func(n int) func(app.Told) []app.Finding { // the rule: the number of orders differs from :sold
+	orders := func(n int) func(app.Told) []app.Finding { // the rule that the number of orders equals :sold
 		return func(t app.Told) []app.Finding {
 			if n == t.Sold {
 				return nil
@@ -31,7 +31,7 @@ func TestCrowd(t *testing.T) {
 		crowd Crowd
 		never func(app.Told) []app.Finding
 		want  verdict.Verdict
-		why   string // a part of the reason
+		why   string // part of the reason
 		found int
 	}{
 		{"holds", Crowd{Buyers: 50, Sold: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Holds, "", 0},
@@ -70,7 +70,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestCrowdLeaves: a round with unfinished work proves nothing, but a violation stays one.
+// TestCrowdLeaves: a burst with unfinished work proves nothing, but a violation remains a violation.
 func TestCrowdLeaves(t *testing.T) {
 	for before, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Broken: verdict.Broken, verdict.Inconclusive: verdict.Inconclusive,

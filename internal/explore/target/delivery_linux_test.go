@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// testRunner returns a runner behind shut gates, without a program, and the address of a gate to a server that
-// answers each command with its text, except the silent ones.
+// testRunner returns a runner without a program, whose gates are shut, and the address of a gate. The server behind
+// that gate answers each command with its text, except the commands in silent.
 func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address string) {
 	t.Helper()
 	x, err := newRunner(Spec{App: a, Servers: &app.Servers{}})
@@ -25,7 +25,7 @@ func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address 
 	return x, wiretest.Echo(t, x.programs.Gates, silent...)
 }
 
-// dial connects to a gate as a program does.
+// dial connects to a gate, like a program.
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -35,7 +35,7 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// when waits until the commands are as wanted.
+// when waits until wanted is true for the current commands.
 func when(t *testing.T, g *gates.Gates, wanted func(gates.Commands) bool) gates.Commands {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; g.Pulse.Wait(time.Millisecond) {
@@ -48,7 +48,7 @@ func when(t *testing.T, g *gates.Gates, wanted func(gates.Commands) bool) gates.
 	}
 }
 
-// TestSetUp: a command that sets up a new connection is no step, unless its buyer may wait for it, or the
+// TestSetUp: a command that sets up a new connection is not a step. Exceptions: its buyer may wait for it, or the
 // connection was used before.
 func TestSetUp(t *testing.T) {
 	x, address := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}})
@@ -91,7 +91,7 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
-// TestFree: a ping is a step if its buyer has a transaction open, or a lock, on another connection.
+// TestFree: a ping is a step if its buyer has an open transaction or a lock on another connection.
 func TestFree(t *testing.T) {
 	x, address := testRunner(t, &app.App{Shared: "program", Buyers: []app.Request{{URL: "http://shop/"}, {URL: "http://shop/"}}})
 	shop, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,7 +102,7 @@ func TestFree(t *testing.T) {
 	when(t, g, func(gates.Commands) bool { return len(g.Connections.InOrder()) == 2 })
 	answers := bufio.NewReader(conn)
 	for name, c := range map[string]struct {
-		open, lock int // the buyer that has one; 0: none
+		open, lock int // the buyer that has an open transaction, and the buyer that has a lock; 0: none
 		same       bool
 		come       []int
 		step       bool
@@ -149,7 +149,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestLimits: a program is given up by a clock that leaves out the time in which the explorer got no processor.
+// TestLimits: the time-out for a program does not count the time in which the explorer got no processor.
 func TestLimits(t *testing.T) {
 	shop, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -10,11 +10,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// TestHidden: an ignored command that may hide something is named, and so is a run with too many to compare.
+// TestHidden: hidden names an ignored command that may hide a bug, and a run with too many commands to compare.
 func TestHidden(t *testing.T) {
 	for _, c := range []struct {
 		passed, step string
-		more         int // other commands that have passed
+		more         int // number of other commands that have passed
 		says         string
 	}{
 		{"GET jobs", "SET stock 1", 0, ""},

@@ -2,7 +2,7 @@ package target
 
 import "testing"
 
-// TestWhoWaits: "one waits" and "several wait".
+// TestWhoWaits checks the singular and the plural.
 func TestWhoWaits(t *testing.T) {
 	for _, c := range []struct {
 		ids  []int

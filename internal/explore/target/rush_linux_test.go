@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/instance"
 )
 
-// TestTold: how each answer is counted.
+// TestTold checks how each kind of answer is counted.
 func TestTold(t *testing.T) {
 	cut := errors.New("EOF")
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestQuoted: the entries of a remedy are a YAML list that can be pasted.
+// TestQuoted: the entries of a remedy form a valid YAML list, which the user can paste.
 func TestQuoted(t *testing.T) {
 	want := []string{"orders.*", "public.orders.at", "status", "body /at", "body /lines/*/no", "redis.stock:1", "redis.{shop}:a,b", "redis.it's", "redis.a#b", "redis.key:", "body /first name"}
 	var got struct{ Except []string }

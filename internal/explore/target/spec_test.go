@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
-// TestCheckErr: a reason why a program cannot be explored is one line. A single refused buyer is no
-// reason if another buyer is sold a unit.
+// TestCheckErr: the reason why a program cannot be explored is one line. A refused buyer is no reason if another
+// buyer is sold a unit.
 func TestCheckErr(t *testing.T) {
 	one := []gates.Seen{{Server: "mysql", Text: "SELECT 1"}}
 	bought := Alone{Buyer: 1, Answer: "200 bought", Sold: true, Commands: one}
@@ -16,7 +16,7 @@ func TestCheckErr(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		buyers []Alone
-		want   string // a part of the error; "": none
+		want   string // part of the error; "": none
 	}{
 		{"both buy", []Alone{bought, {Buyer: 2, Answer: "200 bought", Sold: true, Commands: one}}, ""},
 		{"the second is refused, whatever comes before", []Alone{bought, refused(2, "403 members only")}, ""},

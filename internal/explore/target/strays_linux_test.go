@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TestStrays: behind a pooler that lends connections for a transaction, a lock of the session may be released on
-// another connection, although no schedule shows that.
+// TestStrays: a session lock is reported if a pooler lends connections for a transaction. Its release may reach another
+// connection, although no schedule shows that.
 func TestStrays(t *testing.T) {
 	for _, c := range []struct{ pooler, text, want string }{
 		{"pgbouncer", "SELECT pg_advisory_lock(1)", "SELECT pg_advisory_lock(1), through pgbouncer"},
@@ -36,7 +36,7 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// TestPgBouncer: the entry of the lock's own user or database has the mode, and otherwise the default.
+// TestPgBouncer: the mode of the user's or the database's entry applies, otherwise the default.
 func TestPgBouncer(t *testing.T) {
 	const shared = "[databases]\n;old = pool_mode=transaction\nshop = host=h dbname=db pool_mode = session\nqueue = host=h pool_mode=transaction\n* = host=h\n"
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestPgBouncer(t *testing.T) {
 		{shared, "other", false},
 		{shared + "[pgbouncer]\npool_mode = transaction\n", "db", false},
 		{shared + "[pgbouncer]\nlisten_port = 1\npool_mode = Statement\n", "other", true},
-		{shared + "batch = dbname=db pool_mode=transaction", "db", false}, // it may be either, so the default counts
+		{shared + "batch = dbname=db pool_mode=transaction", "db", false}, // the entries differ, so the default applies
 		{shared + "[users]\nann = pool_mode=transaction\n", "db", true},
 		{shared + "[users]\nbob = pool_mode=transaction\n", "db", false},
 		{shared + "[users]\nann = pool_mode=session max_user_connections=2\n", "queue", false},

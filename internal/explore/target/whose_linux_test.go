@@ -17,15 +17,15 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestWhose: the buyer of a command, if two buyers with the same request and the same answers share one
-// instance. Each pauses before it sends the command `SELECT stock`.
+// TestWhose: two buyers with the same request and the same answers share one instance, and each pauses before it
+// sends `SELECT stock`. The table lists which buyer whose attributes each command to.
 func TestWhose(t *testing.T) {
 	const unknown = -1
 	for _, c := range []struct {
 		name     string
-		next     map[string]int // known after these answers
+		next     map[string]int // how often each command is known to come after these answers
 		parallel bool           // as in habits
-		flying   []int          // buyers whose first command is on its way; the last was released last
+		flying   []int          // buyers whose first command has no answer, in the order of release
 		comes    []string
 		want     []int
 	}{
@@ -67,7 +67,7 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestWhoseAnswered: an answer to a buyer whose command waits shows that the command was another buyer's.
+// TestWhoseAnswered: if a buyer is answered while its command waits, that command was another buyer's.
 func TestWhoseAnswered(t *testing.T) {
 	for _, inferred := range []bool{false, true} {
 		var now gates.Commands
@@ -90,13 +90,13 @@ func TestWhoseAnswered(t *testing.T) {
 	}
 }
 
-// TestWhoseLent: a pool may lend the connection of an open transaction to another buyer, the only one that could
-// have sent something. Otherwise the connection identifies the buyer.
+// TestWhoseLent: a pool may lend the connection of an open transaction to another buyer, if only that buyer could
+// have sent the command. Otherwise the connection identifies the buyer.
 func TestWhoseLent(t *testing.T) {
 	const stock, price = "SELECT stock", "SELECT price"
 	for _, c := range []struct {
 		name    string
-		waiting bool   // the owner's command is on its way
+		waiting bool   // the owner's command has no answer yet
 		next    string // the next command of the other buyer
 		want    int
 	}{
@@ -130,8 +130,8 @@ func (l loopback) Dial(ctx context.Context, _ string) (*net.TCPConn, error) {
 
 func (loopback) Said() string { return "" }
 
-// inside returns the attribution of two buyers with the same way, on which next is known. So many of them are
-// inside a shared program; answer has it answer the first. now says where their commands are.
+// inside returns the attribution of buyers whose requests are inside a shared program, all with the same history. The
+// map next holds the known habits for that history, and now the current commands. answer answers the first buyer.
 func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) (a *attribution, answer func()) {
 	t.Helper()
 	g, err := gates.New(&app.App{}, nil)
@@ -162,8 +162,8 @@ func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) 
 	return a, func() { _, _ = io.WriteString(conns[0], "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
 }
 
-// TestOrderOfAnswers: the answer of a buyer that was unlocked in the server is not delivered before that of
-// the buyer that unlocked it, whichever comes first.
+// TestOrderOfAnswers: if one buyer's command unblocks another in the server, the first buyer's answer is delivered
+// first, whichever arrives first.
 func TestOrderOfAnswers(t *testing.T) {
 	const unlock, lock = "SELECT pg_advisory_unlock(1)", "SELECT pg_advisory_lock(1)"
 	x, address := testRunner(t, &app.App{Shared: "program", Buyers: make([]app.Request, 2)}, unlock)

@@ -4,7 +4,7 @@ import "context"
 
 type buyerKey struct{}
 
-// WithBuyer names the buyer of the commands under ctx, for connections that serve all buyers.
+// WithBuyer names the buyer of the commands under ctx, for a connection that serves several buyers.
 func WithBuyer(ctx context.Context, id int) context.Context {
 	return context.WithValue(ctx, buyerKey{}, id)
 }

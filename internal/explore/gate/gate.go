@@ -1,6 +1,6 @@
-// Package gate holds the commands of the catalogue's strategies on their way to the servers until the
-// scheduler releases them. (Package target/gates does this for a program under test.) It has a wrapped
-// driver.Connector for SQL, a go-redis hook for Redis, and a tap on the connections that deliver messages.
+// Package gate holds each command of the catalogue's strategies on its way to a server until the
+// scheduler releases it. (Package target/gates does the same for a program under test.) It wraps the
+// driver.Connector for SQL, adds a hook to go-redis, and observes the connections that deliver messages.
 //
 //	strategy -> database/sql -> Connector \
 //	                                       Gates.Pass <-> Scheduler
@@ -21,18 +21,18 @@ import (
 // errCrashed is the error of a crashed buyer's commands.
 var errCrashed = errors.New("explore: this buyer has crashed")
 
-// A Kind says what happened to a command.
+// A Kind tells what happened to a command.
 type Kind int
 
 // The kinds of Message.
 const (
-	Arrived  Kind = iota // it waits at the gate
-	Finished             // it was executed
-	Refused              // it would block, and must wait at the gate again
-	Lost                 // the gate does not know its effect
+	Arrived  Kind = iota // the command waits at the gate
+	Finished             // the command was executed
+	Refused              // the command would block, and must wait at the gate again
+	Lost                 // the gate does not know the command's effect
 )
 
-// A Message is a report of a gate about one command.
+// A Message is the report of a gate about one command.
 type Message struct {
 	Kind Kind
 	Op   *Op
@@ -41,28 +41,28 @@ type Message struct {
 
 // A Scheduler decides when commands continue. The buyers' goroutines call its methods.
 type Scheduler interface {
-	Free() bool          // reports that the schedule is over, so everything passes
+	Free() bool          // reports that the schedule is over, so all commands pass
 	Dead(buyer int) bool // reports that the buyer has crashed
 	Hear(r Message)      // may block
-	Sent()               // called when an op of ProceedAloud is on its way; may block
+	Sent()               // called when an Op released with ProceedAloud has been sent; may block
 }
 
-// Gates hold the commands of the current schedule. Between schedules commands pass. The gates live as
+// Gates hold the commands of the current schedule. Between schedules, all commands pass. The gates exist as
 // long as the connections.
 type Gates struct {
 	PubSub *PubSub
-	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: nothing panics
+	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: no code panics
 
 	scripts   *scripts
 	scheduler atomic.Pointer[Scheduler]
 }
 
-// New makes gates that know these scripts.
+// New makes gates that know the described scripts.
 func New(described []redisscript.Description) *Gates {
 	return &Gates{PubSub: newPubSub(), scripts: newScripts(described)}
 }
 
-// Attach makes s decide from now on. With nil everything passes.
+// Attach sets the scheduler that decides from now on. With nil, all commands pass.
 func (g *Gates) Attach(s Scheduler) {
 	if s == nil {
 		g.scheduler.Store(nil)
@@ -71,7 +71,7 @@ func (g *Gates) Attach(s Scheduler) {
 	g.scheduler.Store(&s)
 }
 
-// deciding returns the scheduler that decides, or nil if everything passes.
+// deciding returns the scheduler that decides, or nil if all commands pass.
 func (g *Gates) deciding() Scheduler {
 	s := g.scheduler.Load()
 	if s == nil || (*s).Free() {
@@ -80,7 +80,7 @@ func (g *Gates) deciding() Scheduler {
 	return *s
 }
 
-// Pass runs exec when the scheduler says so. exec fills in the result in o.
+// Pass runs exec when the scheduler releases o. exec must fill in the result of o.
 func (g *Gates) Pass(o *Op, exec func() error) error {
 	if o.conn != nil && o.conn.dead.Load() {
 		return driver.ErrBadConn
@@ -94,7 +94,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 	}
 	o.decision, o.inBuy = make(chan Decision, 1), g.InBuy != nil && o.Raises() && g.InBuy()
 	s.Hear(Message{Kind: Arrived, Op: o})
-	var waits serverstate.WouldBlock // the database's refusal
+	var waits serverstate.WouldBlock // the last refusal of the database
 	for {
 		decision := <-o.decision
 		switch decision {
@@ -105,7 +105,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 		}
 		var err error
 		switch {
-		case o.GivenUp(): // as drivers do: the command is no longer sent
+		case o.GivenUp(): // like a driver, do not send the command any more
 			err = o.done(o.ctx.Err(), "")
 		case decision == TimeOut:
 			err = o.done(waits.Unwrap(), "")

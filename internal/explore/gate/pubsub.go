@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// PubSub counts the messages on their way to subscribers. A buyer that waits for a message is blocked
-// only if there are none. A message has arrived when its reader has come back for the next one.
+// PubSub counts the messages in transit to subscribers. A buyer that waits for a message is blocked
+// only if no message is in transit. A message has arrived when its reader asks for the next one.
 type PubSub struct {
 	mu       sync.Mutex
 	taps     map[*tap]struct{}
 	sent     int         // number of messages that Redis has sent in this run
-	received int         // number of them that were read
-	moment   int         // rises with each read and each SUBSCRIBE
+	received int         // number of them that a reader has read
+	moment   int         // increases with each read and each SUBSCRIBE
 	heard    map[int]int // messages by the owner of the connection, see Heard
 }
 
@@ -28,8 +28,8 @@ type tap struct {
 	owner int // the buyer; 0: all buyers
 
 	// Guarded by all.mu.
-	asked, confirmed int  // SUBSCRIBE
-	reading          bool // its reader waits for more
+	asked, confirmed int  // channels of SUBSCRIBE commands, and their confirmations
+	reading          bool // a reader waits for more data
 	tail             []byte
 }
 
@@ -50,7 +50,7 @@ func (p *PubSub) dialer(owner int, timeout time.Duration) func(ctx context.Conte
 	}
 }
 
-// Begin forgets the state of an earlier run.
+// Begin clears the counts of an earlier run.
 func (p *PubSub) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *PubSub) Begin() {
 	clear(p.heard)
 }
 
-// Heard returns the number of messages since its last call, by the owner of the connection: a buyer, or
-// 0.
+// Heard returns the number of messages since its last call, by the owner of the connection: a buyer, or 0 for
+// connections that serve all buyers.
 func (p *PubSub) Heard() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *PubSub) Heard() map[int]int {
 }
 
 // Quiet reports whether every message and every confirmation has reached the goroutine that waits for
-// it. moment differs whenever something has come since.
+// it. If two calls return the same moment, nothing has arrived in between.
 func (p *PubSub) Quiet() (quiet bool, moment int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,8 +154,8 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count counts the frames that were read. A frame may come in two reads. The kept rest is shorter than
-// a frame, so no frame is counted twice.
+// count counts the frames in the data read. A frame may be split between two reads, so count keeps the beginning of
+// an incomplete frame. That beginning is shorter than a frame, so no frame is counted twice.
 func (t *tap) count(read []byte) {
 	seen := append(t.tail, read...)
 	t.confirmed += bytes.Count(seen, subscribe)

@@ -22,14 +22,14 @@ type redisHook struct {
 	noted  Noter
 }
 
-// A Noter records the keys that are named on a server, and the channels on which a lock's waiters
+// A Noter records the keys that commands use on a server, and the channel on which the waiters for each lock
 // listen.
 type Noter interface {
 	Note(keys []string)
 	Listen(lock, channel string)
 }
 
-// Client returns a client for one buyer, to the same server as like. With buyer 0 the client serves all
+// Client returns a client for one buyer, connected to the same server as like. With owner 0, the client serves all
 // buyers, and the context identifies them.
 func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
 	o, err := unhurried(like)
@@ -42,7 +42,7 @@ func (g *Gates) Client(like redis.UniversalClient, owner int, server string, not
 	return c, nil
 }
 
-// Direct returns a client to the same server as like that passes no gate.
+// Direct returns a client that is connected to the same server as like, and bypasses the gates.
 func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -51,8 +51,8 @@ func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	return redis.NewClient(o), nil
 }
 
-// unhurried returns the options of like with time-outs so long that even a slow machine does not
-// reach them. A slow machine must neither change the schedule nor end the search.
+// unhurried returns the options of like with time-outs that even a slow machine does not reach. Otherwise a slow
+// machine could change the schedule or end the search.
 func unhurried(like redis.UniversalClient) (*redis.Options, error) {
 	plain, ok := like.(*redis.Client)
 	if !ok {
@@ -73,7 +73,7 @@ func (h redisHook) DialHook(next redis.DialHook) redis.DialHook {
 func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c := parse(cmd.Args())
-		if c.name == "UNWATCH" { // no other client notices it; after a crash too, since the next schedule uses this connection
+		if c.name == "UNWATCH" { // no other client notices UNWATCH; the next schedule uses this connection, so it must pass even after a crash
 			return next(context.WithoutCancel(ctx), cmd)
 		}
 		if h.gates.scripts.unsent(h.server, c) {
@@ -87,7 +87,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		}
 		if s.Dead(buyer) {
-			return nil // as if the command had been sent, so that the client does not retry
+			return nil // pretend success, so that the client does not retry
 		}
 		o, err := h.op(ctx, buyer, &c)
 		if err != nil {
@@ -115,7 +115,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		}
 		buyer := BuyerOf(ctx, h.owner)
 		if s.Dead(buyer) {
-			return errCrashed // not nil, or go-redis keeps its watch
+			return errCrashed // with nil, go-redis would keep its WATCH
 		}
 		all := &Op{Buyer: buyer, Server: h.server, Background: isBackground(ctx), ctx: ctx}
 		for i, cmd := range cmds {
@@ -144,7 +144,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 			all.Result, all.Answer, all.Changed = strings.Join(replies, "; "), strings.Join(answers, "; "), !errors.Is(err, redis.TxFailedErr)
 			return err
 		})
-		if !sent { // go-redis sets the errors only of a pipeline that it has sent
+		if !sent { // go-redis sets the commands' errors only for a pipeline that it has sent
 			for _, cmd := range cmds {
 				cmd.SetErr(err)
 			}
@@ -153,8 +153,8 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// op describes a command and records the keys that it names. The error is ErrHarness if a script is not
-// described.
+// op describes a command and records the keys that it uses. The error is ErrHarness if the command is a script without
+// a description.
 func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 	o := &Op{Buyer: buyer, Server: h.server, Effect: c.does().Effect(), Role: c.role(), Key: c.lock(), ctx: ctx}
 	if c.isScript() {
@@ -172,7 +172,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // not a lock's channel; the next run waits until it has no listener
+	if c.name == "PUBLISH" && len(c.args) > 1 { // this channel belongs to no lock, but the next run must also wait until it has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

@@ -17,7 +17,7 @@ type command struct {
 	name   string // in capitals
 	args   []any  // including the name
 	keys   []string
-	script redisscript.Description // for EVAL and EVALSHA, see scripts.describe
+	script redisscript.Description // for EVAL and EVALSHA, set by scripts.describe
 }
 
 func parse(args []any) command {
@@ -54,7 +54,7 @@ func (c command) words(i int) (words []string) {
 	return words
 }
 
-// connects reports a command that a new connection sends before the command that it was opened for.
+// connects reports whether the command only prepares a new connection.
 func (c command) connects() bool {
 	return c.name == "HELLO" || c.name == "CLIENT" || c.name == "AUTH" || c.name == "SELECT"
 }
@@ -89,18 +89,18 @@ func (c command) does() effect.Redis {
 	return effect.RedisCommand(words)
 }
 
-// changed reports whether a command that may write did so, according to its answer. In doubt it did,
-// which only makes a waiter ask once more.
+// changed reports whether a command that may write has written, according to its answer. If that is uncertain, it
+// returns true: the only effect is one more attempt of a waiting buyer.
 func (c command) changed(cmd redis.Cmder, err error) bool {
 	if c.isScript() {
-		// A waiter for the lock cannot notice that a lease was extended.
+		// A buyer that waits for the lock cannot notice a renewed lease.
 		return err != redis.Nil && c.script.Role != redisscript.Renew && c.script.Role != redisscript.Inspect && !c.script.Refuses(values(cmd))
 	}
 	changed, _ := c.does().Outcome(c.tells(cmd, err))
 	return changed
 }
 
-// tells interprets an answer. The driver's false means nil for SET NX, and 0 for other commands.
+// tells classifies an answer. If the driver returns false, the server's answer was nil for SET NX, otherwise 0.
 func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	var refused redis.Error
 	var value any
@@ -123,8 +123,8 @@ func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	return effect.Value
 }
 
-// listeners returns how many listeners the command has notified: from the answer to PUBLISH, or to a
-// script whose description says so.
+// listeners returns how many listeners the command has notified. The number is in the answer to PUBLISH, and to
+// a script whose description sets Listeners.
 func (c command) listeners(cmd redis.Cmder) (n int) {
 	answer := values(cmd)
 	at := c.script.Listeners
@@ -142,8 +142,8 @@ func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
 }
 
-// whole returns a text that differs for any two different answers. The text of reply is for people and
-// may be ambiguous.
+// whole returns a text that differs for any two different answers. The text of reply is for the user and may be
+// ambiguous.
 func whole(cmd redis.Cmder, err error) string {
 	if err != nil {
 		return reply(cmd, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// scripts holds the owners' descriptions of scripts, and the scripts that were sent.
+// scripts holds the descriptions of the strategies' scripts, and records which scripts were sent.
 type scripts struct {
 	described map[string]redisscript.Description // by hash
 
@@ -28,8 +28,8 @@ func newScripts(described []redisscript.Description) *scripts {
 	return s
 }
 
-// describe finds the description of a script. It refuses a script without one, whose effect would be a
-// guess.
+// describe sets c.script to the script's description. It refuses a script without a description, since the
+// script's effect would be unknown.
 func (s *scripts) describe(c *command) error {
 	sha := c.sha()
 	d, known := s.described[sha]
@@ -45,7 +45,7 @@ func (s *scripts) describe(c *command) error {
 	return nil
 }
 
-// sha returns the hash by which Redis names the command's script.
+// sha returns the hash that identifies the command's script in Redis.
 func (c command) sha() string {
 	text := fmt.Sprint(c.args[1])
 	if c.name == "EVALSHA" {
@@ -54,9 +54,9 @@ func (c command) sha() string {
 	return redisscript.SHA(text)
 }
 
-// unsent reports whether a command names a script by a hash whose full text was not sent there yet. Its
-// sender gets that answer and then sends the full script. Both are one step, which is the same in every
-// run.
+// unsent reports whether a command names a script by its hash before the full script was sent to that server. The
+// gate then answers NOSCRIPT itself, and the client sends the full script. So both commands are one step, in
+// every run.
 func (s *scripts) unsent(server string, c command) bool {
 	if c.name != "EVALSHA" {
 		return false
@@ -66,8 +66,8 @@ func (s *scripts) unsent(server string, c command) bool {
 	return !s.sent[[2]string{server, c.sha()}]
 }
 
-// answered records a script that was sent in full and reached the server, unless its buyer was ended at
-// the gate.
+// answered records that a full script has reached the server. It does not count if the command was ended at the
+// gate.
 func (s *scripts) answered(server string, c command, err error) {
 	var reply redis.Error
 	if c.name != "EVAL" || err != nil && !errors.As(err, &reply) {
@@ -78,7 +78,7 @@ func (s *scripts) answered(server string, c command, err error) {
 	s.sent[[2]string{server, c.sha()}] = true
 }
 
-// noScript is the answer of a Redis that does not know a script.
+// noScript is the answer of a Redis server that does not know a script.
 type noScript struct{}
 
 func (noScript) Error() string { return "NOSCRIPT explore has not seen this script yet" }

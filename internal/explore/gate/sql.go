@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// A Connector makes connections whose commands wait at the gate. A strategy meets the real driver; only
-// the moment of its commands is controlled here.
+// A Connector makes connections whose commands wait at the gate. A strategy uses the real driver; the gate controls
+// only when its commands are sent.
 type Connector struct {
 	driver.Connector
 	gates    *Gates
@@ -23,8 +23,8 @@ type Connector struct {
 	conns map[*Conn]struct{}
 }
 
-// NewConnector makes the connector of one buyer. With buyer 0 it serves all buyers, and the context
-// identifies them. Set its Connector before use.
+// NewConnector makes the connector of one buyer. With owner 0, it serves all buyers, and the context
+// identifies them. Set the embedded Connector before use.
 func (g *Gates) NewConnector(d serverstate.Database, owner int) *Connector {
 	return &Connector{gates: g, database: d, owner: owner, conns: map[*Conn]struct{}{}}
 }
@@ -46,8 +46,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// patiently connects again after a time-out. Connecting is no step, so a slow machine must not affect
-// the schedule.
+// patiently retries a connection attempt after a time-out. Connecting is no step, so a slow machine must not
+// affect the schedule.
 func (c *Connector) patiently(ctx context.Context) (conn driver.Conn, err error) {
 	for deadline := time.Now().Add(schedule.HangTimeout); ; {
 		conn, err = c.Connector.Connect(ctx)

@@ -14,21 +14,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// A Conn is one connection. Like every driver.Conn, it serves one goroutine at a time.
+// A Conn is one connection. As with every driver.Conn, only one goroutine may use it at a time.
 type Conn struct {
 	driver.Conn
 	from  *Connector
-	id    int64        // the database's number of the connection
-	buyer atomic.Int64 // the buyer that uses it; atomic, since database/sql may roll back after the buyer's answer
+	id    int64        // the connection's number in the database
+	buyer atomic.Int64 // the buyer that uses the connection; atomic, since database/sql may roll back after the buyer's answer
 
 	transaction
-	dead   atomic.Bool // killed: it must not be used again
+	dead   atomic.Bool // the connection was killed and must not be used again
 	closed bool        // guarded by from.mu
 }
 
-// A transaction records what the gate has observed of a connection's open transaction.
+// A transaction records the observations of the gate about a connection's open transaction.
 type transaction struct {
-	inTx, touched atomic.Bool // a transaction is open; it has read or written
+	inTx, touched atomic.Bool // inTx: a transaction is open; touched: it has read or written
 	wrote         bool        // it has changed rows
 	serializable  bool
 	locking       atomic.Pointer[string] // text of its first statement that locks or writes; nil if there is none yet
@@ -37,16 +37,16 @@ type transaction struct {
 // ID implements serverstate.Conn.
 func (c *Conn) ID() int64 { return c.id }
 
-// Buyer returns the buyer that uses the connection; 0: none yet.
+// Buyer returns the buyer that uses the connection; 0: no buyer yet.
 func (c *Conn) Buyer() int { return int(c.buyer.Load()) }
 
-// Alive reports whether the connection was not ended.
+// Alive reports whether the connection is still usable.
 func (c *Conn) Alive() bool { return !c.dead.Load() }
 
 // InTransaction reports whether a transaction is open.
 func (t *transaction) InTransaction() bool { return t.inTx.Load() }
 
-// Holds describes the open transaction and its first statement that locks or writes; "" if none is
+// Holds describes the open transaction and its first statement that locks or writes; "" if no transaction is
 // open. It is safe to call while a worker of the strategy uses the connection.
 func (t *transaction) Holds() string {
 	first := t.locking.Load()
@@ -59,8 +59,8 @@ func (t *transaction) Holds() string {
 	return "an open transaction (" + *first + ")"
 }
 
-// Viewing reports whether an open transaction has read or written, so that it may have its own view of
-// the database.
+// Viewing reports whether an open transaction has read or written. Such a transaction may see an older state of the
+// database.
 func (t *transaction) Viewing() bool { return t.inTx.Load() && t.touched.Load() }
 
 // Abandon implements serverstate.Conn.
@@ -91,7 +91,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 type sqlTx struct {
 	tx   driver.Tx
 	conn *Conn
-	ctx  context.Context // when it ends, database/sql rolls back concurrently with the buyer
+	ctx  context.Context // when this context ends, database/sql rolls back, concurrently with the buyer
 }
 
 func (t *sqlTx) Commit() error   { return t.end("COMMIT", t.tx.Commit) }
@@ -125,13 +125,13 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return o.done(err, "")
 		}
 		result = got
-		if o.Controls { // SQLite returns the number of rows that the previous statement changed, possibly in an earlier schedule
+		if o.Controls { // the row count of SQLite would be that of an earlier statement, possibly in an earlier schedule
 			c.after(o, false, false)
 			return o.done(nil, "")
 		}
 		n, _ := got.RowsAffected()
 		c.after(o, n > 0, n > 0)
-		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // other statements return that of an earlier INSERT
+		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // other statements return the id of an earlier INSERT
 			o.Answer = fmt.Sprintf("%s, id %d", rowCount(n), id)
 		}
 		return o.done(nil, rowCount(n))
@@ -139,8 +139,8 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	return result, err
 }
 
-// QueryContext implements driver.QueryerContext. It reads all rows, since an open cursor would be part
-// of the next step.
+// QueryContext implements driver.QueryerContext. It reads all rows at once: with an open cursor, the next step would
+// still read.
 func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.op(ctx, query, args)
 	var kept *serverstate.Rows
@@ -162,7 +162,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return kept, nil
 }
 
-// opens records that a transaction is open, and whether it has read or written.
+// opens records that a transaction is open. touched says whether it has already read or written.
 func (t *transaction) opens(touched bool) {
 	t.touched.Store(touched)
 	t.wrote = false
@@ -177,8 +177,8 @@ func (t *transaction) closes() {
 	t.wrote, t.serializable = false, false
 }
 
-// after records what a successful statement did to the transaction. changed reports that a writing
-// statement has changed rows.
+// after records the effect of a successful statement on the transaction. If changed is true, and the statement
+// writes, it has changed rows.
 func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":
@@ -206,7 +206,7 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 // statements instead of calling database/sql's methods.
 var controls = []string{"BEGIN", "START TRANSACTION", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"}
 
-// quotes removes the quotes of names, MySQL's and PostgreSQL's.
+// quotes removes the quotes around names in MySQL and PostgreSQL.
 var quotes = strings.NewReplacer("`", "", `"`, "")
 
 // op describes a statement.
@@ -222,7 +222,7 @@ func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *
 	o.Controls = slices.Contains(controls, query)
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
 	if o.Effect = known.Effect; o.Effect == schedule.Reads && c.serializable {
-		o.Effect = schedule.Writes // a SELECT locks the rows that it reads, or validates them later
+		o.Effect = schedule.Writes // a serializable transaction locks the rows that it reads, or the server validates them later
 	}
 	return o
 }
@@ -238,7 +238,7 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	err := c.Conn.Close()
-	if c.dead.Load() { // the other end has closed
+	if c.dead.Load() { // the other side has already closed it
 		return nil
 	}
 	return err

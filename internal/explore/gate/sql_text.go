@@ -16,7 +16,7 @@ func rowCount(n int64) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// placeholder matches one argument: ?, or $1 in PostgreSQL, where gorm numbers them in order.
+// placeholder matches one placeholder: ?, or $1 in PostgreSQL, where gorm numbers them in order.
 var placeholder = regexp.MustCompile(`\?|\$[0-9]+`)
 
 // withValues replaces the placeholders by the arguments.
@@ -35,7 +35,7 @@ func withValues(query string, args []driver.NamedValue) string {
 		}
 		b.WriteString(query[:at[0]])
 		query = query[at[1]:]
-		if len(columns) > 0 && columns[0] == "waited_ms" { // different in each run
+		if len(columns) > 0 && columns[0] == "waited_ms" { // the value differs in each run
 			args[0].Value = "MS"
 		}
 		if len(columns) > 0 {

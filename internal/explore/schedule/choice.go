@@ -2,7 +2,7 @@ package schedule
 
 import "strings"
 
-// Database names the server that is not a Redis. An event that touches every Redis does not touch it.
+// Database names the database as a server. An event that touches every Redis server does not touch it.
 const Database = "sql"
 
 // An Effect is the possible effect of a command on its server, as known before it is sent.
@@ -10,29 +10,29 @@ type Effect int
 
 // The effects.
 const (
-	Writes Effect = iota // or may take a lock
+	Writes Effect = iota // writes, or may take a lock
 	Reads                // changes nothing, and never waits
-	Local                // the server's state is not touched: BEGIN
+	Local                // does not touch the server's data: BEGIN
 )
 
-// A Choice is one thing that can happen next: one command or a pair of commands is released, or an
-// event happens. Two choices with the same fields are equal, in this run and in any other.
+// A Choice is one possible next step: the release of a command or of a pair of commands, or an
+// event. Two choices with the same fields are equal, even in different runs.
 type Choice struct {
-	Token   string // in the replay string: "1", "1a" (node a), "1r" (its watchdog), "1+2", "1~2", "expire", "crash1"
+	Token   string // in the replay string: "1", "1a" (at node a), "1r" (the watchdog), "1+2", "1~2", "expire", "crash1"
 	Name    string // the command without its values
-	Touches string // server; "" for every Redis
-	Event   Event  // "" for commands
+	Touches string // server; "": every Redis server
+	Event   Event  // "": a command
 	Buyer   int    // 0: no buyer
 	Effect  Effect
 
-	// Footprint lists the rows that the command uses in its server; nil: not known. Equal footprints have one
+	// Footprint lists the rows that the command uses in its server; nil: unknown. Equal footprints share one
 	// pointer.
 	Footprint *Footprint
 
-	Judged     bool // it may change rows that a rule of the program reads, or its transaction has just taken its snapshot
+	Judged     bool // it may change rows that a rule reads, or its transaction has just taken its snapshot
 	Background bool // not sent by the buyer's own code: a renewal, or the end of a transaction whose context has ended
-	Pair       bool // two commands are released together
-	Global     bool // it commutes with no other choice
+	Pair       bool // releases two commands at once
+	Global     bool // commutes with no other choice
 }
 
 // Command reports whether the choice releases one buyer's command.
@@ -41,8 +41,8 @@ func (c *Choice) Command() bool { return c.Event == "" && !c.Pair }
 // Moves reports whether the choice releases a command or a pair of commands.
 func (c *Choice) Moves() bool { return c.Event == "" }
 
-// Together returns the choice that releases a's command, and b's before the first is answered. It
-// returns false if the two are not a concurrent pair: commands of two buyers for one server.
+// Together returns the choice that releases a's command, and b's command before the first is answered. It
+// returns false if the two commands do not belong to two buyers, or go to different servers.
 func Together(a, b Choice) (Choice, bool) {
 	if !a.Command() || !b.Command() || a.Buyer == b.Buyer || a.Touches != b.Touches {
 		return Choice{}, false
@@ -50,8 +50,8 @@ func Together(a, b Choice) (Choice, bool) {
 	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
 }
 
-// During returns the choice that makes a's move, then the move of another buyer while a's buyer
-// pauses in the program. token names the other move.
+// During returns the choice that makes a's move, and then the move token of another buyer, while a's buyer pauses in
+// the program.
 func During(a Choice, token string) Choice {
 	id := 0
 	if token != "" {
@@ -60,8 +60,8 @@ func During(a Choice, token string) Choice {
 	return Choice{Token: a.Token + "~" + token, Name: a.Name + ", and buyer " + token + " moves in the pause that follows", Touches: a.Touches, Buyer: id, Global: true}
 }
 
-// Find returns the choice with that token, and false if there is none. It also finds concurrent pairs
-// of the choices, and moves in pauses.
+// Find returns the choice with the given token, and false if there is none. It also finds pairs of the
+// choices, and moves in a pause.
 func Find(choices []Choice, token string) (Choice, bool) {
 	if before, during, pause := strings.Cut(token, "~"); pause {
 		a, found := Find(choices, before)
@@ -84,7 +84,7 @@ func Find(choices []Choice, token string) (Choice, bool) {
 	return Choice{}, false
 }
 
-// List names choices for an error: "1 (UPDATE product), 2 (GET lock:apple) or expire".
+// List lists choices for an error message: "1 (UPDATE product), 2 (GET lock:apple) or expire".
 func List(choices []Choice) string {
 	var names []string
 	for _, c := range choices {

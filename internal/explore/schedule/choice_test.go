@@ -2,7 +2,7 @@ package schedule
 
 import "testing"
 
-// TestList: choices are listed as in a sentence.
+// TestList: List joins the choices as in a sentence.
 func TestList(t *testing.T) {
 	one, two := Choice{Token: "1", Name: "UPDATE product"}, Choice{Token: "2", Name: "BEGIN"}
 	crash := Choice{Token: "crash1", Name: "crash", Event: "crash"}

@@ -1,9 +1,9 @@
-// Package schedule defines the types that a search and a runner exchange: a choice, the point at which
-// it is made, the end of a schedule, and the replay string.
+// Package schedule defines the types that a search and a runner exchange: a choice, the point of a schedule at
+// which the search makes it, the end of a schedule, and the replay string.
 //
 //	search -- Runner.Run(chooser) --> run: one schedule on real servers
 //	search <-- chooser(point) ------- run: the possible choices; which one?
 //	search <-- Ended ---------------- run
 //
-// It knows no database, no Redis and no goroutine.
+// The package depends on no database, Redis or goroutine.
 package schedule

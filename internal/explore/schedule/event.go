@@ -1,10 +1,10 @@
 package schedule
 
-// An Event is something that happens to the buyers, as a step of the schedule.
-// Each happens at most once in a schedule.
+// An Event is an incident, such as a crash, that the explorer injects as a step. Each event happens at most once in
+// a schedule.
 type Event string
 
-// The events. Packages own and target have a file event_NAME.go for each that they implement.
+// The events. Packages own and target implement each of their events in a file event_NAME.go.
 const (
 	Expire  Event = "expire"  // every lease expires, and its holder does not notice
 	Crash   Event = "crash"   // a buyer's process dies, and its connections end
@@ -21,10 +21,10 @@ const (
 // A Kind describes an event.
 type Kind struct {
 	Event     Event
-	tokens    string // a regular expression, without groups, for its tokens in a replay string
-	NotShared string // why it cannot happen when all buyers share one process; "" if it can
-	Without   string // why it cannot happen at any step, if it cannot
-	OwnOnly   bool   // only the strategies of this project have it; programs under test do not
+	tokens    string // a regular expression, without groups, for the event's tokens in a replay string
+	NotShared string // reason why the event cannot happen when all buyers share one process; "" if it can
+	Without   string // possible reason why the event could not happen at any step
+	OwnOnly   bool   // the event applies to this project's strategies, not to programs under test
 }
 
 // Kinds returns all events in display order.
@@ -42,7 +42,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Events returns the names of the kinds that wanted accepts, in display order.
+// Events returns the names of the kinds for which wanted returns true, in display order.
 func Events(wanted func(Kind) bool) (names []Event) {
 	for _, k := range Kinds() {
 		if wanted(k) {

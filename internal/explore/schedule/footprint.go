@@ -7,51 +7,51 @@ import (
 	"strings"
 )
 
-// A Footprint lists the rows that a command of a database uses. A command with an empty Footprint commutes
-// with every command of another buyer.
+// A Footprint lists the rows that a command uses in its database. A command with an empty Footprint commutes
+// with every command of other buyers.
 type Footprint []Touch
 
 // A Touch is one use of rows of a table.
 type Touch struct {
 	Use   Use
 	Table string
-	// Fixed are the possible values of columns in these rows. A row with another value is not among them.
+	// Fixed maps a column to its possible values in the used rows. It excludes rows with any other value.
 	Fixed map[string][]string
-	// Keys reports that rows are inserted or deleted, or change their keys. Only Locks and Shows use it.
+	// Keys reports that rows are inserted or deleted, or that their keys change. It matters only for Locks and Shows.
 	Keys bool
-	// Index is the index in which a Claims needs a place.
+	// Index is the unique index that a Claims changes.
 	Index string
-	// Held reports a lock that the transaction of the command has already. Without a table, it may have
-	// any lock.
+	// Held reports a lock that the command's transaction already has. If Table is "", the transaction may have any
+	// lock.
 	Held bool
 }
 
-// A Use is how a command uses rows, in a database in which readers see only committed rows.
+// A Use is a way in which a command uses rows, in a database in which readers see only committed rows.
 type Use byte
 
 // The uses.
 const (
 	Sees   Use = iota // reads committed rows
 	Locks             // locks rows, so that no other transaction changes them
-	Checks            // checks that a row exists that a foreign key names, and keeps it
+	Checks            // checks that the row of a foreign key exists, and prevents its deletion
 	Claims            // adds keys to a unique index, or removes them
-	Shows             // commits changes, so that others see them
-	Draws             // writes a row whose place among other buyers' rows matters: its key, time, or order on disk
+	Shows             // commits changes, so that other transactions see them
+	Draws             // writes a row whose position among other buyers' rows matters: its key, time, or order on disk
 )
 
-// The values that are no constants.
+// Special values.
 const (
 	Null  = "\x00null"
 	Fresh = "\x00fresh" // a value that no other row has
 )
 
-// Commutes reports whether two commands of different buyers can change places, so that each has the same
-// result, and the rows are the same.
+// Commutes reports whether two commands of different buyers commute: in either order, each has the same result, and
+// the rows are the same.
 //
-// The command whose wait closes a cycle is the deadlock's victim, so the order of such waits matters. Commutes
-// looks only at cycles of two waits. Between two buyers, a longer cycle has two commands of one buyer, in two
-// transactions. When the last command is released, all others wait in the server. So that buyer waits there
-// twice, or once with a command at its gate: the point is Mixed, and nothing commutes with the last command.
+// The order of two waits matters if they close a cycle, since the last wait makes its command the deadlock's victim.
+// Commutes checks only cycles of two waits. A longer cycle of two buyers includes two commands of one
+// buyer. Then that buyer waits in the server twice, or waits there with another command at its gate. Such a point of
+// the schedule is Mixed, so no two choices commute there.
 func (f Footprint) Commutes(g Footprint) bool {
 	for i := range f {
 		for k := range g {
@@ -63,7 +63,7 @@ func (f Footprint) Commutes(g Footprint) bool {
 	return !(f.waits(g) && g.waits(f))
 }
 
-// waits reports whether a command may wait for a lock that the other's transaction has already.
+// waits reports whether a command may wait for a lock that the other command's transaction already has.
 func (f Footprint) waits(g Footprint) bool {
 	for _, held := range g {
 		if !held.Held {
@@ -82,8 +82,8 @@ func (f Footprint) waits(g Footprint) bool {
 // locks reports whether the use may wait for another transaction.
 func (t Touch) locks() bool { return !t.Held && (t.Use == Locks || t.Use == Checks || t.Use == Claims) }
 
-// Holding adds to a command what the transaction has locked before, if the command may wait. unknown
-// reports that the transaction may have locked anything.
+// Holding adds the earlier locks of the transaction to the footprint of a command that may wait. unknown
+// says that the transaction may hold any lock.
 func (f Footprint) Holding(before Footprint, unknown bool) Footprint {
 	may := false
 	for _, t := range f {
@@ -155,7 +155,7 @@ func apart(some, others []string) bool {
 	return len(some) > 0 && len(others) > 0
 }
 
-// SameValue reports whether two values may be one.
+// SameValue reports whether two values may be equal.
 func SameValue(a, b string) bool {
 	switch {
 	case a == Fresh && b == Fresh:
@@ -163,10 +163,10 @@ func SameValue(a, b string) bool {
 	case a == Null || b == Null, a == b:
 		return a == b
 	}
-	return a == Fresh || b == Fresh || strings.HasPrefix(a, "<") != strings.HasPrefix(b, "<") // a value with a name may be that constant
+	return a == Fresh || b == Fresh || strings.HasPrefix(a, "<") != strings.HasPrefix(b, "<") // a value with a name, such as <orders.1>, may equal a constant
 }
 
-// String returns the same text for the same footprint.
+// String returns a text that is the same for equal footprints.
 func (f Footprint) String() string {
 	var all []string
 	for _, t := range f {

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// TestMeets: what PostgreSQL keeps apart at READ COMMITTED commutes, and nothing else.
+// TestMeets: two uses commute exactly if PostgreSQL separates them at READ COMMITTED.
 func TestMeets(t *testing.T) {
 	rows := func(use schedule.Use, keys bool, fixed ...string) schedule.Touch {
 		touch := schedule.Touch{Use: use, Table: "t", Keys: keys, Fixed: map[string][]string{}}
@@ -56,8 +56,8 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// TestCommutesWithHeldLocks: of two waits that close a cycle, the last is the deadlock's victim, so their
-// order matters although they wait for different rows.
+// TestCommutesWithHeldLocks: if two waits close a cycle, the last becomes the deadlock's victim. So their order
+// matters, although they wait for different rows.
 func TestCommutesWithHeldLocks(t *testing.T) {
 	lock := func(id string) schedule.Footprint {
 		return schedule.Footprint{{Use: schedule.Locks, Table: "t", Fixed: map[string][]string{"id": {id}}}}

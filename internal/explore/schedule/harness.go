@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// ErrHarness reports that the exploration itself failed, so its result means nothing.
+// ErrHarness reports that the exploration itself failed, so its result proves nothing.
 var ErrHarness = errors.New("the explorer lost control of the run")
 
 // ErrDivergence reports a replay divergence: the schedule belongs to another strategy or database, or
-// the server took another course.
+// the server reacted differently.
 var ErrDivergence = errors.New("the schedule does not fit")
 
-// Errors that come with ErrHarness if the strategy's own code is the reason.
+// Errors that accompany ErrHarness if the strategy's own code is the reason.
 var (
 	ErrUnrepeated  = errors.New("the same schedule did not run the same way again")
 	ErrNoReturn    = errors.New("a buyer's context has ended, and its Buy does not return")
@@ -23,13 +23,13 @@ var (
 	ErrUndescribed = errors.New("a script is not described")
 )
 
-// Moving is the error of buyers whose actions the explorer cannot determine. It comes with ErrHarness.
+// Moving is the error for buyers whose activity the explorer cannot determine. It accompanies ErrHarness.
 type Moving []Mover
 
-// A Mover is a buyer that neither sends a command nor waits for one.
+// A Mover is a buyer that neither sends a command nor waits for an answer.
 type Mover struct {
 	Buyer int
-	After string // its command that is under way; "": it is between two commands
+	After string // the buyer's command that is under way; "": the buyer is between two commands
 }
 
 // Error names the buyers.
@@ -45,22 +45,21 @@ func (m Moving) Error() string {
 	return text
 }
 
-// Void is the error of a run that shows nothing, since the runner lost control of it. A repetition may
+// Void is the error of a run that proves nothing, since the runner lost control of it. A repetition may
 // succeed. It occurs only with programs under test.
 type Void struct {
-	// Why is one line that is the same for the same cause, without values of this run. Void runs are
-	// counted by it.
+	// Why is one line that is the same for every occurrence of a cause. Void runs are counted by cause.
 	Why string
-	// Details describe this run, without values that differ between runs; may be "".
+	// Details describe this run, without values that differ between runs; "": none.
 	Details string
-	// Missed reports that a move in another buyer's pause was not made: the pause was over or did not
+	// Missed reports that a move in another buyer's pause was not made: the pause was over, or did not
 	// come. Seen reports that the pause came.
 	Missed, Seen bool
-	// Diverged reports that the program sent other commands than in an earlier run. It still serves.
+	// Diverged reports that the program sent other commands than in an earlier run. The program still works.
 	Diverged bool
 }
 
-// Error returns both.
+// Error returns Why and Details.
 func (v Void) Error() string {
 	if v.Details == "" {
 		return v.Why
@@ -74,21 +73,20 @@ func AsVoid(err error) (v Void, is bool) {
 	return v, is
 }
 
-// program matches the name of a program in a replay string, on a command line and in the name of a
-// file.
+// program matches the name of a program in a replay string, on a command line and in a file name.
 var program = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ProgramName reports whether a program can have that name: 1 to 64 ASCII letters, digits, dots,
+// ProgramName reports whether a program may have the given name: 1 to 64 ASCII letters, digits, dots,
 // underscores and hyphens, beginning with a letter or a digit.
 func ProgramName(name string) bool { return program.MatchString(name) }
 
-// HangTimeout bounds waits that should end by themselves. It decides no step: if it expires, the run is
-// a harness error.
+// HangTimeout limits waits that should end by themselves. It decides no step: if it expires, the run ends with
+// ErrHarness.
 const HangTimeout = 30 * time.Second
 
 // Forever is longer than any run. Only an event ends a lease or a wait of this length.
 const Forever = time.Hour
 
-// MaxSteps ends a schedule of a strategy, since a longer one repeats itself. MaxLine is the maximum
-// number of steps in a replay string, which a program may need.
+// MaxSteps limits a schedule of a strategy: a longer schedule only repeats itself. MaxLine is the maximum number of
+// steps in a replay string; programs need more steps than strategies.
 const MaxSteps, MaxLine = 400, 10_000

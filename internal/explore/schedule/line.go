@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// version changes when an old replay string would get another meaning.
+// version must change if the meaning of an existing replay string changes.
 const version = 1
 
-// A Schedule is the content of a replay string. It names no engine. Databases differ in which commands
-// wait, so a string of one database may not fit another.
+// A Schedule is the content of a replay string. It does not name the database. In another database, other commands
+// may wait, so the replay string may not fit.
 //
 //	v1:redis:b2:s1:1*3.2.expire.2*5.1
 type Schedule struct {
-	Strategy string // or the name of a program; then Stock has no meaning and is 1
+	Strategy string // or the name of a program; then Stock is 1 and has no meaning
 	Buyers   int
 	Stock    int64
-	Units    Units // units that the buyers ask for
-	Parts    int64 // number of rows with the stock; 0: the product's own row has it
-	Shared   bool
-	OneKey   bool // all orders have one Idempotency-Key
-	Overlap  bool // a program's statement may be held inside its server, so it is two steps
-	// The steps: "1", "1a" at the first Redlock node, "1r" its watchdog, "1rr" its ROLLBACK while "1r" waits,
-	// "1+2" both at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget",
+	Units    Units // units that each buyer asks for
+	Parts    int64 // number of rows into which the stock is divided; 0: it is in the product's own row
+	Shared   bool  // all buyers use one process
+	OneKey   bool  // all purchases have one Idempotency-Key
+	Overlap  bool  // a program's statement may be held inside its server, as two steps
+	// The steps: "1", "1a" at the first Redlock node, "1r" by the watchdog, "1rr" the watchdog's ROLLBACK while "1r"
+	// waits, "1+2" both at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget",
 	// "forget-a", "renew1", "timeout1".
 	Tokens []string
 }
 
-// Head names the strategy, the buyers and the stock, for an error.
+// Head describes the strategy, the buyers and the stock, for an error message.
 func (s Schedule) Head() string {
 	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
 	if units := s.Units.String(); units != "1" {
@@ -51,7 +51,7 @@ func (s Schedule) Head() string {
 	return text
 }
 
-// Concurrent reports whether the schedule contains a concurrent pair, whose order the server decides.
+// Concurrent reports whether the schedule contains a concurrent pair, whose order is decided by the server.
 func (s Schedule) Concurrent() bool {
 	return slices.ContainsFunc(s.Tokens, Concurrent)
 }
@@ -96,10 +96,10 @@ func (s Schedule) String() string {
 // crowd matches the number of buyers and the stock.
 var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
 
-// units matches the units that the buyers ask for, unless each asks for one.
+// units matches the units that the buyers ask for, if not all ask for one.
 var units = regexp.MustCompile(`^u(?:[2-8]|[1-8](?:,[1-8]){1,7})$`)
 
-// parts matches the number of rows with the stock, if the product's own row does not have it.
+// parts matches the number of rows into which the stock is divided.
 var parts = regexp.MustCompile(`^p[1-8]$`)
 
 // command matches the token of a command or a pair of commands.
@@ -108,7 +108,7 @@ const command = `[1-9]r{0,2}[a-q]?(?:[+~][1-9]r{0,2}[a-q]?)?`
 // mostRepeated is the maximum number of repetitions in one part of a replay string.
 const mostRepeated = 999
 
-// step matches a command or an event with its number of repetitions.
+// step matches a command or an event, with the number of repetitions.
 var step = func() *regexp.Regexp {
 	tokens := command
 	for _, k := range Kinds() {

@@ -5,17 +5,17 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Saved is a program's schedule in a file, to run the same schedule after the program has changed. It
-// names commands. A replay string counts them, and would mean another command after one was added.
+// Saved is a program's schedule in a file, which can be repeated after the program has changed. It names the
+// commands. A replay string only counts them, so it would mean other commands after one was added.
 type Saved struct {
 	Version  int              `json:"version"`
 	Program  string           `json:"program"`
 	Buyers   int              `json:"buyers"`
 	Shared   bool             `json:"shared,omitempty"`  // all buyers in one process
-	Overlap  bool             `json:"overlap,omitempty"` // the search had --overlap
-	Events   []Event          `json:"events"`            // events of the search
+	Overlap  bool             `json:"overlap,omitempty"` // the search used --overlap
+	Events   []Event          `json:"events"`            // events that the search could inject
 	Verdict  verdict.Verdict  `json:"verdict"`
 	Why      string           `json:"why"`
-	Schedule string           `json:"schedule"` // replay string for the program at that time
+	Schedule string           `json:"schedule"` // replay string for that version of the program
 	Steps    []witness.Choice `json:"steps"`
 }

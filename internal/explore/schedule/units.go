@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Units are the numbers of units that the buyers ask for, in turn: with 1 and 2, buyer 3 asks for 1.
-// If empty, each buyer asks for one.
+// Units lists the numbers of units that the buyers ask for, and repeats: with 1 and 2, buyer 3 asks for 1.
+// If the list is empty, each buyer asks for one.
 type Units []int64
 
-// Of returns the number of units that a buyer asks for. The first buyer is 1.
+// Of returns the number of units that a buyer asks for. Buyers count from 1.
 func (u Units) Of(buyer int) int64 {
 	if len(u) == 0 {
 		return 1
@@ -23,7 +23,7 @@ func (u Units) Mixed() bool {
 	return slices.ContainsFunc(u, func(n int64) bool { return n != u[0] })
 }
 
-// String returns the numbers separated by commas, or the number that all share: "1,2" or "1".
+// String returns the numbers separated by commas, or one number if all are equal: "1,2" or "1".
 func (u Units) String() string {
 	if !u.Mixed() {
 		return strconv.FormatInt(u.Of(1), 10)

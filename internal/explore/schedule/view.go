@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A View shows a point to a person who chooses the steps. Making one costs queries to the servers and
+// A View shows a point of a schedule to a user who chooses the steps. Making a View queries the servers and
 // changes nothing there.
 type View struct {
 	Buyers  []Standing
@@ -18,18 +18,18 @@ type View struct {
 	Steps   []witness.Step
 }
 
-// A Standing describes the position of one buyer.
+// A Standing describes the situation of one buyer.
 type Standing struct {
 	Buyer   int
-	Gate    []Command // commands that it is about to send
+	Gate    []Command // commands that the buyer is about to send
 	Read    string    // result of its last SELECT or GET; "" before the first
 	Waits   string    // reason for its wait; "" if it does not wait
-	For     []int     // buyers that it waits for, if known
-	Open    bool      // it has a transaction open
-	Memory  bool      // it holds a lock in memory
-	Over    bool      // its Buy has returned
+	For     []int     // buyers for which it waits, if known
+	Open    bool      // the buyer has an open transaction
+	Memory  bool      // the buyer holds a lock in memory
+	Over    bool      // the buyer's Buy has returned
 	Crashed bool
-	Answer  string // its answer, when it is over
+	Answer  string // the buyer's answer, if Over
 }
 
 // A Command waits at a buyer's gate.
@@ -37,7 +37,7 @@ type Command struct {
 	Token  string
 	Text   string // with its values
 	Server string
-	Ready  bool // it may be released: it is one of the choices
+	Ready  bool // the command is one of the choices, so it may be released
 }
 
 // A Key is a key on a Redis server.

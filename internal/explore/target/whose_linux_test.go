@@ -18,7 +18,7 @@ import (
 )
 
 // TestWhose: two buyers with the same request and the same answers share one instance, and each pauses before it
-// sends `SELECT stock`. The table lists which buyer whose attributes each command to.
+// sends `SELECT stock`. The cases say which buyer counts as the sender of each command.
 func TestWhose(t *testing.T) {
 	const unknown = -1
 	for _, c := range []struct {
@@ -130,8 +130,8 @@ func (l loopback) Dial(ctx context.Context, _ string) (*net.TCPConn, error) {
 
 func (loopback) Said() string { return "" }
 
-// inside returns the attribution of buyers whose requests are inside a shared program, all with the same history. The
-// map next holds the known habits for that history, and now the current commands. answer answers the first buyer.
+// inside returns the attribution of two buyers with the same history. The first `buyers` of them have a request inside a
+// shared program. next holds the known habits for that history. The function answer answers the first buyer.
 func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) (a *attribution, answer func()) {
 	t.Helper()
 	g, err := gates.New(&app.App{}, nil)

@@ -1,9 +1,9 @@
-// Package conduct executes one schedule. It asks for the possible moves, lets the search choose one,
-// and makes it, until no move is left or the limit of steps is reached.
+// Package conduct executes one schedule. It asks for the possible moves, lets the search choose one, and makes
+// that move. It stops when no move is left or the maximum number of steps is reached.
 //
-// The buyers are a Subject. Package own is the subject for strategies of this project, whose commands
-// wait at gates in this process. Package target is the subject for a program in any language, behind
-// gates on its connections. Neither has a loop, a limit or an account of events of its own.
+// A Subject represents the buyers. Package own is the subject for strategies of this project, whose commands
+// wait at gates in this process. Package target is the subject for a program in any language, with gates on
+// its connections. The loop, the limits and the record of events exist only in this package.
 package conduct
 
 import (
@@ -15,53 +15,52 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Move is something that can happen next. C is the subject's command.
+// A Move is a possible next step. C is the subject's type for commands.
 type Move[C comparable] struct {
 	schedule.Choice
-	Command C      // the command to release; for a timeout, the command whose wait ends; otherwise zero
-	Second  C      // for a concurrent pair: sent before Command is answered
+	Command C      // the command to release; for a timeout, the command that stops waiting; otherwise zero
+	Second  C      // for a concurrent pair: the command that is sent before Command is answered
 	During  string // token of another buyer's move in the pause that follows; "" if none
-	Text    string // for an event or a request: description for people
-	// Make makes the move without waiting for its effects; nil for plain commands.
+	Text    string // for an event or a request: its description for the user
+	// Make makes the move without waiting for its effects. It is nil for the release of a command.
 	Make func(ctx context.Context) error
 }
 
-// A Subject is the buyers of one schedule. It serves one goroutine.
+// A Subject represents the buyers of one schedule. Only one goroutine may use it.
 type Subject[C comparable] interface {
-	// Begin lets the buyers begin, and returns when no buyer moves.
+	// Begin starts the buyers, and returns when every buyer is blocked, done, or waits at its gate.
 	Begin(ctx context.Context) error
-	// Moves returns the next possible steps, buyer by buyer. It is empty when every buyer is
-	// blocked and the timers that fire by themselves have fired.
+	// Moves returns the possible next steps, sorted by buyer. It returns none if every buyer is blocked and all
+	// timers that fire without a step have fired.
 	Moves(ctx context.Context) ([]Move[C], error)
-	// Over reports whether no event can change anything any more, after Moves returned none.
+	// Over reports, after Moves returned none, that no event can change anything any more.
 	Over() bool
-	// Describe adds the subject's information to a point.
+	// Describe adds the subject's information to point p.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
-	// Do makes a move, and returns when no buyer moves.
+	// Do makes a move, and returns when every buyer is blocked, done, or waits at its gate.
 	Do(ctx context.Context, m Move[C]) error
-	// End ends the run, and judges it unless e is Pruned or Cut, or err is not nil. It returns err
-	// joined with its own error.
+	// End ends the run. It judges the run unless e is Pruned or Cut, or err is not nil. It returns err joined with
+	// its own error.
 	End(ctx context.Context, e *schedule.Ended, err error) error
 }
 
 // An Event may happen once in a schedule.
 type Event[C comparable] struct {
 	Name schedule.Event
-	// Moves returns the ways in which the event can happen now. The conductor sets their Event.
+	// Moves returns the ways in which the event can happen now. The conductor sets Move.Event.
 	Moves func(ctx context.Context) ([]Move[C], error)
 }
 
 // Limits bound a schedule.
 type Limits struct {
-	Steps   int         // a longer schedule repeats itself, and is cut
-	Endless func() bool // reports earlier that the schedule repeats itself; nil: only Steps counts
-	Events  int         // maximum number of events; 0 means each may happen
+	Steps   int         // maximum number of steps; a longer schedule only repeats itself, and is cut
+	Endless func() bool // reports that the schedule already repeats itself; nil: only Steps counts
+	Events  int         // maximum number of events; 0: no limit
 	Pairs   bool        // two commands may be released together
 	Pauses  bool        // a buyer may move in another buyer's pause; the subject supports Move.During
 }
 
-// A Conductor executes one schedule. It knows the progress of the schedule and the events that have
-// happened.
+// A Conductor executes one schedule. It records the events that have happened.
 type Conductor[C comparable] struct {
 	limits   Limits
 	subject  Subject[C]
@@ -69,8 +68,8 @@ type Conductor[C comparable] struct {
 	happened map[schedule.Event]bool
 }
 
-// New returns the conductor of one schedule, in which only the wanted events may happen. It panics if
-// the subject lacks one of them: otherwise a search would report that nothing breaks under it.
+// New returns the conductor of one schedule, in which only the wanted events may happen. It panics if the subject
+// does not implement a wanted event: otherwise a search would report that nothing breaks under that event.
 func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event, l Limits) *Conductor[C] {
 	for _, name := range wanted {
 		if !slices.ContainsFunc(events, func(e Event[C]) bool { return e.Name == name }) {
@@ -81,10 +80,10 @@ func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event,
 	return &Conductor[C]{limits: l, subject: s, events: slices.DeleteFunc(events, unwanted), happened: map[schedule.Event]bool{}}
 }
 
-// Happened returns the events that have happened.
+// Happened returns the set of events that have happened.
 func (c *Conductor[C]) Happened() map[schedule.Event]bool { return c.happened }
 
-// Run executes the schedule that choose picks. See schedule.Runner.Run for its result.
+// Run executes the schedule that choose selects, step by step. See schedule.Runner.Run for its result.
 func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
 	if err = c.subject.Begin(ctx); err == nil {
 		err = c.play(ctx, choose, &e)
@@ -93,7 +92,7 @@ func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e sche
 	return e, err
 }
 
-// play makes the moves.
+// play makes one move after the other.
 func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *schedule.Ended) error {
 	for depth := 0; ; depth++ {
 		moves, err := c.moves(ctx)
@@ -152,7 +151,7 @@ func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	return all, nil
 }
 
-// pick finds the move of a token, including "1+2" if pairs are allowed.
+// pick finds the move of a token, including pairs such as "1+2" and moves in pauses, if the limits allow them.
 func (c *Conductor[C]) pick(moves []Move[C], token string) (m Move[C], ok bool) {
 	if before, during, pause := strings.Cut(token, "~"); pause {
 		m, ok = c.pick(moves, before)

@@ -7,15 +7,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Recorder writes down the steps of a run that will be shown to people. In other runs it records
-// nothing.
+// A Recorder records the steps of a run for the user, if Observe is true.
 type Recorder[C comparable] struct {
 	Observe bool
 	Steps   []witness.Step
-	waiting map[C]int // commands that are not answered yet, by their step
+	waiting map[C]int // by command without an answer: the index of its step
 }
 
-// NewRecorder returns a recorder. It records nothing unless observe is set.
+// NewRecorder returns a recorder with the given value of Observe.
 func NewRecorder[C comparable](observe bool) *Recorder[C] {
 	return &Recorder[C]{Observe: observe, waiting: map[C]int{}}
 }
@@ -28,7 +27,7 @@ func (w *Recorder[C]) Happened(s witness.Step, what string) {
 	}
 }
 
-// Sent records a released command. Until Answered, its result says that it waits.
+// Sent records a released command. Its result says that the command waits, until Answered replaces it.
 func (w *Recorder[C]) Sent(c C, s witness.Step) {
 	if w.Observe {
 		w.Steps = append(w.Steps, s)
@@ -36,7 +35,7 @@ func (w *Recorder[C]) Sent(c C, s witness.Step) {
 	}
 }
 
-// Answered records the result of a command in its own step or, if other steps have come since, in a new
+// Answered records the result of a command: in the command's own step or, if other steps have followed, in a new
 // step.
 func (w *Recorder[C]) Answered(c C, now witness.Step, timedOut bool) {
 	at, sent := w.waiting[c]
@@ -55,7 +54,7 @@ func (w *Recorder[C]) Answered(c C, now witness.Step, timedOut bool) {
 	}
 }
 
-// Waiting returns the commands that are not answered yet, in the order in which they were sent.
+// Waiting returns the commands without an answer, in the order in which they were sent.
 func (w *Recorder[C]) Waiting() []C {
 	return slices.SortedFunc(maps.Keys(w.waiting), func(a, b C) int { return w.waiting[a] - w.waiting[b] })
 }

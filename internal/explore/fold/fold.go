@@ -1,12 +1,12 @@
-// Package fold shortens the witness of a program for a reader. The short form has only the steps that
-// concern the violation, in few rows, with short commands. The witness itself keeps every step.
+// Package fold shortens the witness of a program for its reader. The short form shows only the steps that
+// concern the violation, in few rows and with short commands. The full witness keeps every step.
 //
 // A step is hidden only if it cannot have caused the violation. Two conditions must hold:
 //   - It touches no table or key that the broken rule names, or that another buyer writes.
 //   - It writes no table or key that another buyer touches.
 //
-// If the analysis cannot decide this, for example because the step calls a procedure, the step stays.
-// Fold works in three passes: analyse finds the tables and keys of each step, hide decides, and merge joins
+// If the analysis cannot decide this, for example because the step calls a procedure, the step stays. Fold works in
+// three passes: analyse finds the tables and keys of each step, hide selects the hidden steps, and merge joins
 // the remaining rows.
 package fold
 
@@ -19,17 +19,17 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Run is a complete run of a program's buyers.
+// A Run is a complete run of the buyers of a program.
 type Run struct {
 	Steps    []witness.Step
 	Verdict  verdict.Verdict
 	Findings []witness.Finding
 	Watch    []string                      // columns of the file's query `watch`
-	Tables   map[string]serverstate.Tables // by protocol; if a database has no entry, its steps all stay
+	Tables   map[string]serverstate.Tables // by protocol; all steps at a database without an entry stay
 	Shared   bool                          // all buyers are in one process, so all steps stay
 }
 
-// maxUnfolded is the maximum number of steps of a witness that is not folded: it fits on a screen.
+// maxUnfolded is the maximum number of steps of a witness that is shown in full. They fit on a screen.
 const maxUnfolded = 20
 
 // Fold returns the short form of a run. A row with "... N more commands" stands for hidden steps.
@@ -91,8 +91,8 @@ func merge(rows []witness.Row) (all []witness.Row) {
 	return all
 }
 
-// joinRepeats replaces equal successive steps by one with their number. A buyer that polls a lock sends such
-// steps.
+// joinRepeats replaces equal successive steps, such as those of a buyer that polls a lock, by one step with their
+// number.
 func joinRepeats(steps []witness.Step) (all []witness.Step) {
 	for i := 0; i < len(steps); {
 		n := 1

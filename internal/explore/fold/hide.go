@@ -17,11 +17,11 @@ import (
 type step struct {
 	witness.Step
 	touches, writes map[string]bool // objects; touches includes writes
-	// undecided reports that the step may also touch objects that the analysis does not know, and wild
-	// that it may write them. An example is a call of a procedure.
+	// undecided reports that the step may also touch unknown objects, for example because it calls a procedure.
+	// wild reports that it may write unknown objects.
 	undecided, wild        bool
-	shown                  bool // stays in any case: an event, a wait, an error, a lock
-	controls, begins, ends bool // of a transaction, see effect.Mention
+	shown                  bool // the step stays in any case: an event, a wait, an error, a lock
+	controls, begins, ends bool // the step controls, begins or ends a transaction, see effect.Mention
 }
 
 // analyse finds the objects of each step.
@@ -40,7 +40,7 @@ func (r Run) analyse() (all []step) {
 	return all
 }
 
-// statement finds the objects of an SQL statement. If tables is nil, the step may touch anything.
+// statement finds the objects of an SQL statement. If tables is nil, the step may touch any object.
 func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	m := effect.Mentions(cmp.Or(s.Whole, s.Command), d)
 	s.undecided, s.wild = m.Undecided || tables == nil, m.Alters && m.Undecided || tables == nil
@@ -57,7 +57,7 @@ func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 			s.wild = s.wild || m.Alters
 		}
 	}
-	writes := m.Alters || m.Undecided // LOCK TABLE does not alter, but its lock keeps others out
+	writes := m.Alters || m.Undecided // LOCK TABLE changes no row, but blocks other buyers
 	if writes {
 		written := maps.Clone(named)
 		for name := range named {
@@ -78,7 +78,7 @@ func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	}
 }
 
-// known returns the names that are tables, and the partitions and parents of these tables.
+// known returns those names that are tables, and the partitions and parents of these tables.
 func known(names []string, tables serverstate.Tables) map[string]bool {
 	found := map[string]bool{}
 	var add func(name string)
@@ -97,8 +97,8 @@ func known(names []string, tables serverstate.Tables) map[string]bool {
 	return found
 }
 
-// cascade adds the tables that a change of a table also changes, through ON UPDATE or, if deletes, ON
-// DELETE of their foreign keys.
+// cascade adds the tables whose rows change when rows of the named table change: through ON UPDATE of their foreign
+// keys or, if deletes is true, also through ON DELETE.
 func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
 	next := tables[name].Updates
 	if deletes {
@@ -112,8 +112,8 @@ func cascade(found map[string]bool, tables serverstate.Tables, name string, dele
 	}
 }
 
-// Commands of Redis that touch only the key after their name. DEL, UNLINK and EXISTS may have several keys,
-// so redis checks them separately.
+// Redis commands that touch only the key after their name. DEL, UNLINK and EXISTS may name several keys, so the
+// method redis checks them separately.
 var (
 	readsKey = words(`GET STRLEN GETRANGE TTL PTTL TYPE HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS LLEN LRANGE LINDEX
 		SMEMBERS SISMEMBER SCARD ZRANGE ZSCORE ZCARD ZRANK`)
@@ -129,7 +129,7 @@ func words(text string) map[string]bool {
 	return all
 }
 
-// redis finds the key of a Redis command. A command with several keys, or an unknown one, may touch any key.
+// redis finds the key of a Redis command. A command with several keys, or an unknown command, may touch any key.
 func (s *step) redis() {
 	all := strings.Split(s.Command, " ")
 	reads := readsKey[all[0]] || all[0] == "EXISTS" && len(all) == 2
@@ -144,8 +144,8 @@ func (s *step) redis() {
 	}
 }
 
-// hide reports for each step whether it is hidden. Nothing is hidden if the rule may read unknown objects, if
-// the buyers share a process, or if the violation is a leaked lock, whose cause may be any step.
+// hide reports for each step whether it is hidden. It hides no step if the rule may read unknown objects, or if the
+// buyers share a process, or if the violation is a leaked lock, which any step may have caused.
 func (r Run) hide(steps []step) []bool {
 	hidden := make([]bool, len(steps))
 	rule, decided := r.ruled()
@@ -170,7 +170,7 @@ func (r Run) hide(steps []step) []bool {
 		hidden[i] = !s.shown && !s.undecided && !s.controls && !(events && !isSQL(s.Server)) && others[s.Buyer].lets(s, rule)
 	}
 	transactions(steps, hidden)
-	for i := range hidden { // a row "... 1 more commands" would save nothing
+	for i := range hidden { // a row "... 1 more commands" would save no space
 		alone := hidden[i] && (i == 0 || !hidden[i-1] || steps[i-1].Buyer != steps[i].Buyer) && (i == len(hidden)-1 || !hidden[i+1] || steps[i+1].Buyer != steps[i].Buyer)
 		hidden[i] = hidden[i] && !alone
 	}
@@ -193,8 +193,8 @@ func buyersOf(steps []step) map[int]bool {
 	return all
 }
 
-// ruled returns the objects that the broken rules name. decided is false if a rule may also read others, for
-// example through a view.
+// ruled returns the objects that the broken rules name. decided is false if a rule may also read unknown objects,
+// for example through a view.
 func (r Run) ruled() (rule map[string]bool, decided bool) {
 	rule = map[string]bool{}
 	for _, f := range r.Findings {
@@ -218,10 +218,10 @@ func (r Run) ruled() (rule map[string]bool, decided bool) {
 	return rule, true
 }
 
-// An account is the sum of the steps of all buyers except one: the objects that they may touch and write.
+// An account sums up the steps of all buyers except one: the objects that they may touch and write.
 type account struct {
 	touches, writes map[string]bool // objects
-	undecided, wild map[string]bool // by server, as in step
+	undecided, wild map[string]bool // by server, with the same meaning as in step
 }
 
 func newAccount() *account {
@@ -235,8 +235,8 @@ func (a *account) add(s step) {
 	a.wild[s.Server] = a.wild[s.Server] || s.wild
 }
 
-// lets reports whether a step may be hidden: it shares no written object with the buyers of this account, and
-// none with the rule.
+// lets reports whether a step may be hidden: the broken rule names none of its objects, and it shares no written
+// object with the buyers of this account.
 func (a *account) lets(s step, rule map[string]bool) bool {
 	if a.wild[s.Server] || len(s.writes) > 0 && a.undecided[s.Server] {
 		return false
@@ -254,9 +254,9 @@ func (a *account) lets(s step, rule map[string]bool) bool {
 	return true
 }
 
-// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. If one of these steps
-// is shown, it also shows the first statement and the first read: either may have taken the snapshot that the
-// transaction reads from.
+// transactions hides BEGIN and COMMIT of each transaction whose other steps are all hidden. If any other step is
+// shown, it also shows the first statement and the first read, since either may have taken the transaction's
+// snapshot.
 func transactions(steps []step, hidden []bool) {
 	type connection struct {
 		server string
@@ -288,7 +288,7 @@ func transactions(steps []step, hidden []bool) {
 		c := connection{s.Server, s.Buyer, s.Connection}
 		if s.begins {
 			if slices.ContainsFunc(open[c], func(i int) bool { return !hidden[i] && len(steps[i].writes) > 0 }) {
-				steps[i].shown = true // BEGIN commits an open transaction in MySQL
+				steps[i].shown = true // in MySQL, BEGIN commits an open transaction
 			}
 			finish(c)
 		}

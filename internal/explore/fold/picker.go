@@ -10,19 +10,19 @@ import (
 
 // Widths in characters.
 const (
-	shortAnswer  = 60  // an answer up to this width stays as it is
+	shortAnswer  = 60  // an answer up to this width is not shortened
 	longestRow   = 100 // maximum width of the chosen columns of a row
-	unpickedRow  = 40  // the same, if no column was chosen
+	unpickedRow  = 40  // maximum width if no column was chosen
 	andMoreCells = "..."
 )
 
-// A picker chooses the columns of an answer that the short form shows: first those that the broken rule or the
-// watch query names, then those that an UPDATE of the witness assigns.
+// A picker chooses the columns of an answer that the short form shows: first the columns that the broken rule or
+// the watch query names, then those that an UPDATE in the witness assigns.
 type picker struct {
 	first, second map[string]bool // columns in lower case
 }
 
-// newPicker collects the columns from a run. hidden reports for each step whether it is left out.
+// newPicker collects the columns from a run. hidden says for each step whether it is hidden.
 func newPicker(r Run, hidden []bool) *picker {
 	p := &picker{first: map[string]bool{}, second: map[string]bool{}}
 	for _, f := range r.Findings {
@@ -48,7 +48,7 @@ func newPicker(r Run, hidden []bool) *picker {
 	return p
 }
 
-// keep reports whether the short form shows a column. The name is in lower case.
+// keep reports whether the short form shows a column. The column's name must be in lower case.
 func (p *picker) keep(column string) bool { return p.first[column] || p.second[column] }
 
 // short returns a step with its command and answer shortened.
@@ -70,8 +70,8 @@ func (p *picker) short(s witness.Step) witness.Step {
 	return s
 }
 
-// pick returns the cells of a row that the short form shows. named maps a column of the answer to its name in
-// the table, since a SELECT may rename it.
+// pick returns the cells of a row that the short form shows. The map named holds the table's column for each column
+// of the answer, since a SELECT may rename a column.
 func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
 	count := map[string]int{}
 	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }

@@ -9,13 +9,13 @@ import (
 // server: "postgres items".
 type Touch struct {
 	Touches, Writes map[string]bool // objects; Touches includes Writes
-	// Undecided reports that the command may also touch objects that are not in Touches, and Wild that it may
-	// write them.
+	// Undecided reports that the command may also touch objects that are not in Touches. Wild reports that it may
+	// write such objects.
 	Undecided, Wild bool
 }
 
-// TouchOf analyses a command in full length. server is "mysql", "postgres" or "redis". tables are those
-// of the server; nil if they are not known.
+// TouchOf analyses the full text of a command. server is "mysql", "postgres" or "redis". tables are the server's
+// tables; nil: unknown.
 func TouchOf(server, command string, tables serverstate.Tables) Touch {
 	s := Run{Steps: []witness.Step{{Buyer: 1, Server: server, Command: command}}, Tables: map[string]serverstate.Tables{server: tables}}.analyse()[0]
 	return Touch{s.touches, s.writes, s.undecided, s.wild}

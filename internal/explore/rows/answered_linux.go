@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Answered follows a command that is answered.
+// Answered updates the tracker after a command was answered.
 func (t *Tracker) Answered(o Command) {
 	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Push {
 		return
@@ -36,7 +36,7 @@ func (t *Tracker) Answered(o Command) {
 	if !o.OwnTransaction {
 		t.open[o.Conn()] = tx
 	}
-	tx.failed = tx.failed || o.Answer.Refused // then a COMMIT rolls back
+	tx.failed = tx.failed || o.Answer.Refused // a later COMMIT of this transaction rolls back
 	u := *o.Usage
 	if table := overtaken(Used{o.Buyer, u}, o.Conn(), t.sets); table != "" {
 		t.Doubt(fmt.Sprintf("a buyer changes a row of %s on two connections at once, so commands on it may not commute", table))
@@ -56,15 +56,15 @@ func (t *Tracker) Answered(o Command) {
 	t.foresee(len(t.used) - 1)
 }
 
-// Doubt notes why commands may not commute, unless there is a reason already. Without a catalog, no
-// command commutes by its rows, so there is nothing to doubt.
+// Doubt records the first reason why commands may not commute. Without a catalog it does nothing, since then no
+// command commutes by its rows.
 func (t *Tracker) Doubt(why string) {
 	if t.Catalog != nil {
 		t.why = cmp.Or(t.why, why)
 	}
 }
 
-// unclear follows a command that is answered and has no footprint.
+// unclear updates the tracker after an answered command without a footprint.
 func (t *Tracker) unclear(tx *transaction, o Command) {
 	tx.unknown = tx.unknown || o.Effect != schedule.Reads
 	if o.Effect == schedule.Writes {
@@ -78,7 +78,7 @@ func (t *Tracker) unclear(tx *transaction, o Command) {
 	t.used = append(t.used, Used{o.Buyer, *o.Usage})
 }
 
-// writes notes the tables and columns that a command changes.
+// writes records the tables and columns that a command changes.
 func (t *Tracker) writes(o Command, u Usage) {
 	for _, one := range u.all {
 		if one.Use != schedule.Shows {
@@ -116,12 +116,12 @@ func (t *Tracker) writes(o Command, u Usage) {
 	}
 }
 
-// set notes a change of a cell.
+// set records a change of a cell.
 func (t *Tracker) set(o Command, one cell) {
 	t.sets = append(t.sets, cellChange{cell: one, buyer: o.Buyer, conn: o.Conn(), at: len(t.used)})
 }
 
-// Closed follows a connection that its program has closed.
+// Closed updates the tracker after the program has closed a connection.
 func (t *Tracker) Closed(c *wire.Conn) {
 	tx := t.open[c]
 	if tx == nil {
@@ -134,12 +134,12 @@ func (t *Tracker) Closed(c *wire.Conn) {
 	delete(t.rows, c.Buyer)
 }
 
-// remember keeps the values of the rows that the command has inserted, with their keys, and follows
-// their changes.
+// remember stores the values and keys of the rows that a command has inserted, and updates the stored values
+// after an UPDATE.
 func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	for _, one := range u.all {
 		if one.Use == schedule.Shows && one.Table != u.table {
-			delete(t.rows[o.Buyer], one.Table) // for example, a foreign key has changed its rows
+			delete(t.rows[o.Buyer], one.Table) // for example, a foreign key may have changed its rows
 		}
 	}
 	if u.table == "" || len(u.new) == 0 || o.Answer.Refused {
@@ -167,7 +167,7 @@ func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 		return
 	}
 	fixed := u.finds.Fixed[shape.Primary]
-	certain := len(fixed) == 1 && strings.HasSuffix(cmp.Or(o.Answer.Whole, o.Answer.Text), "1 changed") // otherwise other conditions may have left rows out
+	certain := len(fixed) == 1 && strings.HasSuffix(cmp.Or(o.Answer.Whole, o.Answer.Text), "1 changed") // "1 changed": no further condition of the UPDATE has excluded the row
 	for key, one := range t.rows[o.Buyer][u.table] {
 		if len(fixed) == 1 && fixed[0] != key {
 			continue
@@ -181,7 +181,7 @@ func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	}
 }
 
-// keyOf returns the primary key of a new row; "" if it is not known, or has no name.
+// keyOf returns the primary key of a new row; "" if it is unknown, or has no name.
 func (t naming) keyOf(u *Usage, row map[string]string, o Command, n int) string {
 	shape := t.shapes[u.table]
 	key := row[shape.Primary]

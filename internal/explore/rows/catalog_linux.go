@@ -12,23 +12,23 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Catalog describes the database for footprints. The explorer reads it once.
+// A Catalog describes the database, as the basis for footprints. The explorer reads it once.
 type Catalog struct {
 	tables  serverstate.Tables
 	shapes  serverstate.Shapes
 	changes string           // see serverstate.ChangedQuery
 	state   string           // see serverstate.CatalogState
-	ordered map[string]bool  // tables in which others may see the order of written rows, see Draws
-	ruled   map[string]bool  // names in rules: a table with such a name may show others the order of its new rows, and a column the order of its changes
-	all     bool             // every table may show that order
-	last    map[string]int64 // see sequences
+	ordered map[string]bool  // tables in which other buyers may see the order of written rows, see schedule.Draws
+	ruled   map[string]bool  // names in rules; a rule may show the order of new rows in such a table, and of changes in such a column
+	all     bool             // any table may show the order of its rows
+	last    map[string]int64 // by sequence: its value at the last call of Sequences
 	prints  map[string]*schedule.Footprint
 }
 
-// tablesTimeout bounds the queries for the tables, since a program may have left a lock on the catalog.
+// tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL; nil without a database. never are the user's rules.
+// Read reads the catalog of a PostgreSQL database; nil if db is nil. never lists the user's rules.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
@@ -53,7 +53,7 @@ func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	return c, err
 }
 
-// one returns one pointer for each footprint.
+// one returns the pointer that all footprints equal to f share.
 func (c *Catalog) one(f schedule.Footprint) *schedule.Footprint {
 	key := f.String()
 	if c.prints[key] == nil {
@@ -74,7 +74,7 @@ func meeting(reads, writes Usage) (tables []string) {
 	return tables
 }
 
-// rules notes what the rules of `never` read.
+// rules records the tables and columns that the rules of `never` name.
 func (c *Catalog) rules(never []string) {
 	for _, query := range never {
 		names := effect.Mentions(query, effect.Postgres).Names
@@ -84,10 +84,10 @@ func (c *Catalog) rules(never []string) {
 	}
 }
 
-// Learn compares the rows that the buyers use, each alone. meets counts the commands of each buyer that may
-// use the same rows as another buyer's. Learn also notes the tables in which others may see the order of
-// written rows: in their keys, in their times, or in the result of a SELECT without ORDER BY. short reports
-// that in some buyer's run a value had no name.
+// Learn compares the rows that each buyer uses alone. For each buyer, meets counts the commands that may use
+// the same rows as a command of another buyer. Learn also records the tables in which other buyers may see the
+// order of written rows: in keys, in times, or in the result of a SELECT without ORDER BY. short reports that some
+// value had no name in a buyer's run.
 func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
 	c.all = c.all || short
 	meets = make([]int, len(alone))
@@ -116,8 +116,8 @@ func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
 	return meets
 }
 
-// Sequences compares the sequences with those of the last call. If one has gone back, the reset gives new
-// rows the same keys in each run, and the program may decide by them: then their order matters.
+// Sequences compares the sequences with those of the last call. If a sequence has gone back, the reset gives new
+// rows the same keys in each run. The program may depend on these keys, so the order of new rows matters.
 func (c *Catalog) Sequences(ctx context.Context, db *sql.DB) error {
 	now, hidden, err := serverstate.Sequences(ctx, db)
 	for name, last := range now {

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// anyRow returns what a change of any rows of a table may use, and of the tables that reference it.
+// anyRow returns the footprint of a change to unknown rows of a table. It includes the tables that reference it.
 func (c *Catalog) anyRow(table string, done map[string]bool) (all schedule.Footprint) {
 	if done[table] {
 		return nil
@@ -33,7 +33,7 @@ func (c *Catalog) anyRow(table string, done map[string]bool) (all schedule.Footp
 	return all
 }
 
-// inserts returns what a new row uses.
+// inserts returns the footprint of a new row.
 func (c *Catalog) inserts(table string, row map[string]string) (all schedule.Footprint) {
 	fixed := lists(row)
 	all = append(all, schedule.Touch{Use: schedule.Shows, Table: table, Keys: true, Fixed: fixed})
@@ -47,7 +47,7 @@ func (c *Catalog) inserts(table string, row map[string]string) (all schedule.Foo
 	return all
 }
 
-// claims returns the places that a row needs or leaves: in one unique index, or in all if key is nil.
+// claims returns the keys that a row adds or removes: in one unique index, or in all if key is nil.
 func (c *Catalog) claims(table string, key []string, row map[string][]string) (all schedule.Footprint) {
 	shape := c.shapes[table]
 	for _, one := range shape.Keys {
@@ -72,7 +72,7 @@ func (c *Catalog) claims(table string, key []string, row map[string][]string) (a
 	return all
 }
 
-// checks returns the row of another table that must exist for a row.
+// checks returns the row of another table that a foreign key of this row requires.
 func (c *Catalog) checks(table string, p serverstate.Parent, row map[string]string) schedule.Footprint {
 	fixed := map[string][]string{}
 	for i, column := range p.Columns {
@@ -104,7 +104,7 @@ func (c *Catalog) row(table string, values effect.Values) map[string]string {
 	return row
 }
 
-// value returns a value that a statement gives to a column.
+// value returns the value that a statement assigns to a column; false if it is unknown.
 func (c *Catalog) value(table, column string, value *string) (v string, known bool) {
 	switch {
 	case value == nil || c.shapes[table].Columns[column].Kind == serverstate.Unclear:
@@ -121,7 +121,7 @@ func (c *Catalog) value(table, column string, value *string) (v string, known bo
 	return "", false
 }
 
-// updates returns the rows that an UPDATE locks and changes. old has the known values of these rows.
+// updates returns the rows that an UPDATE locks and changes. old contains the known values of these rows.
 func (c *Catalog) updates(a effect.Access, old map[string][]string) (all schedule.Footprint) {
 	table, sets := a.Finds.Table, a.Sets[0]
 	shape := c.shapes[table]

@@ -2,8 +2,8 @@ package rows
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// A cell is a column of a row of a table. An empty column stands for all columns, an empty key for all rows,
-// and an empty table for all tables.
+// A cell identifies a column of a row in a table. An empty column means all columns, an empty key all rows, and an
+// empty table all tables.
 type cell struct{ table, column, key string }
 
 // A cellChange is a change of a cell.
@@ -11,16 +11,16 @@ type cellChange struct {
 	cell
 	buyer  int
 	conn   any  // the connection
-	at     int  // the number of commands executed before
+	at     int  // number of commands executed before
 	undone bool // a rollback of earlier changes
 }
 
-// covers reports whether the change may be one of that cell.
+// covers reports whether the change may have changed the given cell.
 func (s cellChange) covers(one cell) bool {
 	return s.table == "" || s.table == one.table && (s.column == "" || s.column == one.column) && (s.key == "" || schedule.SameValue(s.key, one.key))
 }
 
-// foreign returns the table of a cell that a buyer relied on and another one changes; "" if there is none.
+// foreign returns the table of a cell that one buyer relied on and another buyer changed; "" if there is none.
 func foreign(all []Used, sets []cellChange) string {
 	for _, u := range all {
 		for _, one := range u.knew {
@@ -34,8 +34,8 @@ func foreign(all []Used, sets []cellChange) string {
 	return ""
 }
 
-// overtaken returns the table of a cell that a command relied on, and that another connection of its buyer
-// has changed since the command came; "" if there is none.
+// overtaken returns the table of a cell that command u relied on, if the same buyer has changed the cell on another
+// connection since the command arrived; "" if there is none.
 func overtaken(u Used, conn any, sets []cellChange) string {
 	for _, one := range u.knew {
 		for _, s := range sets {

@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// foresee compares an executed command with the others' so far. If a command has read a row that another buyer
-// has inserted, or a value that the row's insertion has generated, then the program may depend on the order of
-// such values.
+// foresee compares an executed command with the earlier commands of other buyers. A command may have read a row that
+// another buyer inserted, or a value generated with that row. Then the program may depend on the order of such
+// values.
 func (t *Tracker) foresee(at int) {
 	for _, other := range t.used[:at] {
 		if other.buyer != t.used[at].buyer {
@@ -37,8 +37,8 @@ func (t *Tracker) compare(reads, writes Usage) {
 	}
 }
 
-// Unforeseen returns why the footprints of a run were wrong; "" if nothing shows that. passed are the commands
-// that were no steps.
+// Unforeseen returns the reason why the footprints of a run were wrong; "" if there is no sign of that. passed lists
+// the commands that were not steps.
 func (t *Tracker) Unforeseen(ctx context.Context, db *sql.DB, passed []string) (string, error) {
 	switch {
 	case t.Catalog == nil:

@@ -1,15 +1,15 @@
-// Package rows finds out which rows the commands of a program use, so that commands on other rows commute.
+// Package rows determines the rows that each command of a program uses, so that commands on different rows commute.
 //
 //	Catalog: the tables, keys and rules of the database, read once
 //	    |
 //	Tracker: the transactions of one run; each command gets a Usage
 //
-// The search of a long program on PostgreSQL explores only the orders of commands that use the same rows.
-// At READ COMMITTED, a plain SELECT sees committed rows only. So it commutes with a change in an open
-// transaction, and with a COMMIT of other rows. A footprint follows from the text of a statement and from
-// the catalog. If they do not decide it, a command has no footprint, and commutes with nothing.
+// In a long program on PostgreSQL, the search reorders only commands that use the same rows. At READ COMMITTED, a
+// plain SELECT sees only committed rows. So it commutes with a change in an open transaction, and with a COMMIT of
+// other rows. The text of a statement and the catalog determine its footprint. If they do not suffice, the command
+// has no footprint, and commutes with no other command.
 //
-// MariaDB has none: InnoDB also locks the gaps between rows.
+// For MariaDB there are no footprints, since InnoDB also locks the gaps between rows.
 package rows
 
 import (
@@ -25,33 +25,33 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Command is a command of a run, with what the run knows of it.
+// A Command is a command of a run, with the run's knowledge about it.
 type Command struct {
 	*wire.Command
-	Buyer int    // its sender
-	Timed bool   // it came without an answer to its buyer: a timer of the program has fired
-	Usage *Usage // the tracker sets it
+	Buyer int    // the sender
+	Timed bool   // it came without a preceding answer to its buyer: a timer of the program has fired
+	Usage *Usage // set by the tracker
 }
 
-// Names knows which values of a run are the same in each run.
+// Names recognizes the values that differ between runs.
 type Names interface {
-	// Masked returns a text with a name for each value that differs between runs.
+	// Masked returns the text with a name in place of each value that differs between runs.
 	Masked(text string) string
 	// Known returns the name of a value; "" if it has none.
 	Known(value string) string
 }
 
-// A Tracker follows the transactions of a run. It serves one goroutine.
+// A Tracker tracks the rows that the transactions of one run use. Only one goroutine may use it.
 type Tracker struct {
 	*Catalog
 	names  Names
-	buyers int  // how many the run has
-	raw    bool // the values are those of this run: their names are not used
+	buyers int  // number of buyers in the run
+	raw    bool // use values, not their names; the values are compared only within this run
 	open   map[*wire.Conn]*transaction
 	rows   map[int]images // by buyer
 	sets   []cellChange
 	used   []Used
-	wrote  map[string]bool // tables that commands name; nil: any table may change
+	wrote  map[string]bool // tables that commands name; nil: an unknown table may have changed
 	since  int64           // the run's first transaction number
 	why    string          // see schedule.Ended.Unforeseen
 }
@@ -60,18 +60,18 @@ type Tracker struct {
 type transaction struct {
 	uses    schedule.Footprint
 	unknown bool
-	failed  bool // one of its commands has
+	failed  bool // one of its commands has failed
 	buyer   int
 }
 
-// NewTracker returns the tracker of a run with this number of buyers. Without a catalog, no command has a
-// footprint. raw is for a run whose values are compared with those of no other run, so the names of values are
-// not used.
+// NewTracker returns the tracker of a run with the given number of buyers. If the catalog is nil, no command has
+// a footprint. Set raw for a run whose values are not compared with other runs: then the tracker does not replace
+// values by names.
 func NewTracker(c *Catalog, names Names, buyers int, raw bool) *Tracker {
 	return &Tracker{Catalog: c, names: names, buyers: buyers, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
 }
 
-// Begin notes the first transaction of the run.
+// Begin records the first transaction number of the run.
 func (t *Tracker) Begin(ctx context.Context, db *sql.DB) (err error) {
 	if t.Catalog != nil {
 		t.since, err = serverstate.NextTransaction(ctx, db)
@@ -82,19 +82,19 @@ func (t *Tracker) Begin(ctx context.Context, db *sql.DB) (err error) {
 // Used returns the commands that were executed.
 func (t *Tracker) Used() []Used { return t.used }
 
-// Why says why the footprints so far were wrong; "" if nothing shows that.
+// Why returns the reason why the footprints so far were wrong; "" if there is no sign of that.
 func (t *Tracker) Why() string { return t.why }
 
-// hasName matches a name of a value that a server has generated.
+// hasName matches the name of a server-generated value.
 var hasName = regexp.MustCompile(`<[\w-]+:\w+>`)
 
-// sequence are the functions whose results show the order of their calls.
+// sequence matches functions that reveal the order of their calls.
 var sequence = regexp.MustCompile(`(?i)\b(?:nextval|currval|setval|lastval)\b`)
 
-// changing matches a statement with a value that differs each time.
+// changing matches a statement with a value that differs in each run.
 var changing = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_timestamp|timeofday|random|default|\w*uuid\w*)\b`)
 
-// Arrived determines what commands use, before they are sent.
+// Arrived determines the rows that commands use, before the commands are sent.
 func (t *Tracker) Arrived(commands []Command) {
 	for _, o := range commands {
 		*o.Usage = t.usage(o)
@@ -104,7 +104,7 @@ func (t *Tracker) Arrived(commands []Command) {
 	}
 }
 
-// usage returns what a command uses. The command has arrived, and is not sent.
+// usage returns the rows that a command uses. The command has arrived and was not sent yet.
 func (t *Tracker) usage(o Command) (u Usage) {
 	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Snapshots || o.Compound || o.Hidden {
 		return u
@@ -131,18 +131,18 @@ func (t *Tracker) usage(o Command) (u Usage) {
 		now = slices.DeleteFunc(now, func(one schedule.Touch) bool { return one.Use == schedule.Shows })
 	}
 	if tx := t.open[o.Conn()]; tx != nil {
-		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // two footprints do not show a cycle of three waits
+		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // with three buyers, a cycle of three waits is possible, which two footprints do not show
 	}
 	u.Now = t.one(now)
 	return u
 }
 
-// controls reports whether the text is one statement that begins, ends or sets up a transaction.
+// controls reports whether the text is a single statement that begins, ends or sets up a transaction.
 func controls(m effect.Mention, text string) bool {
 	return m.Controls && !strings.Contains(strings.TrimSuffix(strings.TrimSpace(text), ";"), ";")
 }
 
-// control returns what a command uses that begins, ends or sets up a transaction.
+// control returns the footprint of a command that begins, ends or sets up a transaction.
 func (t *Tracker) control(o Command, m effect.Mention) *schedule.Footprint {
 	tx := t.open[o.Conn()]
 	switch {
@@ -159,7 +159,7 @@ func (t *Tracker) control(o Command, m effect.Mention) *schedule.Footprint {
 // rollsBack matches a statement that undoes changes, such as ROLLBACK TO SAVEPOINT.
 var rollsBack = regexp.MustCompile(`(?i)\b(?:ROLLBACK|ABORT)\b`)
 
-// uses returns what a statement uses; false if that is not known.
+// uses returns the footprint of a statement; false if it is unknown.
 func (t *Tracker) uses(u *Usage, o Command, text, masked string, m effect.Mention) (all schedule.Footprint, decided bool) {
 	named := map[string]bool{}
 	parts := false
@@ -195,7 +195,7 @@ func (t *Tracker) uses(u *Usage, o Command, text, masked string, m effect.Mentio
 		fixed := r.Fixed
 		all = append(all, schedule.Touch{Use: schedule.Sees, Table: r.Table, Fixed: fixed})
 		if a.Locks {
-			all = append(all, schedule.Touch{Use: schedule.Locks, Table: r.Table, Keys: true, Fixed: fixed}) // FOR UPDATE also keeps foreign keys out
+			all = append(all, schedule.Touch{Use: schedule.Locks, Table: r.Table, Keys: true, Fixed: fixed}) // FOR UPDATE also blocks the checks of foreign keys
 		}
 	}
 	if a.None {

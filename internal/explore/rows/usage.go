@@ -7,15 +7,15 @@ import (
 
 // A Usage lists the rows that a command uses.
 type Usage struct {
-	Now   *schedule.Footprint // with the command; nil: not known
-	Key   string              // of Now, if it is the same text in each run; otherwise ""
-	all   schedule.Footprint  // also with the COMMIT of its transaction
-	new   []effect.Values     // for an INSERT with one table: its rows
+	Now   *schedule.Footprint // footprint of the command; nil: unknown
+	Key   string              // Now as text, if that is the same in each run; otherwise ""
+	all   schedule.Footprint  // footprint of the command and the COMMIT of its transaction
+	new   []effect.Values     // for an INSERT: the new rows; for an UPDATE: the assigned values
 	table string
-	finds effect.Rows // for an UPDATE
-	at    int         // the number of executed commands when it came
-	knew  []cell      // where it relied on the images of rows that others can see
-	ids   bool        // the statement has a value that the server has generated
+	finds effect.Rows // for an UPDATE or a DELETE: its rows
+	at    int         // number of executed commands when this command arrived
+	knew  []cell      // cells whose remembered values the footprint relies on, although other buyers can see the rows
+	ids   bool        // the statement contains a server-generated value
 }
 
 // A Used is an executed command.

@@ -11,10 +11,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// images has the values of the rows that a buyer has inserted, by table and primary key.
+// images holds the values of the rows that a buyer has inserted, by table and primary key.
 type images map[string]map[string]*image
 
-// An image has the values of a row. Until tx ends, no other connection sees or changes the row.
+// An image holds the values of a row. Until tx ends, no other connection can see or change the row.
 type image struct {
 	tx     *transaction
 	values map[string]string
@@ -27,7 +27,7 @@ func (m images) put(table, key string, one *image) {
 	m[table][key] = one
 }
 
-// merged adds to the columns that fix one row what the buyer knows of that row.
+// merged returns fixed with the remembered values of the row, if fixed identifies a single row by its primary key.
 func (t *Tracker) merged(u *Usage, o Command, fixed map[string][]string) map[string][]string {
 	table := u.table
 	shape := t.shapes[table]
@@ -57,14 +57,14 @@ func lists(row map[string]string) map[string][]string {
 	return all
 }
 
-// oneUUID matches a UUID in the spelling of the server.
+// oneUUID matches a UUID as PostgreSQL writes it.
 var oneUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// A naming knows which values of a run are the same in each run.
+// A naming replaces values that differ between runs by names.
 type naming struct{ *Tracker }
 
-// named replaces the values of an Access by their names. It leaves out a value that can be written in more
-// than one way, and a value that has no name and may differ in the next run.
+// named replaces the values of an Access by their names. It omits a value that has several spellings, and a value
+// without a name that may differ in the next run.
 func (t naming) named(a effect.Access, masked string) effect.Access {
 	rows := func(r effect.Rows) effect.Rows {
 		fixed := map[string][]string{}
@@ -101,7 +101,7 @@ func (t naming) named(a effect.Access, masked string) effect.Access {
 	return a
 }
 
-// known returns the name of a value, or the value if it is the same in each run. masked is the statement
+// known returns the name of a value, or the value itself if it is the same in each run. masked is the statement
 // with names; "" if the value is not from a statement.
 func (t naming) known(table, column, v, masked string) (name string, known bool) {
 	plain := true
@@ -113,7 +113,7 @@ func (t naming) known(table, column, v, masked string) (name string, known bool)
 	case serverstate.UUID:
 		plain = oneUUID.MatchString(v)
 	case serverstate.Text:
-		plain = !strings.HasSuffix(v, " ") // varchar(n) cuts surplus spaces
+		plain = !strings.HasSuffix(v, " ") // varchar(n) removes surplus spaces
 	}
 	switch {
 	case !plain || strings.ContainsAny(v, "<\x00"):

@@ -1,6 +1,6 @@
-// Package standstill decides when the code under test can no longer continue by itself, so that the
-// scheduler must take the next step. It reads the goroutine stacks of this process. For programs under
-// test, package target/rest decides that, and package process observes their threads.
+// Package standstill decides whether the code under test waits, so that the scheduler must release the next
+// command. It reads the goroutine stacks of this process. For programs under test, package target/rest decides this,
+// and package process observes their threads.
 package standstill
 
 import (
@@ -12,21 +12,20 @@ import (
 	"strings"
 )
 
-// Goroutines decides whether the code under test in this process can continue by itself. It decides by
-// states, not by time. It serves one goroutine.
+// Goroutines decides whether the code under test in this process can continue by itself. It uses the states of
+// goroutines, not time. Only one goroutine may use it.
 type Goroutines struct {
 	marks  marks
-	stacks []byte // buffer that is reused
+	stacks []byte // reused buffer
 	idle   []metrics.Sample
 	left   map[string]bool // goroutines of earlier strategies, see NewGoroutines
 }
 
-// NewGoroutines recognizes the code under test by three kinds of names in a stack: the strategy's
-// package, the packages that the catalogue's strategies use, and entries, the functions that run a
-// strategy in a goroutine.
+// NewGoroutines recognizes the code under test by names in a stack: the strategy's package, the packages that the
+// catalogue's strategies use, and the functions in entries, which run a strategy in a goroutine.
 //
-// A goroutine that already exists belongs to a failed exploration, and counts only while it runs.
-// Otherwise one strategy's endless goroutine would be blamed on the next strategy.
+// If a goroutine of a strategy already exists, it remains from a failed exploration, and counts only while it
+// runs. Otherwise the next strategy would be blamed for it.
 func NewGoroutines(strategy any, entries ...any) *Goroutines {
 	g := &Goroutines{
 		marks: newMarks(strategy, entries), stacks: make([]byte, 1<<18),
@@ -47,22 +46,22 @@ func id(stack string) string {
 	return name
 }
 
-// parked are the states from which only another goroutine or a timer can wake a goroutine. Timers do
-// not count: the explorer's leases and waits are longer than any run, and its clock stands still.
+// parked are the states from which only another goroutine or a timer can wake a goroutine. Timers do not matter:
+// the explorer's leases and waits last longer than any run, and its clock does not advance.
 //
-// "semacquire" is not among them. It is a state of the runtime: a goroutine that is about to start the
-// garbage collector waits in it for this very look.
+// The state "semacquire" is excluded. A goroutine that is about to start the garbage collector is in this state while
+// the stacks are read, and continues afterwards.
 var parked = []string{
 	"chan receive", "chan send", "select",
 	"sync.Mutex.Lock", "sync.RWMutex", "sync.WaitGroup.Wait", "sync.Cond.Wait",
 }
 
-// idleLooks is the maximum number of looks of awaitIdle.
+// idleLooks is the maximum number of checks in awaitIdle.
 const idleLooks = 200
 
-// awaitIdle yields until, by the runtime's counters, no other goroutine wants to run. The counters are
-// approximate and cost a microsecond. They save looks at all stacks, which stop the world, and which
-// alone decide.
+// awaitIdle yields until no other goroutine wants to run, by the runtime's counters. The counters are approximate,
+// but a read takes only a microsecond. Reading all stacks is decisive, but stops all goroutines, so awaitIdle
+// avoids useless reads.
 func (g *Goroutines) awaitIdle() {
 	for range idleLooks {
 		metrics.Read(g.idle)
@@ -73,12 +72,12 @@ func (g *Goroutines) awaitIdle() {
 	}
 }
 
-// AtRest looks at all goroutines at one moment. It reports whether none can continue by itself: each
-// waits for another goroutine, for a command that was released, or for a message. The caller must know
-// that no message is on its way.
+// AtRest inspects all goroutines at one moment. It reports whether none can continue by itself: each waits for
+// another goroutine, for a released command, or for a message. The caller must know that no message is in
+// transit.
 //
-// Every running goroutine counts. A strategy may wait for a mutex of database/sql that such a goroutine
-// holds. The goroutine may also be about to run the strategy, without a sign of that yet.
+// Every running goroutine counts, whatever its stack. A strategy may wait for a mutex of database/sql that the
+// goroutine holds, or the goroutine may be about to call the strategy.
 func (g *Goroutines) AtRest() bool {
 	g.awaitIdle()
 	i := -1
@@ -99,8 +98,8 @@ func (g *Goroutines) AtRest() bool {
 	return true
 }
 
-// all returns the stacks of all goroutines at one moment. The race detector looks up each part of a
-// []byte that is compared, but not of a string.
+// all returns the stacks of all goroutines at one moment. It returns a string: in a []byte, the race detector
+// would check each byte that is compared.
 func (g *Goroutines) all() string {
 	for {
 		n := runtime.Stack(g.stacks, true)
@@ -122,25 +121,25 @@ func (m *marks) waits(stack, state string) bool {
 	switch {
 	case network && strings.Contains(stack, m.sent):
 		return true
-	case strings.Contains(stack, m.answer): // it connects, or checks a connection
+	case strings.Contains(stack, m.answer): // the goroutine connects, or checks a connection
 		return false
-	case strings.Contains(stack, m.listener): // it connects, or sleeps before it reconnects
+	case strings.Contains(stack, m.listener): // the goroutine connects, or sleeps before it reconnects
 		return network && strings.Contains(stack, m.reads) && !strings.Contains(stack, m.connects)
 	}
 	return slices.ContainsFunc(parked, func(how string) bool { return strings.HasPrefix(state, how) })
 }
 
-// Ended reports whether no goroutine of a strategy is left, and none that would still send a command.
+// Ended reports whether all goroutines of a strategy have ended, and no goroutine will still send a command.
 func (g *Goroutines) Ended() bool { return g.unended() == "" }
 
-// unended returns the stack of one goroutine that keeps Ended false; "" if there is none.
+// unended returns the stack of one goroutine that has not ended; "" if there is none.
 func (g *Goroutines) unended() string {
 	all := g.all()
 	if !g.marks.isOurs(all) && !strings.Contains(all, g.marks.rollback) {
 		return ""
 	}
 	for stack := range strings.SplitSeq(all, "\n\n") {
-		// A goroutine in "chan receive" waits for a context that has not ended, so it rolls nothing back.
+		// A goroutine in "chan receive" waits for a context that has not ended, so it does not roll back.
 		rollsBack := strings.Contains(stack, g.marks.rollback) && !strings.Contains(stack, " [chan receive")
 		if rollsBack || g.marks.isOurs(stack) && !g.left[id(stack)] {
 			return stack
@@ -149,8 +148,8 @@ func (g *Goroutines) unended() string {
 	return ""
 }
 
-// Unended describes the wait of one goroutine that keeps Ended false, and its place in the code; "" if
-// there is none.
+// Unended describes one goroutine that has not ended: its state and its place in the code; "" if there is
+// none.
 func (g *Goroutines) Unended() string {
 	stack := g.unended()
 	if stack == "" {
@@ -158,9 +157,9 @@ func (g *Goroutines) Unended() string {
 	}
 	_, state, _ := strings.Cut(stack, "[")
 	state, frames, _ := strings.Cut(state, "]:\n")
-	state, _, _ = strings.Cut(state, ",") // without the length of the wait
+	state, _, _ = strings.Cut(state, ",") // omits the duration of the wait
 	lines := strings.Split(frames, "\n")
-	for i := 0; i+1 < len(lines); i += 2 { // two lines a frame: the function, then the file and line
+	for i := 0; i+1 < len(lines); i += 2 { // each frame has two lines: the function, then the file and line
 		if !g.marks.isOurs(lines[i]) {
 			continue
 		}

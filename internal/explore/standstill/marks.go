@@ -11,29 +11,29 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// marks are the function names that are searched in stacks, all in this one place. TestMarks parks real
-// code in each function and searches its stack.
+// marks are the function names that package standstill searches for in stacks. TestMarks lets real code wait in each
+// function and searches its stack.
 type marks struct {
-	// ours marks a goroutine that runs a strategy: the name is in its stack, or in the line of the
-	// goroutine that started it.
+	// ours marks a goroutine that runs a strategy: the name is in its stack, or in the line about the goroutine
+	// that started it.
 	ours []string
-	// listener marks the one goroutine of a lock client that waits for the network without a command on
-	// the way. gate.PubSub counts the messages to it.
+	// listener marks the goroutine of a lock client that waits for messages without having sent a command.
+	// gate.PubSub counts the messages to it.
 	listener string
-	// sent marks a goroutine whose command was released. The scheduler counts these.
+	// sent marks a goroutine whose command was released. The scheduler counts such commands.
 	sent string
-	// reads marks a goroutine that waits in the tap of a connection.
+	// reads marks a goroutine that reads from a connection observed by package gate.
 	reads string
 	// connects marks a goroutine that is still setting up a connection.
 	connects string
-	// answer marks a goroutine that waits for an answer of PostgreSQL, in any state. After 15 ms
-	// another goroutine of the driver reads the answer.
+	// answer marks a goroutine that waits for an answer of PostgreSQL, in any state. After 15 ms, another
+	// goroutine of the driver takes over the read.
 	answer string
 	// rollback marks a goroutine that will end a transaction whose context has ended.
 	rollback string
 }
 
-// newMarks adds the strategy's package and the caller's functions to the marks of a strategy.
+// newMarks returns the marks of a strategy: the fixed names, the strategy's package, and the caller's functions.
 func newMarks(strategy any, entries []any) marks {
 	m := marks{
 		ours: []string{
@@ -62,8 +62,8 @@ func function(f any) string {
 	return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
 }
 
-// packageOf returns the start of the names of a package's functions in stacks, from a value of the
-// package. It is empty if the value's type has no package.
+// packageOf returns the prefix that the names of a package's functions have in stacks. v is any value of the package.
+// The result is empty if the value's type has no package.
 func packageOf(v any) string {
 	t := reflect.TypeOf(v)
 	if t == nil {

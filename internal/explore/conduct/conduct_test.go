@@ -13,7 +13,7 @@ import (
 
 type move = conduct.Move[*int]
 
-// two is two buyers with a number of commands each.
+// two represents two buyers, each with a number of commands.
 type two struct {
 	left  map[int]int
 	done  []string
@@ -54,7 +54,7 @@ func (s *two) End(_ context.Context, _ *schedule.Ended, err error) error {
 	return err
 }
 
-// TestRun: which schedules end, and how.
+// TestRun checks how schedules end.
 func TestRun(t *testing.T) {
 	happens := func(name schedule.Event) conduct.Event[*int] {
 		return conduct.Event[*int]{Name: name, Moves: func(context.Context) ([]move, error) {

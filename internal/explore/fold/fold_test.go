@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// tables are those of the runs below: each order line references the stock, and each note is deleted
-// with its line.
+// tables are the tables of the runs below. Each order line references the stock, and each note is deleted
+// with its order line.
 func tables() map[string]serverstate.Tables {
 	return map[string]serverstate.Tables{"postgres": {
 		"stock":      {Deletes: []string{"order_line"}},
@@ -31,8 +31,8 @@ func sql(buyer int, commands ...string) (all []witness.Step) {
 	return all
 }
 
-// two returns a run of two buyers that buy: each reads settings, then the stock, and writes it. The
-// steps of each come before its purchase.
+// two returns a run of two buyers. Each makes its given steps, reads settings, and then buys: it reads the stock and
+// writes it.
 func two(first, second []witness.Step) Run {
 	filler := func(buyer int) []witness.Step {
 		return sql(buyer, slices.Repeat([]string{"SELECT value FROM setting"}, 12)...)
@@ -42,7 +42,7 @@ func two(first, second []witness.Step) Run {
 	return r
 }
 
-// shown returns the commands that people see, without the lines that count the others.
+// shown returns the commands in the short form, without the rows that count hidden commands.
 func shown(f *witness.Folded) (all []string) {
 	for _, row := range f.Rows {
 		for _, s := range row.Steps {
@@ -54,14 +54,14 @@ func shown(f *witness.Folded) (all []string) {
 	return all
 }
 
-// TestHides: a step is left out only if it cannot matter. odd is a step among twelve reads of settings.
+// TestHides: a step is hidden only if it cannot matter.
 func TestHides(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
-		first, second []witness.Step // further steps; the step in question is the second of first
+		first, second []witness.Step // further steps; the case is about the second step of first
 		change        func(*Run)
-		odd, settings bool // whether the step in question and the settings are left out
+		odd, settings bool // whether that step, and the reads of settings, are hidden
 	}{
 		{name: "no buyer writes it", first: sql(1, "SELECT 1", "SELECT * FROM own_1"), odd: true, settings: true},
 		{name: "the rule names it", first: sql(1, "SELECT 1", "SELECT * FROM stock"), settings: true},
@@ -102,7 +102,7 @@ func TestHides(t *testing.T) {
 		{name: "a leaked lock", first: sql(1, "SELECT 1", "SELECT * FROM own_1"), change: func(r *Run) { r.Verdict = verdict.LeakedLock }},
 		{name: "stalled, without a rule", first: sql(1, "SELECT 1", "SELECT * FROM own_1"), change: func(r *Run) { r.Verdict, r.Findings = verdict.Stalled, nil }, odd: true, settings: true},
 	} {
-		// A first statement of a connection is shown, so the step in question is not the first.
+		// The first statement of a connection is always shown, so that step must not be the first.
 		r := two(slices.Concat(sql(1, "SELECT 0 FROM setting"), c.first, sql(1, "SELECT 2 FROM setting")), slices.Concat(sql(2, "SELECT 0 FROM setting"), c.second))
 		if c.change != nil {
 			c.change(&r)
@@ -137,8 +137,8 @@ func TestHides(t *testing.T) {
 	}
 }
 
-// TestTransactions: BEGIN and COMMIT are left out with their whole transaction only. The first statement
-// and the first read stay, since either may fix the snapshot.
+// TestTransactions: BEGIN and COMMIT are hidden only with all other steps of their transaction. Otherwise the first
+// statement and the first read stay, since either may take the snapshot.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	whole := func(last ...string) []string {
@@ -162,7 +162,7 @@ func TestTransactions(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, want)
 		}
 	}
-	// Of two connections of one buyer, each has its own transaction.
+	// If a buyer uses two connections, each has its own transaction.
 	r := two(nil, nil)
 	other := sql(1, "BEGIN", "SELECT 1 FROM setting", "SELECT 2 FROM setting", "COMMIT")
 	for i := range other {
@@ -175,7 +175,7 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestRows: the uninterrupted steps of a buyer are one row, up to a change of a watched value.
+// TestRows: consecutive steps of one buyer form one row, until a watched value changes.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	r := two(nil, nil)
@@ -193,7 +193,7 @@ func TestRows(t *testing.T) {
 	if want := []string{"1-13", "14-26", "27", "28"}; !slices.Equal(numbers, want) {
 		t.Errorf("rows %q, want %q", numbers, want)
 	}
-	r.Steps[20].Watched = []string{"7"} // a step that is left out
+	r.Steps[20].Watched = []string{"7"} // a hidden step
 	numbers = nil
 	for _, row := range Fold(r).Rows {
 		numbers = append(numbers, row.Number())
@@ -211,7 +211,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestPicks: of a wide answer, people see the columns of the rule, then those that an UPDATE assigns.
+// TestPicks: of a wide answer, the short form shows the columns of the rule, then those that an UPDATE assigns.
 func TestPicks(t *testing.T) {
 	t.Parallel()
 	row := []witness.Cell{{Column: "s_id", Value: "5"}, {Column: "s_name", Value: strings.Repeat("x", 60)}, {Column: "s_on_hand", Value: "1"}, {Column: "s_amount", Value: "0"}}

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// ReadCatalog reads the code of a database that runs inside statements, for protocol "mysql" or "postgres". In
-// MySQL, it fails for a user without the privilege TRIGGER.
+// ReadCatalog reads the code that a database runs inside statements, such as triggers. protocol is "mysql" or
+// "postgres". In MySQL, it fails for a user without the privilege TRIGGER.
 func ReadCatalog(ctx context.Context, db *sql.DB, protocol string) (*effect.Catalog, error) {
 	tables, err := ReadTables(ctx, db, protocol)
 	if err != nil {
@@ -34,10 +34,10 @@ type catalogReader struct {
 	ctx      context.Context
 	db       *sql.DB
 	c        *effect.Catalog
-	routines map[string]*effect.Routine // by a key of the database
+	routines map[string]*effect.Routine // by their id in the database
 }
 
-// each is the function each for a query whose columns are the values.
+// each runs a query, scans each row into the given variables, and calls do.
 func (r catalogReader) each(query string, do func(), into ...any) error {
 	return each(r.ctx, r.db, query, into, do)
 }
@@ -85,12 +85,13 @@ func (r catalogReader) mysql() error {
 	return err
 }
 
-// eventOf returns the event that a keyword names.
+// eventOf returns the event for an SQL keyword.
 func eventOf(word string) effect.Event {
 	return map[string]effect.Event{"INSERT": effect.Inserts, "UPDATE": effect.Updates, "DELETE": effect.Deletes}[word]
 }
 
-// The queries of catalogReader.postgres. A routine of an extension in C works on its arguments, except dblink.
+// The queries of catalogReader.postgres. They exclude C routines of extensions, which use only their arguments, but
+// not those of dblink.
 const (
 	postgresOwn      = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'`
 	postgresRoutines = `SELECT p.oid::text, lower(n.nspname), lower(p.proname), p.prokind = 'p',
@@ -190,7 +191,7 @@ func (r catalogReader) routine(key string, one effect.Routine) {
 	r.c.Routines[one.Name] = append(r.c.Routines[one.Name], &one)
 }
 
-// table returns a table or a view of the catalog, and adds it if it is new.
+// table returns a table or a view of the catalog. It adds the table if it is new.
 func (r catalogReader) table(name string) *effect.Relation {
 	if r.c.Tables[name] == nil {
 		r.c.Tables[name] = &effect.Relation{}
@@ -205,7 +206,7 @@ func (r catalogReader) code(table string, one effect.Code) {
 
 func (r catalogReader) view(name, definition string) { r.table(name).View = definition }
 
-// cascade adds a foreign key of child, and its column if a change of the parent changes the child.
+// cascade records a foreign key from child to parent, and whether a deletion or an update of the parent changes child.
 func (r catalogReader) cascade(child, parent, column string, deletes, updates bool) {
 	from, to := r.table(child), r.table(parent)
 	from.Related, to.Related = append(from.Related, parent), append(to.Related, child)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// smallTable is the size, in pages, up to which Changed looks at every row of a table.
+// smallTable is the maximum size, in pages, of a table that Changed reads.
 const smallTable = 1000
 
 // ChangedQuery returns the query for Changed. It leaves out tables of more than smallTable pages.
@@ -22,14 +22,14 @@ func ChangedQuery(ctx context.Context, db *sql.DB) (string, error) {
 	return strings.Join(all, " UNION ALL "), err
 }
 
-// NextTransaction returns the lowest number that no transaction has yet, as Changed expects it.
+// NextTransaction returns the lowest transaction number that is not used yet, as Changed expects it.
 func NextTransaction(ctx context.Context, db *sql.DB) (n int64, err error) {
 	err = db.QueryRowContext(ctx, "SELECT txid_snapshot_xmax(txid_current_snapshot()) % 4294967296").Scan(&n)
 	return n, err
 }
 
-// Changed returns the tables, in lower case, with a row that a transaction from since on has inserted or
-// updated. query is from ChangedQuery.
+// Changed returns the tables, in lower case, with a row that was inserted or updated by transaction number since, or a
+// later one. query is from ChangedQuery.
 func Changed(ctx context.Context, db *sql.DB, query string, since int64) (tables []string, err error) {
 	if query == "" {
 		return nil, nil
@@ -43,14 +43,14 @@ const catalogQuery = `SELECT concat_ws(' ', (SELECT count(*) || ':' || max(oid::
 	(SELECT count(*) || ':' || max(oid::bigint) FROM pg_rewrite), (SELECT count(*) || ':' || max(oid::bigint) FROM pg_attrdef),
 	(SELECT count(*) || ':' || max(oid::bigint) FROM pg_policy), (SELECT count(*) || ':' || max(indexrelid::bigint) FROM pg_index))`
 
-// CatalogState returns a text that a new trigger, view, rule, constraint, default, policy or index changes.
+// CatalogState returns a text that differs after a trigger, view, rule, constraint, default, policy or index is added.
 func CatalogState(ctx context.Context, db *sql.DB) (state string, err error) {
 	err = db.QueryRowContext(ctx, catalogQuery).Scan(&state)
 	return state, err
 }
 
-// Sequences returns the last value of each sequence of PostgreSQL, 0 if it has none, and whether the user
-// may not read one.
+// Sequences returns the last value of each sequence of PostgreSQL, 0 for an unused one. hidden reports that the user
+// lacks the privilege to read some sequence.
 func Sequences(ctx context.Context, db *sql.DB) (last map[string]int64, hidden bool, err error) {
 	last = map[string]int64{}
 	var name string

@@ -16,10 +16,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// mysqlConnections knows the waits of MariaDB or MySQL: for rows, tables and named locks.
+// mysqlConnections finds the waits of connections in MariaDB or MySQL: for rows, tables and named locks.
 type mysqlConnections struct {
 	admin   *sql.DB
-	adopted bool // a program's connections are present
+	adopted bool // a program's connections exist
 	tables  metadataLocks
 }
 
@@ -31,18 +31,16 @@ func (d *mysqlConnections) Connected(ctx context.Context, conn driver.Conn) (int
 	return connectionID(ctx, conn, "SELECT CONNECTION_ID()")
 }
 
-// Adopt implements Connections. A connection that was not opened here belongs to a program, which may
-// lock tables.
+// Adopt implements Connections. The connection belongs to a program, which may lock tables.
 func (d *mysqlConnections) Adopt(int64) { d.adopted = true }
 
 func (d *mysqlConnections) Blocks() bool { return true }
 
-// Waiting takes three looks, which together are exact. A transaction's state says LOCK WAIT before the
-// server has looked for a deadlock, whose victim may be this transaction. The counter counts a wait
-// only after the server has looked (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then
-// wait_start). But it also counts a transaction that got the lock, or is a victim, until it wakes. So
-// the counter must match the waits, and the same waits must be there before and after it. Then every
-// wait is real.
+// Waiting reads the state three times, since each reading alone is unreliable. A transaction's state says LOCK WAIT
+// even before the server has checked for a deadlock, which may end that wait. The counter includes a wait only after
+// the check (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it also counts a
+// transaction that got the lock, or was chosen as victim, until its thread wakes. So every wait is real if the
+// counter equals the number of waits, and the same waits exist before and after it.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted || named {
@@ -72,14 +70,14 @@ func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]b
 	return waiting, nil
 }
 
-// A lockWait is a waiting transaction. Two waits of one transaction differ in their locks.
+// A lockWait is a waiting transaction. Different waits of one transaction differ in their locks.
 type lockWait struct {
 	thread int64 // 0: a thread of the server itself
 	locks  string
 }
 
-// lockWaits returns the lock waits of the whole server. information_schema.innodb_trx has them too, but
-// is a copy that may be old.
+// lockWaits returns the lock waits of the whole server. It does not use information_schema.innodb_trx, a copy that
+// may be out of date.
 func (d *mysqlConnections) lockWaits(ctx context.Context) (waits []lockWait, err error) {
 	all, err := d.transactions(ctx)
 	if err != nil {
@@ -94,7 +92,7 @@ func (d *mysqlConnections) lockWaits(ctx context.Context) (waits []lockWait, err
 	return waits, nil
 }
 
-// transactions returns the sections of InnoDB's status, one for each session.
+// transactions returns the sections of InnoDB's status, one for each transaction.
 func (d *mysqlConnections) transactions(ctx context.Context) ([]string, error) {
 	var kind, of, status string
 	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
@@ -104,10 +102,10 @@ func (d *mysqlConnections) transactions(ctx context.Context) ([]string, error) {
 	return strings.Split(status, "\n---TRANSACTION "), nil
 }
 
-// thread matches the line that names the connection of a transaction.
+// thread matches the line of a transaction's section that names its connection.
 var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
 
-// threadOf returns the connection of a transaction, or 0 for the server's own.
+// threadOf returns the connection of a transaction; 0 for a transaction of the server itself.
 func threadOf(transaction string) (id int64) {
 	if found := thread.FindStringSubmatch(transaction); found != nil {
 		id, _ = strconv.ParseInt(found[1], 10, 64)
@@ -115,8 +113,8 @@ func threadOf(transaction string) (id int64) {
 	return id
 }
 
-// waitingByState adds the connections that wait for a lock on a table and, if named is set, in GET_LOCK.
-// A connection that was granted the named lock is among them until its thread runs: see Holder.
+// waitingByState adds the connections that wait for a lock on a table and, if named is true, in GET_LOCK. The latter
+// include a connection that already has the named lock, until its thread runs: see Holder.
 func (d *mysqlConnections) waitingByState(ctx context.Context, named bool, waiting map[int64]bool) error {
 	states, err := d.states(ctx)
 	if err != nil {
@@ -136,7 +134,7 @@ func (d *mysqlConnections) waitingByState(ctx context.Context, named bool, waiti
 	return d.tables.waiting(ctx, waiting)
 }
 
-// states returns what each connection does. SHOW PROCESSLIST takes a third of the time of
+// states returns the state of each connection. It uses SHOW PROCESSLIST, which takes a third of the time of
 // information_schema.processlist.
 func (d *mysqlConnections) states(ctx context.Context) (map[int64]string, error) {
 	rows, err := d.admin.QueryContext(ctx, "SHOW PROCESSLIST")
@@ -144,7 +142,7 @@ func (d *mysqlConnections) states(ctx context.Context) (map[int64]string, error)
 		return nil, err
 	}
 	defer rows.Close()
-	columns, err := rows.Columns() // MariaDB has one more than MySQL
+	columns, err := rows.Columns() // MariaDB returns one more column than MySQL
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +164,8 @@ func (d *mysqlConnections) states(ctx context.Context) (map[int64]string, error)
 	return all, err
 }
 
-// Holder returns the connection that has a named lock, or 0. If a connection asked for the lock and
-// Holder returns it, it no longer waits, even if the process list says so.
+// Holder returns the connection that has a named lock; 0 if none does. A connection that Holder returns no longer
+// waits for that lock, even if the process list says so.
 func (d *mysqlConnections) Holder(ctx context.Context, name string) (id int64, err error) {
 	var holder sql.NullInt64
 	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
@@ -179,22 +177,21 @@ func (d *mysqlConnections) End(ctx context.Context, c Conn) error {
 	return untilGone(ctx, d, c)
 }
 
-// Gone implements Connections. A thread leaves the list when its transaction is rolled back and its
-// locks are free (THD::cleanup, before unlink, in sql_class.cc).
+// Gone implements Connections. A thread leaves the process list only after its transaction is rolled back and its
+// locks are released (THD::cleanup, before unlink, in sql_class.cc).
 func (d *mysqlConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	return gone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
 }
 
-// Interrupt ends only the statement, as a time-out does with the default
-// innodb_rollback_on_timeout=OFF. The transaction stays open with its writes and locks
-// (own.TestPlanted). Only the error differs, see Answer. The real time-out would take at least 1 s in
-// each schedule.
+// Interrupt ends only the statement, like a lock wait time-out with the default innodb_rollback_on_timeout=OFF. The
+// transaction stays open with its writes and locks (own.TestPlanted). Only the error differs, see Answer. The
+// server's time-out would take at least 1 s in each schedule.
 func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
 	return err
 }
 
-// The server's errors that are handled here.
+// The error codes that this file handles.
 const (
 	errLockWaitTimeout  = 1205 // ER_LOCK_WAIT_TIMEOUT
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
@@ -204,8 +201,7 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 	switch {
 	case !s.TimedOut:
 	case s.NamedLock && (err == nil && got.values[0][0] == nil || isMySQL(err, errQueryInterrupted)):
-		// A killed GET_LOCK returns NULL in MariaDB and an error in MySQL. One that timed out returns
-		// 0.
+		// A killed GET_LOCK returns NULL in MariaDB and an error in MySQL. After a time-out it returns 0.
 		return &Rows{columns: []string{"GET_LOCK()"}, values: [][]driver.Value{{int64(0)}}}, nil
 	case isMySQL(err, errQueryInterrupted):
 		return nil, &mysql.MySQLError{
@@ -214,8 +210,8 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a waiting statement. The server notices only when the wait is over,
-		// and rolls back then. That moment is not controlled, and no other client can see it.
+		// The driver has hung up on a waiting statement. The server would notice that, and roll back, only at an
+		// unpredictable time after the wait. So end the connection now; other clients cannot see the difference.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}
@@ -227,13 +223,13 @@ func isMySQL(err error, number uint16) bool {
 	return errors.As(err, &e) && e.Number == number
 }
 
-// mysqlRecords knows the ids of MariaDB or MySQL, and whether the rows determine its states.
+// mysqlRecords implements Records for MariaDB and MySQL.
 type mysqlRecords struct {
 	admin *sql.DB
-	far   bool // ids start at FirstID
+	far   bool // ids have been set to start at FirstID
 }
 
-// Prepare implements Records. A disposable server need not write a commit to the disk.
+// Prepare implements Records. On a disposable server, a commit need not reach the disk.
 func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
 	if !disposable {
 		return nil
@@ -242,7 +238,7 @@ func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
 	return err
 }
 
-// Stated returns true only for MariaDB: states were not tried on MySQL.
+// Stated returns true only for MariaDB: merging of states was not tested on MySQL.
 func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 	mariaDB, follows := false, true
 	var name, value string
@@ -259,16 +255,15 @@ func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 // Recount returns "": setting AUTO_INCREMENT writes to the disk, which takes longer than a run.
 func (r *mysqlRecords) Recount() string { return "" }
 
-// Cleared waits for the purge, which removes rows that InnoDB has marked as deleted. Before that, two
-// connections that look for such a row lock it and wait for each other. Afterwards they lock the gap
-// and do not wait.
+// Cleared waits until InnoDB has purged the rows that are marked as deleted. Before that, two connections that look
+// for such a row lock it, so one waits for the other. Afterwards they lock the gap and do not wait.
 func (r *mysqlRecords) Cleared(ctx context.Context) error {
-	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // since MariaDB 10.5.7; only MariaDB has states here
+	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // since MariaDB 10.5.7; the explorer calls Cleared only for MariaDB
 	return err
 }
 
-// NextID makes the counter start at FirstID when it is asked first. InnoDB does not accept a lower
-// value.
+// NextID sets the counter to FirstID on its first call. InnoDB accepts no value below the highest existing
+// id.
 func (r *mysqlRecords) NextID(ctx context.Context) (id int64, err error) {
 	if !r.far {
 		if _, err := r.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID)); err != nil {

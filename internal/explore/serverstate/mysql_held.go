@@ -10,9 +10,9 @@ import (
 // activeRows matches the status of a transaction that has locked or written rows.
 var activeRows = regexp.MustCompile(`[1-9][0-9]* row lock\(s\)|undo log entries`)
 
-// Held implements Connections. It reads named locks and LOCK TABLES from METADATA_LOCK_INFO. Without
-// that plugin it asks for the holder of each name, and does not see locks on tables. It does not see
-// a BEGIN without a following statement, which holds nothing in InnoDB.
+// Held implements Connections. It reads named locks and LOCK TABLES from the plugin METADATA_LOCK_INFO. Without the
+// plugin it asks for the holder of each name, and does not find locks on tables. It does not find a transaction
+// without a statement after BEGIN, which holds nothing in InnoDB.
 func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64][]string, error) {
 	held := map[int64][]string{}
 	transactions, err := d.transactions(ctx)
@@ -40,7 +40,7 @@ func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64]
 	return held, nil
 }
 
-// heldByName asks the server for the holder of each name, and adds those locks.
+// heldByName asks the server which connection holds each named lock, and adds these locks.
 func (d *mysqlConnections) heldByName(ctx context.Context, held map[int64][]string, names []string) error {
 	for _, name := range names {
 		id, err := d.Holder(ctx, name)

@@ -5,30 +5,30 @@ import (
 	"database/sql"
 )
 
-// A tableWait is a wait for a metadata lock: the waiting statement, and the number of such locks that
+// A tableWait is a wait for a metadata lock: the waiting statement, and the number of metadata locks that
 // its connection had when the wait was first seen.
 type tableWait struct {
 	query int64
 	had   int
 }
 
-// metadataLocks knows which connections of MariaDB or MySQL wait for a metadata lock on a table. If the
-// plugin METADATA_LOCK_INFO is installed, it also knows which such locks each connection has.
+// metadataLocks finds the connections of MariaDB or MySQL that wait for a metadata lock on a table. If the plugin
+// METADATA_LOCK_INFO is installed, it also finds the metadata locks of each connection.
 type metadataLocks struct {
 	admin *sql.DB
-	ask   string              // the query for waits for tables; "" before the first time
+	ask   string              // the query for waits for tables; "" before its first use
 	lists bool                // METADATA_LOCK_INFO is installed; valid once ask is set
-	waits map[int64]tableWait // the result of that query in the last waiting
+	waits map[int64]tableWait // the result of that query in the last call of waiting
 }
 
-// The queries for connections that wait for a metadata lock, by the states of mdl.cc.
+// The queries for connections that wait for a metadata lock. They use the states in the server's file mdl.cc.
 const (
 	tableWaits     = " FROM information_schema.processlist p WHERE state LIKE 'Waiting for %metadata lock'"
 	askTableWaits  = "SELECT id, 0, 0" + tableWaits
 	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
 )
 
-// plugin finds out, on its first call, whether MariaDB's METADATA_LOCK_INFO is installed.
+// plugin checks, on its first call, whether MariaDB's METADATA_LOCK_INFO is installed.
 func (d *metadataLocks) plugin(ctx context.Context) error {
 	if d.ask != "" {
 		return nil
@@ -43,11 +43,11 @@ func (d *metadataLocks) plugin(ctx context.Context) error {
 	return nil
 }
 
-// waiting adds the connections that wait for a metadata lock: a LOCK TABLES for another LOCK TABLES or
-// for a transaction that has used the table, or a statement for a LOCK TABLES. A connection that was
-// granted the lock looks the same until it runs, except that it has one more lock than when its wait
-// was first seen. Only MariaDB's plugin METADATA_LOCK_INFO shows that. Without the plugin the state has
-// to do, and a run is void if a connection was slow to wake.
+// waiting adds the connections that wait for a metadata lock. A LOCK TABLES waits for another LOCK TABLES or for a
+// transaction that has used the table; a statement waits for a LOCK TABLES. A connection that gets the lock keeps
+// its waiting state until its thread runs, but then has one more lock than when its wait was first seen. Only
+// MariaDB's plugin METADATA_LOCK_INFO shows the number of locks. Without the plugin, waiting uses the state alone, and a
+// run is void if a connection was slow to wake.
 func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) error {
 	if err := d.plugin(ctx); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) err
 	})
 }
 
-// held adds the named locks, and the table locks of connections without a transaction. Table
-// locks of a transaction end with it. It returns false, and adds none, if the plugin is not installed.
+// held adds the named locks, and the table locks of connections without a transaction. The table locks of a
+// transaction end with it. If the plugin is not installed, held adds no locks and returns false.
 func (d *metadataLocks) held(ctx context.Context, held map[int64][]string) (listed bool, _ error) {
 	if err := d.plugin(ctx); err != nil || !d.lists {
 		return false, err

@@ -15,10 +15,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresConnections knows which connections of PostgreSQL wait for which.
+// postgresConnections finds out which connections of PostgreSQL wait for which other connections.
 //
-// The explorer finds deadlocks itself. The server looks for one only after deadlock_timeout, so its
-// victim depends on the age of the waits. Here the victim is always the connection whose wait has
+// The explorer finds deadlocks itself. The server searches for a deadlock only after deadlock_timeout, so its victim
+// depends on the time that each connection has waited. Here the victim is always the connection whose wait has
 // closed the cycle.
 type postgresConnections struct {
 	admin *sql.DB
@@ -27,22 +27,22 @@ type postgresConnections struct {
 
 	mu         sync.Mutex
 	ours       map[int64]bool // connections of buyers
-	sacrificed map[int64]bool // their statement was ended because of a deadlock, and is not answered yet
+	sacrificed map[int64]bool // connections whose statement was ended because of a deadlock and is not answered yet
 }
 
 func newPostgresConnections(admin *sql.DB) *postgresConnections {
 	return &postgresConnections{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
-// noTimeouts switches off the time-outs that the role or the database has set. Some versions lack some
-// of them. The view pg_settings lists them too, but is slower, since it formats every setting.
+// noTimeouts switches off the time-outs that the role or the database has set. Not every version has all of them. The
+// view pg_settings would list them, but is slower, since it formats every setting.
 const noTimeouts = `SELECT set_config(name, '0', false)
 	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
 
-// Connected implements Connections. Only a superuser may set deadlock_timeout. At its default of a
-// second, the explorer still finds a deadlock first. Behind a pooler it would be unknown which session
-// is set and which one is ended.
+// Connected implements Connections. Only a superuser may set deadlock_timeout. For other users, it stays at its
+// default of one second, in which the explorer still finds each deadlock first. Connected refuses a pooler: the
+// settings and End could then apply to different sessions.
 func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (
 	return id, nil
 }
 
-// Adopt records that this connection belongs to a buyer, so a wait for it counts.
+// Adopt records that the connection belongs to a buyer, so that waits for it count.
 func (d *postgresConnections) Adopt(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,8 +72,8 @@ func (d *postgresConnections) Adopt(id int64) {
 
 func (d *postgresConnections) Blocks() bool { return true }
 
-// Waiting reads the table of locks: a connection that was granted a lock no longer waits there, even if
-// it has not woken yet. Advisory locks appear like any other lock.
+// Waiting reads the table of locks. A connection that was granted a lock no longer waits there, even if its process
+// has not woken yet. The table includes advisory locks.
 func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
 	blockers, err := d.blockers(ctx)
 	if err != nil {
@@ -89,9 +89,8 @@ func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bo
 	return d.known, nil
 }
 
-// blockers returns, for each buyer's connection that waits for a buyer's lock, the connections
-// that it waits for. A wait for any other connection ends by itself, for instance for a VACUUM that
-// truncates a table.
+// blockers maps each waiting connection of a buyer to the connections that it waits for. It excludes waits for
+// connections that belong to no buyer, such as a VACUUM that truncates a table: they end by themselves.
 func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, error) {
 	blockers := map[int64][]int64{}
 	var waits, holds int64
@@ -117,7 +116,7 @@ func (d *postgresConnections) buyers() string {
 	return "{" + strings.Join(ids, ",") + "}"
 }
 
-// closed returns the connection whose wait has closed a cycle; the last one if there are several.
+// closed returns a connection whose wait has closed a cycle; the one with the highest number if there are several.
 func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, found bool) {
 	for id := range blockers {
 		if !inCircle(blockers, id) {
@@ -130,7 +129,7 @@ func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, 
 	return victim, found
 }
 
-// inCircle reports whether the connection waits for itself, possibly through others.
+// inCircle reports whether the connection waits for itself, possibly through other connections.
 func inCircle(blockers map[int64][]int64, id int64) bool {
 	seen, next := map[int64]bool{}, slices.Clone(blockers[id])
 	for len(next) > 0 {
@@ -147,11 +146,11 @@ func inCircle(blockers map[int64][]int64, id int64) bool {
 	return false
 }
 
-// sacrifice ends a wait because of a deadlock, once.
+// sacrifice ends the wait of a deadlock's victim, once.
 func (d *postgresConnections) sacrifice(ctx context.Context, victim int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.sacrificed[victim] { // the cancellation is on its way
+	if d.sacrificed[victim] { // the server has not executed the cancellation yet
 		return nil
 	}
 	d.sacrificed[victim] = true
@@ -163,7 +162,7 @@ func (d *postgresConnections) cancel(ctx context.Context, id int64) error {
 	return err
 }
 
-// End returns when the server's process has ended. By then its transaction is rolled back (postinit.c,
+// End waits until the server's process has ended. By then the transaction is rolled back (postinit.c,
 // ShutdownPostgres is called before everything else at exit).
 func (d *postgresConnections) End(ctx context.Context, c Conn) error {
 	if _, err := d.admin.ExecContext(ctx, "SELECT pg_terminate_backend($1::int)", c.ID()); err != nil {
@@ -178,19 +177,19 @@ func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	if gone {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.ours, c.ID()) // the server may give the number to another connection
+		delete(d.ours, c.ID()) // the server may reuse the number for another connection
 		delete(d.sacrificed, c.ID())
 	}
 	return gone, err
 }
 
-// Interrupt ends the statement as lock_timeout does: the transaction has failed and released its locks
+// Interrupt ends the statement like lock_timeout: the transaction fails and releases its locks
 // (own.TestTimeoutShown). Only the error differs, see Answer.
 func (d *postgresConnections) Interrupt(ctx context.Context, c Conn) error {
 	return d.cancel(ctx, c.ID())
 }
 
-// The server's errors that are handled here (PostgreSQL 15 manual, appendix A).
+// The error codes that this file handles (PostgreSQL 15 manual, appendix A).
 const (
 	errInsufficientPrivilege = "42501"
 	errQueryCanceled         = "57014"
@@ -212,8 +211,8 @@ func (d *postgresConnections) Answer(ctx context.Context, s Statement, got *Rows
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a waiting statement. No other client can see when the server
-		// notices that.
+		// The driver has hung up on a waiting statement. The server notices that at an unpredictable time, so end the
+		// connection now. Other clients cannot see the difference.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}
@@ -225,10 +224,10 @@ func isPostgres(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// postgresRecords knows the ids of PostgreSQL, and whether the rows determine its states.
+// postgresRecords implements Records for PostgreSQL.
 type postgresRecords struct{ admin *sql.DB }
 
-// Prepare implements Records. A disposable server need not write a commit to the disk.
+// Prepare implements Records. On a disposable server, a commit need not reach the disk.
 func (r postgresRecords) Prepare(ctx context.Context, disposable bool) error {
 	if !disposable {
 		return nil
@@ -254,7 +253,7 @@ func (r postgresRecords) Recount() string {
 	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
 }
 
-// Cleared does nothing: no statement sees or locks a dead row.
+// Cleared does nothing: in PostgreSQL, no statement sees or locks a deleted row.
 func (r postgresRecords) Cleared(context.Context) error { return nil }
 
 func (r postgresRecords) NextID(context.Context) (int64, error) { return 0, nil }

@@ -16,25 +16,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Redis is one server as the explorer sees it. It knows the keys that commands have named, which are
-// all that a run can leave there. It does not touch other keys.
+// Redis is one Redis server, as controlled by the explorer. It records the keys that commands name, which are the only
+// keys that a run can leave there. It does not touch other keys.
 type Redis struct {
 	Name  string // "redis", "redlock-1" ...
 	admin *redis.Client
 	named named
 
-	looked bool // no command was released to it since the last look
+	looked bool // no command was released to the server since Held last read the keys
 	held   []Key
-	kinds  map[string]string // by key: its kind at the last look
+	kinds  map[string]string // by key: its type when it was last read
 }
 
-// NewRedis observes a server through admin, which Close closes.
+// NewRedis returns the server to which admin is connected. Close closes admin.
 func NewRedis(name string, admin *redis.Client) *Redis {
 	return &Redis{Name: name, admin: admin, named: named{channels: map[string]string{}}, kinds: map[string]string{}}
 }
 
-// named holds the keys, and the channels on which a lock's waiters listen. Buyers add to it from any
-// goroutine.
+// named holds the keys, and for each lock the channel on which its waiters listen. Any goroutine may add to it.
 type named struct {
 	mu       sync.Mutex
 	keys     []string
@@ -52,14 +51,14 @@ func (s *Redis) Note(keys []string) {
 	}
 }
 
-// Listen adds the channel on which a lock's waiters listen.
+// Listen records the channel on which the waiters for a lock listen.
 func (s *Redis) Listen(lock, channel string) {
 	s.named.mu.Lock()
 	defer s.named.mu.Unlock()
 	s.named.channels[lock] = channel
 }
 
-// Keys returns the named keys, the first one first.
+// Keys returns the named keys, in the order in which commands first named them.
 func (s *Redis) Keys() []string {
 	s.named.mu.Lock()
 	defer s.named.mu.Unlock()
@@ -98,8 +97,8 @@ func (s *Redis) Notify(ctx context.Context, lock string) (int, error) {
 	return int(listeners), err
 }
 
-// Unheard waits until the server has no listener of an earlier run. The server may notice the end of a
-// connection late, and would count that listener in the next run.
+// Unheard waits until the server has no listener from an earlier run. The server may notice the end of a
+// connection late, and would otherwise count its listener in the next run.
 func (s *Redis) Unheard(ctx context.Context) error {
 	channels := slices.Collect(maps.Values(s.channels()))
 	if len(channels) == 0 {
@@ -125,15 +124,15 @@ func (s *Redis) Admin() *redis.Client { return s.admin }
 // Close closes the connection.
 func (s *Redis) Close() error { return s.admin.Close() }
 
-// A Key is a named key that exists.
+// A Key is a named key that exists on the server.
 type Key struct {
 	Name  string
 	Value string        // complete; members of a set or hash are sorted
 	TTL   time.Duration // 0: it does not expire
 }
 
-// Held returns the named keys that exist, sorted by name. It asks the server only if a command was
-// released to it since the last time.
+// Held returns the named keys that exist, sorted by name. It queries the server only if a command was released to it
+// since the last call.
 func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	if s.looked {
 		return s.held, nil
@@ -153,8 +152,8 @@ func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	return s.held, nil
 }
 
-// look asks for keys in one round trip. The command depends on the kind of key. A key whose kind has
-// changed must be asked for again.
+// look reads keys in one round trip. The command depends on the type of the key. The result again lists the keys
+// whose type has changed, so that they must be read again.
 func (s *Redis) look(ctx context.Context, names []string) (again []string, _ error) {
 	type answer struct {
 		kind  *redis.StatusCmd
@@ -185,7 +184,7 @@ func (s *Redis) look(ctx context.Context, names []string) (again []string, _ err
 	return again, nil
 }
 
-// isReply reports whether the server has answered, possibly that a key is of another kind.
+// isReply reports whether the server has answered, even with an error about the type of a key.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -233,8 +232,8 @@ func text(value redis.Cmder) string {
 	return ""
 }
 
-// A Lease is a key that will expire: by its TTL, or by a time in its value that is compared with the
-// buyers' clock.
+// A Lease is a key that will expire: by its TTL, or by a time in its value, which buyers compare with their
+// clock.
 type Lease struct {
 	Server  *Redis
 	Key     string
@@ -242,7 +241,7 @@ type Lease struct {
 	ByClock bool
 }
 
-// Leases returns the leases on the server that have not expired. now is the buyers' time.
+// Leases returns the unexpired leases on the server. now is the time of the buyers' clock.
 func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ error) {
 	held, err := s.Held(ctx)
 	if err != nil {
@@ -253,7 +252,7 @@ func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ err
 			found = append(found, Lease{s, key.Name, key.TTL, false})
 			continue
 		}
-		until, _ := strconv.ParseInt(key.Value, 10, 64) // an error means that it is no number
+		until, _ := strconv.ParseInt(key.Value, 10, 64) // an error means that the value is not a number
 		if until > now.UnixMilli() {
 			found = append(found, Lease{s, key.Name, 0, true})
 		}
@@ -261,7 +260,7 @@ func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ err
 	return found, nil
 }
 
-// Renewed reports whether the lease was renewed since it aged.
+// Renewed reports whether the lease was renewed since Age shortened it.
 func (l Lease) Renewed() bool { return l.Left > schedule.Forever*5/6 }
 
 // End deletes the key.
@@ -270,10 +269,10 @@ func (l Lease) End(ctx context.Context) error {
 	return l.Server.admin.Del(ctx, l.Key).Err()
 }
 
-// Age lets a third of a TTL pass.
+// Age shortens the TTL by a third of schedule.Forever.
 func (l Lease) Age(ctx context.Context) error {
 	if l.ByClock {
-		return nil // its holder's clock decides, and it is never renewed
+		return nil // the time in the value decides, and the holder never renews it
 	}
 	l.Server.Touch()
 	return l.Server.admin.PExpire(ctx, l.Key, max(time.Millisecond, l.Left-schedule.Forever/3)).Err()

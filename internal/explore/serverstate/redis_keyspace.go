@@ -12,20 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Only an event ends a lease in a run, so each key with a time to live gets this much after each
-// change. The duration is as short as possible, since such leases stay in a user's own server if the
-// explorer is killed. In a run without a change for that long, a key may expire; Expired shows that.
+// stretched is the time to live that every lease gets after a change, since only an event may end a lease in a
+// run. It is short, since such leases remain in a user's server if the explorer is killed. In a run without a
+// change for that long, a key may expire; Expired shows that.
 const stretched = 2 * time.Minute
 
-// A Keyspace is everything that a program uses on a Redis server: every database number with a key, as
-// INFO keyspace lists them. The program may SELECT another number than its URL names.
+// A Keyspace is everything that a program uses on a Redis server: all databases that have a key, as listed by INFO
+// keyspace. The program may SELECT a database other than the one in its URL.
 type Keyspace struct{ client *redis.Client }
 
-// NewKeyspace asks through client, which the caller closes.
+// NewKeyspace returns the keyspace of client's server. The caller closes client.
 func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
 
-// eachKey returns a script that counts the keys for which condition holds, and applies do to each. left
-// is the key's time to live in ms, negative if it has none.
+// eachKey returns a script that counts the keys for which condition is true, and runs do for each of them. Both
+// are Lua code. In it, left is the key's time to live in ms, negative if the key does not expire.
 func eachKey(condition, do string) *redis.Script {
 	return redis.NewScript(`
 local n = 0
@@ -39,8 +39,8 @@ end
 return n`)
 }
 
-// Named returns the keys that a command names, as the server tells them. known is false if it may use others: it
-// runs a script, or works on all keys.
+// Named returns the keys that a command names, according to the server. known is false if the command may use other
+// keys: it runs a script, or works on all keys.
 func (k Keyspace) Named(ctx context.Context, words []string) (keys []string, known bool, _ error) {
 	args := []any{"COMMAND", "GETKEYS"}
 	for _, word := range words {
@@ -54,15 +54,15 @@ func (k Keyspace) Named(ctx context.Context, words []string) (keys []string, kno
 	return keys, err == nil && len(keys) > 0, err
 }
 
-// Stretch gives two minutes to every lease that has less than half of that left. The program can see
-// that in the answer to a command such as PTTL.
+// Stretch sets leases with less than one minute left to two minutes. The program can see that in the answer to a
+// command such as PTTL.
 func (k Keyspace) Stretch(ctx context.Context) error {
 	return eachKey("left >= 0 and left < tonumber(ARGV[1]) / 2", "redis.call('PEXPIRE', key, ARGV[1])").
 		Run(ctx, k.client, nil, stretched.Milliseconds()).Err()
 }
 
-// values returns the key, with its database number unless that is ARGV[2], and the value of each key. A stream's
-// ids are times, and a time to live is none of the value.
+// values returns each key and its value. The key is prefixed by its database number, unless that is ARGV[2]. The
+// values do not include times to live or the ids of streams, which are times.
 var values = redis.NewScript(`
 local all = {}
 for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
@@ -87,8 +87,8 @@ for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
 end
 return all`)
 
-// Values returns each key, of every database number, and its value as text. It fails if there are more keys than
-// most.
+// Values returns the keys of all databases, each with its value as text. It fails if there are more than most
+// keys.
 func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error) {
 	answer, err := values.Run(ctx, k.client, nil, most, k.client.Options().DB).Slice()
 	if err != nil {
@@ -104,8 +104,8 @@ func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error
 // expired matches a line of INFO stats.
 var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
 
-// Expired returns how many keys the clock has removed since the server started. The server counts an
-// expired key when a command meets it.
+// Expired returns the number of keys that have expired by the clock since the server started. The server counts a
+// key when a command accesses it.
 func (k Keyspace) Expired(ctx context.Context) (int, error) {
 	info, err := k.client.Info(ctx, "stats").Result()
 	if err != nil {
@@ -142,10 +142,10 @@ func (k Keyspace) Forget(ctx context.Context) (int, error) {
 	return n, k.client.FlushAll(ctx).Err()
 }
 
-// client is a line of CLIENT LIST.
+// client matches the id and the flags in a line of CLIENT LIST.
 var client = regexp.MustCompile(`(?m)^id=(\d+) .* flags=(\S+) `)
 
-// Blocked returns the clients that wait in a command such as BLPOP (CLIENT LIST, flag b).
+// Blocked returns the clients that wait in a command such as BLPOP (flag b in CLIENT LIST).
 func (k Keyspace) Blocked(ctx context.Context) (map[int64]bool, error) {
 	list, err := k.client.ClientList(ctx).Result()
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Rows are a complete result.
+// Rows holds a complete result of a query.
 type Rows struct {
 	columns []string
 	values  [][]driver.Value
 	next    int
 }
 
-// Keep reads a complete result: an open cursor would be part of the next step.
+// Keep reads a complete result. With an open cursor, the next step would still read.
 func Keep(from driver.Rows) (*Rows, error) {
 	kept := &Rows{columns: from.Columns()}
 	for {
@@ -38,7 +38,7 @@ func Keep(from driver.Rows) (*Rows, error) {
 	}
 }
 
-// Empty reports whether it has no row.
+// Empty reports whether there is no row.
 func (r *Rows) Empty() bool { return len(r.values) == 0 }
 
 // Columns implements driver.Rows.
@@ -57,8 +57,8 @@ func (r *Rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// String returns the rows for people, without the names that the buyer asked for, and without zeros in
-// columns that no strategy uses yet.
+// String returns the rows for the user. It omits columns such as names, which the buyer already knows, and zeros in
+// columns that no strategy has used yet.
 func (r *Rows) String() string {
 	if len(r.values) == 0 {
 		return "no row"
@@ -76,8 +76,8 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Whole returns everything that a strategy can read, except real times. A purchase's time comes from
-// the strategies' clock.
+// Whole returns everything that a strategy can read, except real times. The time of a purchase is included: it comes
+// from the strategies' clock.
 func (r *Rows) Whole() string {
 	var b strings.Builder
 	for _, row := range r.values {
@@ -93,7 +93,7 @@ func (r *Rows) Whole() string {
 	return b.String()
 }
 
-// exact returns a value so that NULL and the text "NULL" differ. Times are in ms.
+// exact returns a value as text in which NULL and the text "NULL" differ. Times are in ms.
 func exact(v driver.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -104,7 +104,7 @@ func exact(v driver.Value) string {
 	return strconv.Quote(Show(v))
 }
 
-// cell returns a value with its column, or "" if it says nothing.
+// cell returns a value with its column; "" if the value is not informative.
 func (r *Rows) cell(column, value string) string {
 	switch column {
 	case "id", "name", "stocked", "product_name", "purchase_time", "strategy", "idempotency_key", "waited_ms", "left_after":
@@ -112,7 +112,7 @@ func (r *Rows) cell(column, value string) string {
 			return ""
 		}
 		if column == "id" {
-			value = "N" // it continues from run to run
+			value = "N" // ids continue from run to run
 		}
 	case "version", "fence", "last_entry":
 		if value == "0" || value == "0-0" {
@@ -125,7 +125,7 @@ func (r *Rows) cell(column, value string) string {
 	return column + "=" + value
 }
 
-// Show returns a value for people; each time is "now".
+// Show returns a value as text for the user. Each time becomes "now".
 func Show(v driver.Value) string {
 	switch v := v.(type) {
 	case nil:

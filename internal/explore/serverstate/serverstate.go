@@ -1,10 +1,9 @@
-// Package serverstate controls the servers over connections of its own, apart from the buyers'
-// connections. It restores the state in which every schedule begins, reads the state in which it ended,
-// sees which connections wait, and ends a connection or a wait. Both explorers use it: the one for
-// strategies and the one for programs under test.
+// Package serverstate controls the servers over its own connections, not the buyers'. It restores the initial state
+// before every schedule, and reads the final state. It finds the connections that wait, and ends a connection or a
+// wait. The explorer uses it for strategies and for programs under test.
 //
-// Each server is one file: mysql.go, postgres.go, sqlite.go, redis.go. A database is also one line in
-// For. stock.go contains the parts that all databases share.
+// Each server has its own file: mysql.go, postgres.go, sqlite.go, redis.go. The function For lists the databases. The
+// file stock.go contains the parts that all databases share.
 package serverstate
 
 import (
@@ -19,83 +18,81 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Database is one database as the explorer sees it.
+// A Database is one database, as controlled by the explorer.
 type Database struct {
-	Dialect effect.Dialect // how its statements are read
+	Dialect effect.Dialect // the SQL dialect of its statements
 	Connections
 	Records
 }
 
-// Connections knows which connections wait, how to end one as the death of its process would, and how
-// to end a wait. Only the scheduler's goroutine uses it, except for Connected and Answer.
+// Connections finds the connections that wait. It ends a connection as the death of its process would, or ends a
+// wait. Only the scheduler's goroutine may use it, except for Connected and Answer.
 type Connections interface {
-	// Connected prepares a new connection so that its waits do not time out, and returns its number.
-	// The number is 0 if Waiting, End and Interrupt need none.
+	// Connected prepares a new connection so that its waits do not time out, and returns its number. The number is 0
+	// if Waiting, End and Interrupt do not need one.
 	Connected(ctx context.Context, conn driver.Conn) (id int64, err error)
 
-	// Adopt takes over a connection that was not opened here and whose waits do not time out.
+	// Adopt takes over a connection that was not opened here. Its waits must not time out.
 	Adopt(id int64)
 
-	// Blocks reports whether a statement may wait inside the server. If none does, a connection must
-	// not be ended while a statement runs.
+	// Blocks reports whether a statement may wait inside the server. If it may not, a connection must not be ended
+	// while a statement runs.
 	Blocks() bool
 
-	// Waiting returns the connections whose statement waits for a lock. named reports that a statement
-	// on its way asks for a named lock, see NamedLock.
+	// Waiting returns the connections whose statement waits for a lock. named must be true if a statement under way
+	// asks for a named lock, see Statement.NamedLock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
 
-	// End ends a connection as the end of its process would, and waits until its transaction is rolled
-	// back.
+	// End ends a connection, as the end of its process would, and waits until its transaction is rolled back.
 	End(ctx context.Context, c Conn) error
 
 	// Gone reports whether a closed connection has ended and its transaction is rolled back.
 	Gone(ctx context.Context, c Conn) (bool, error)
 
-	// Held describes the locks and the transaction of each connection. It is exact for a connection
-	// without a statement under way. names are the named locks that programs asked for, since a server
-	// may not list them.
+	// Held describes the locks and the transaction of each connection. It is exact for connections
+	// without a statement under way. names lists the named locks that programs have asked for, since a
+	// server may be unable to list them.
 	Held(ctx context.Context, names []string) (map[int64][]string, error)
 
-	// Interrupt ends the wait of the connection's statement, as its lock-wait
-	// time-out would.
+	// Interrupt ends the wait of the connection's statement, as the server's lock-wait time-out would.
 	Interrupt(ctx context.Context, c Conn) error
 
-	// Answer turns the result of a statement into the one that its strategy gets: the rows of a query,
-	// or an error. The error is WouldBlock if the statement must wait at the gate again.
+	// Answer converts the result of a statement into the result that its strategy gets: the rows of a query, or
+	// an error. The error is WouldBlock if the statement must wait at the gate again.
 	Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error)
 }
 
 // Records makes the records of different runs comparable.
 type Records interface {
-	// Prepare is called once. disposable reports that no other user has data on the server.
+	// Prepare is called once. disposable says that no other user has data on the server.
 	Prepare(ctx context.Context, disposable bool) error
 
-	// Stated reports whether three things determine the effect of a statement: the committed data, the
-	// statements and waits of the open transactions, and the used ids. They do not if an ended transaction
-	// still matters (SERIALIZABLE in PostgreSQL), if plain reads lock unseen (SERIALIZABLE in MariaDB),
-	// or in a cluster.
+	// Stated reports whether three things determine the effect of a statement: the committed data, the statements
+	// and waits of the open transactions, and the used ids. It returns false in three cases: an ended transaction may
+	// still matter (SERIALIZABLE in PostgreSQL), plain reads take locks (SERIALIZABLE in MariaDB), or the server
+	// belongs to a cluster.
 	Stated(ctx context.Context) (bool, error)
 
-	// Recount returns a statement that resets the counter of record ids, so that the states of
-	// different runs compare. It returns "" if that is too slow, see NextID.
+	// Recount returns a statement that resets the counter of record ids, so that states of different runs can be
+	// equal. It returns "" if such a statement is too slow, see NextID.
 	Recount() string
 
-	// NextID returns the id of the next record, at least FirstID; 0 if Recount sets it.
+	// NextID returns the id of the next record, at least FirstID; 0 if Recount resets the counter.
 	NextID(ctx context.Context) (int64, error)
 
-	// Cleared waits until deleted rows can no longer be locked. It is for servers without other users,
-	// and may take a tenth of a second.
+	// Cleared waits until deleted rows can no longer be locked. It is meant for servers without other users, and may
+	// take a tenth of a second.
 	Cleared(ctx context.Context) error
 
-	// Milliseconds returns an expression for the time of a record, purchase_time, in ms since 1970.
+	// Milliseconds returns an SQL expression for the column purchase_time of a record, in ms since 1970.
 	Milliseconds() string
 }
 
-// FirstID is far from all other numbers that a strategy receives, so that ids are recognized by their
+// FirstID is far above all other numbers that a strategy receives, except times in ms. So an id is recognized by its
 // size. It has fewer digits than a time in ms.
 const FirstID = 10_000_000_000
 
-// Held's words for a transaction and for the rows that it has locked or written.
+// The descriptions that Held gives to a transaction, and to the rows that it has locked or written.
 const (
 	heldTransaction = "an open transaction"
 	heldRows        = "row locks"
@@ -108,7 +105,7 @@ type Conn interface {
 	Close() error // ends the session, unless the connection was abandoned
 }
 
-// A Statement is a statement that was sent.
+// A Statement is a statement that was sent to a server.
 type Statement struct {
 	Conn      Conn
 	NamedLock bool // it asks for a named lock
@@ -116,13 +113,13 @@ type Statement struct {
 	Read      bool // an open transaction has read or written before it
 }
 
-// WouldBlock is a database's refusal of a command that would normally wait.
+// WouldBlock is the error of a database that refuses a statement instead of letting it wait.
 type WouldBlock struct{ error }
 
-// Unwrap returns the refusal.
+// Unwrap returns the database's error.
 func (e WouldBlock) Unwrap() error { return e.error }
 
-// For returns the database of a dialect. admin is not a buyer's connection.
+// For returns the database of a dialect. admin must not be a buyer's connection.
 func For(name string, admin *sql.DB) Database {
 	return map[string]Database{
 		dialect.MySQL:    {effect.MySQL, &mysqlConnections{admin: admin, tables: metadataLocks{admin: admin}}, &mysqlRecords{admin: admin}},
@@ -131,7 +128,7 @@ func For(name string, admin *sql.DB) Database {
 	}[name]
 }
 
-// connectionID asks a new connection for its number.
+// connectionID queries a new connection for its number.
 func connectionID(ctx context.Context, conn driver.Conn, query string) (int64, error) {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, query, nil)
 	if err != nil {
@@ -149,8 +146,8 @@ func connectionID(ctx context.Context, conn driver.Conn, query string) (int64, e
 	return id.Int64, err
 }
 
-// untilGone waits until a connection has ended. It sleeps between two looks. On one processor, constant
-// questions kept a backend from ending for 30 s (Linux 6.18).
+// untilGone waits until a connection has ended. It sleeps between queries: on one processor, queries without a pause
+// kept a backend from ending for 30 s (Linux 6.18).
 func untilGone(ctx context.Context, d Connections, c Conn) error {
 	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) {
 		if gone, err := d.Gone(ctx, c); err != nil || gone {
@@ -162,7 +159,7 @@ func untilGone(ctx context.Context, d Connections, c Conn) error {
 	}
 }
 
-// gone asks for the number of rows that the connection has in a list.
+// gone runs a query that counts the connection in a list, and reports whether the count is 0.
 func gone(ctx context.Context, admin *sql.DB, count string, c Conn) (bool, error) {
 	var left int
 	err := admin.QueryRowContext(ctx, count, c.ID()).Scan(&left)

@@ -5,22 +5,22 @@ import (
 	"database/sql"
 )
 
-// Shapes are the shapes of PostgreSQL's tables by name, in lower case and without schema. A name that
-// several schemas have is not among them.
+// Shapes are the shapes of PostgreSQL's tables by name, in lower case and without schema. A name that occurs in several
+// schemas is omitted.
 type Shapes map[string]*Shape
 
-// A Shape has the properties of a table that tell its rows apart in the text of a statement.
+// A Shape has the properties of a table by which the text of a statement identifies its rows.
 type Shape struct {
 	Columns map[string]Column
-	// Keys are the columns of each unique index, but not of its expressions. Unclear reports an index
-	// that also compares expressions, counts NULL as equal, or excludes rows by another operator.
+	// Keys are the columns of each unique index, without expressions. Unclear reports an index that also compares
+	// expressions, counts NULL as equal, or excludes rows by another operator.
 	Keys    [][]string
 	Unclear bool
-	Primary string // the only column of the primary key; "" if it has several, or none
+	Primary string // the column of the primary key; "" if it has several columns, or there is none
 	Parents []Parent
-	Kids    []string // the tables that reference it
-	// Late reports that a constraint is checked at the end of the transaction, or that a column follows from
-	// others: then the text of a statement does not tell what it changes.
+	Kids    []string // the tables with a foreign key to this table
+	// Late reports that a constraint is checked only at the end of the transaction, or that a column is generated from
+	// others. Then the text of a statement does not show which values it changes.
 	Late bool
 }
 
@@ -30,24 +30,24 @@ type Column struct {
 	Default Fill
 }
 
-// A Kind says which constants of a column differ for certain.
+// A Kind says whether different constants of a column are different values.
 type Kind string
 
-// The kinds. Any other type is unclear: two texts may be one value.
+// The kinds. In a column of any other type, two texts may mean the same value.
 const (
 	Unclear Kind = ""
 	Number  Kind = "n" // a whole number
 	UUID    Kind = "u"
-	Text    Kind = "t" // of a collation that compares bytes for equality
+	Text    Kind = "t" // text with a collation that compares bytes for equality
 )
 
-// A Fill says what a column has in a new row without a value for it.
+// A Fill tells how the server fills a column if an INSERT omits it.
 type Fill string
 
 // The fills.
 const (
 	Empty  Fill = ""  // NULL
-	Fresh  Fill = "f" // a value that no other row has: of a sequence, or a random UUID
+	Fresh  Fill = "f" // a value that no other row has: from a sequence, or a random UUID
 	Filled Fill = "o" // another value
 )
 
@@ -58,7 +58,7 @@ type Parent struct {
 	Refs    []string
 }
 
-// Tells reports whether the table has the column, and different constants there differ for certain.
+// Tells reports whether the table has the column, and different constants in it are different values.
 func (s Shapes) Tells(table, column string) bool {
 	return s[table] != nil && s[table].Columns[column].Kind != Unclear
 }

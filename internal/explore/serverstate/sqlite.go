@@ -9,8 +9,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// sqliteConnections is SQLite opened without a busy time-out. A statement that would wait is refused,
-// and waits at the gate until another transaction has ended. So no statement waits inside.
+// sqliteConnections implements Connections for SQLite without a busy time-out. SQLite refuses a statement that would
+// wait. The statement then waits at the gate until another transaction has ended, so none waits inside SQLite.
 type sqliteConnections struct{}
 
 func (sqliteConnections) Connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
@@ -21,13 +21,12 @@ func (sqliteConnections) End(_ context.Context, c Conn) error                   
 func (sqliteConnections) Gone(context.Context, Conn) (bool, error)              { return true, nil }
 func (sqliteConnections) Interrupt(context.Context, Conn) error                 { return nil }
 
-// Held returns nothing: only programs under test need it, and they cannot use SQLite.
+// Held returns no locks: only programs under test need it, and they cannot use SQLite.
 func (sqliteConnections) Held(context.Context, []string) (map[int64][]string, error) { return nil, nil }
 
-// Answer turns a refusal into WouldBlock if the busy time-out would have waited. SQLite does not wait
-// for a lock if the transaction has already read (sqlite3BtreeBeginTrans asks the busy handler only
-// when inTransaction is TRANS_NONE), nor if its snapshot is stale. The strategy sees both of these
-// refusals.
+// Answer turns a refusal into WouldBlock if SQLite would have waited with a busy time-out. SQLite does not wait for
+// a lock if the transaction has already read (sqlite3BtreeBeginTrans calls the busy handler only when
+// inTransaction is TRANS_NONE), or if its snapshot is stale. The strategy gets these two refusals.
 func (sqliteConnections) Answer(_ context.Context, s Statement, got *Rows, err error) (*Rows, error) {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_BUSY && !s.Read {
@@ -36,7 +35,7 @@ func (sqliteConnections) Answer(_ context.Context, s Statement, got *Rows, err e
 	return got, err
 }
 
-// sqliteRecords counts ids with AUTOINCREMENT.
+// sqliteRecords implements Records for SQLite, which numbers records with AUTOINCREMENT.
 type sqliteRecords struct{}
 
 func (sqliteRecords) Prepare(context.Context, bool) error   { return nil }
@@ -44,8 +43,8 @@ func (sqliteRecords) Stated(context.Context) (bool, error)  { return true, nil }
 func (sqliteRecords) Cleared(context.Context) error         { return nil }
 func (sqliteRecords) NextID(context.Context) (int64, error) { return 0, nil }
 
-// Recount implements Records. AUTOINCREMENT continues from the highest existing id or from the one in
-// sqlite_sequence.
+// Recount implements Records. AUTOINCREMENT continues from the higher of two numbers: the highest existing id, and
+// the number in sqlite_sequence.
 func (sqliteRecords) Recount() string {
 	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/oversell/oversell/internal/product/stock"
 )
 
-// Stock is one product's stock and records in a database.
+// Stock is the stock and the records of one product in a database.
 type Stock struct {
 	Admin   *gorm.DB // not a buyer's connection
 	Product string
 	Stock   int64  // at the start of a schedule
-	Parts   int64  // number of rows that share it evenly; 0: the product's own row has it
-	Recount string // resets the counter of record ids; "": the ids continue
+	Parts   int64  // number of rows into which it is divided evenly; 0: it is in the product's own row
+	Recount string // statement that resets the counter of record ids; "": the ids continue
 
-	Milliseconds string // for Whole: expression for the time of a record in ms since 1970
+	Milliseconds string // for Whole: SQL expression for the time of a record in ms since 1970
 }
 
-// State holds the product's stock and records in the database.
+// State is a product's stock and records, as read from the database.
 type State struct {
 	audit.Sums
-	Sales map[int64]audit.Sale // by the record's id
+	Sales map[int64]audit.Sale // by id of the record
 }
 
 // Restore restores the stock and removes the records.
@@ -57,9 +57,9 @@ func (s Stock) Restore(ctx context.Context) error {
 	})
 }
 
-// Whole returns everything of the product's row, parts and records that can affect a later step.
-// Records are sorted by id. Real times are left out; a purchase's time comes from the strategies'
-// clock. No buyer may move meanwhile.
+// Whole returns all data in the product's row, parts and records that can affect a later step. Records are sorted
+// by id. It omits real times; the time of a purchase comes from the strategies' clock. No buyer may move during
+// the call.
 func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
 	queries := []string{"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?"}
@@ -80,7 +80,7 @@ func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	return b.String(), ids, nil
 }
 
-// write writes the rows of a query, and returns their first cells, which are numbers.
+// write writes the rows of a query to b, and returns their first cells, which must be numbers.
 func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (first []int64, _ error) {
 	rows, err := s.Admin.WithContext(ctx).Raw(query, s.Product).Rows()
 	if err != nil {
@@ -108,10 +108,10 @@ func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (fir
 	return first, err
 }
 
-// Read reads stock and records in one statement, while no buyer moves.
+// Read reads stock and records in one statement. No buyer may move during the call.
 func (s Stock) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
-	// This costs half of a join. The sales are the rows with a purchaser.
+	// A union takes half the time of a join. The sales are the rows with a purchaser.
 	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT `+stock.Amount()+`, stocked, NULL FROM product WHERE name = ?
 		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product).Rows()
 	if err != nil {
@@ -124,7 +124,7 @@ func (s Stock) Read(ctx context.Context) (State, error) {
 			state.Leftover, state.Stocked = amount, other
 			return
 		}
-		for _, sale := range state.Sales { // each buyer makes one purchase, and its name is the key
+		for _, sale := range state.Sales { // each buyer makes one purchase, so a second record of a purchaser is a duplicate
 			if sale.Purchaser == purchaser.String {
 				state.Duplicates++
 				break

@@ -6,35 +6,35 @@ import (
 	"errors"
 )
 
-// Tables are the tables and views of a database by name, in lower case and without schema. Tables of
-// several schemas with one name are one entry.
+// Tables are the tables and views of a database by name, in lower case and without schema. Tables with the same
+// name in several schemas share one entry.
 type Tables map[string]*Table
 
-// A Table says what a statement that names it can touch besides.
+// A Table lists what else a statement may touch if it names the table.
 type Table struct {
-	// View reports that it has no rows of its own.
+	// View reports that the table is a view, without rows of its own.
 	View bool
-	// Opaque reports that a statement that names it may touch any table: it is a view or a foreign
+	// Opaque reports that a statement that names the table may touch any table: it is a view or a foreign
 	// table, or it has a policy.
 	Opaque bool
-	// Fires reports that a change of it may touch any table: it has a trigger, a rule, or a function of
-	// the user in a default, a check or an index.
+	// Fires reports that a change of the table may touch any table: it has a trigger, a rule, or a user-defined
+	// function in a default, a check or an index.
 	Fires bool
-	// Reads are the tables whose rows a change of this one checks: those that it references.
+	// Reads are the tables that this table references: a change of this table checks their rows.
 	Reads []string
-	// Deletes and Updates are the tables that change when rows of this one are deleted, or when their
-	// keys change: those that reference it with CASCADE, SET NULL or SET DEFAULT.
+	// Deletes and Updates are the tables that reference this table with CASCADE, SET NULL or SET DEFAULT. They also
+	// change when its rows are deleted (Deletes), or when its keys change (Updates).
 	Deletes, Updates []string
-	// Parts are its partitions, children and parents, which have the same rows.
+	// Parts are the table's partitions, children and parents, which have the same rows.
 	Parts []string
 }
 
-// errHidden reports that the user may not see the triggers.
+// errHidden reports that the user lacks the privilege to see the triggers.
 var errHidden = errors.New("the user may not see the triggers of all tables")
 
-// The queries of ReadTables. Those for tables return the name, and whether it is a view, is opaque for
-// another reason, and fires. Those for foreign keys return the table, the referenced table, and whether
-// a row changes with a deleted row and with a changed key.
+// The queries of ReadTables. Those for tables return the name, and whether the table is a view, is opaque for another
+// reason, and fires. Those for foreign keys return the table and the referenced table. They also return whether a
+// row of the table changes when the referenced row is deleted, and when its key changes.
 const (
 	mysqlTriggers = `SELECT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))
 	OR EXISTS (SELECT 1 FROM information_schema.schema_privileges WHERE privilege_type = 'TRIGGER' AND table_schema = DATABASE() AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))`
@@ -60,8 +60,8 @@ const (
 	WHERE p.relkind IN ('r', 'p')`
 )
 
-// ReadTables reads the tables of a database, for protocol "mysql" or "postgres". In MySQL, it fails for
-// a user without the privilege TRIGGER.
+// ReadTables reads the tables of a database. protocol is "mysql" or "postgres". In MySQL, it fails for a user
+// without the privilege TRIGGER.
 func ReadTables(ctx context.Context, db *sql.DB, protocol string) (Tables, error) {
 	all := Tables{}
 	tables, keys, parts := postgresTables, postgresKeys, postgresParts
@@ -100,7 +100,7 @@ func ReadTables(ctx context.Context, db *sql.DB, protocol string) (Tables, error
 	return all, err
 }
 
-// at returns a table, and adds it if it is new.
+// at returns a table. It adds the table if it is new.
 func (t Tables) at(name string) *Table {
 	if t[name] == nil {
 		t[name] = &Table{}
@@ -108,7 +108,7 @@ func (t Tables) at(name string) *Table {
 	return t[name]
 }
 
-// each scans every row of a query with args into the values, and calls do.
+// each runs a query with args, scans each row into the given variables, and calls do.
 func each(ctx context.Context, db *sql.DB, query string, into []any, do func(), args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -117,7 +117,7 @@ func each(ctx context.Context, db *sql.DB, query string, into []any, do func(), 
 	return scanAll(rows, into, do)
 }
 
-// scanAll scans every row into the values, calls do, and closes the rows.
+// scanAll scans each row into the given variables, calls do, and closes the rows.
 func scanAll(rows *sql.Rows, into []any, do func()) error {
 	defer rows.Close()
 	for rows.Next() {

@@ -13,10 +13,10 @@ func (g *Goroutines) Unseen(stacks string) (unseen []string) {
 	return unseen
 }
 
-// Left returns the number of goroutines that existed before.
+// Left returns the number of goroutines that existed before NewGoroutines.
 func (g *Goroutines) Left() int { return len(g.left) }
 
-// Waits reports whether a goroutine in that state, with these functions in its stack, cannot go on
+// Waits reports whether a goroutine in the given state, with these functions in its stack, cannot continue
 // by itself.
 func (g *Goroutines) Waits(state, functions string) bool {
 	return g.marks.waits(functions, state)

@@ -23,8 +23,8 @@ import (
 // parkTimeout limits how long a goroutine may take to reach its wait.
 const parkTimeout = 30 * time.Second
 
-// TestMarks parks goroutines in each function that is searched for in stacks. If such a function is
-// renamed, here or in a library, its mark is no longer found.
+// TestMarks lets goroutines wait in each function that the package searches for in stacks. It fails if such a function
+// is renamed, here or in a library.
 func TestMarks(t *testing.T) {
 	e := enginetest.Embedded(t)
 	var stacks string
@@ -65,8 +65,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// askPostgres calls look while PostgreSQL's driver waits for an answer, for longer than its own
-// read time-out.
+// askPostgres calls look while PostgreSQL's driver waits for an answer, after the driver's own read
+// time-out.
 func askPostgres(t *testing.T, look func()) {
 	t.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +90,7 @@ func askPostgres(t *testing.T, look func()) {
 	<-given
 }
 
-// wait and spin are entry points of this test.
+// wait and spin are functions that this test passes to NewGoroutines.
 func wait(until chan struct{}) { <-until }
 
 func spin(stop *atomic.Bool) {
@@ -99,7 +99,7 @@ func spin(stop *atomic.Bool) {
 	}
 }
 
-// TestAtRest: a goroutine that waits for another is at rest. One that runs is not.
+// TestAtRest: a goroutine that waits for another one is at rest. A running goroutine is not.
 func TestAtRest(t *testing.T) {
 	g := standstill.NewGoroutines(nil, wait, spin)
 	until := make(chan struct{})
@@ -129,11 +129,11 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// parked stands for a strategy's goroutine that does not end.
+// parked represents a strategy's goroutine that does not end.
 func parked(until chan struct{}) { <-until }
 
-// TestLeftBehind: goroutines left over from a failed exploration do not block the next exploration.
-// Its own goroutines do.
+// TestLeftBehind: goroutines that remain from a failed exploration do not block the next exploration. Its
+// own goroutines do.
 func TestLeftBehind(t *testing.T) {
 	before, own := make(chan struct{}), make(chan struct{})
 	defer close(before)
@@ -161,8 +161,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestAnswer: a goroutine that waits for PostgreSQL's answer to a released command is at rest. It
-// is not at rest while it connects or checks a connection, whichever goroutine reads.
+// TestAnswer: a goroutine that waits for PostgreSQL's answer to a released command is at rest. It is not at rest
+// while it connects or checks a connection, even if another goroutine of the driver reads.
 func TestAnswer(t *testing.T) {
 	const (
 		pgx  = "github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).Read"

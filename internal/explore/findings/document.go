@@ -13,13 +13,13 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// An Origin is the explored subject, as its command names it.
+// An Origin describes the explored strategy or program, as its command names it.
 type Origin struct {
 	Subject string
 	Again   func(*explore.Witness) string // the command that replays a schedule
 }
 
-// Document returns a search for the formats of --report.
+// Document returns the result of a search for the formats of --report.
 func (o Origin) Document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every schedule of %d buyers of %s", r.Buyers, r.Strategy),
@@ -51,16 +51,16 @@ func (o Origin) Document(r explore.Report) (report.Document, error) {
 		if err != nil {
 			return d, err
 		}
-		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // whether or not the stock is right
+		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // regardless of the stock
 		if entry, _ := lockstrategy.ByName(r.Strategy); entry.Lock.FreesAnothers {
-			foreign.Status = report.None // the catalogue admits it for this lock
+			foreign.Status = report.None // the catalogue states that this lock allows it
 		}
 		d.Cases = append(d.Cases, foreign)
 	}
 	return d, nil
 }
 
-// Replayed returns a schedule that was run again, for the formats of --report.
+// Replayed returns a replayed schedule for the formats of --report.
 func (o Origin) Replayed(w *witness.Witness) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: "shop explore " + o.Subject, Lead: "One schedule, run again",
@@ -71,7 +71,7 @@ func (o Origin) Replayed(w *witness.Witness) (report.Document, error) {
 	return d, err
 }
 
-// witnessed returns a case with its schedule.
+// witnessed returns case c with the schedule of witness w.
 func (o Origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
 	var text, mermaid strings.Builder
 	if err := cmp.Or(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {

@@ -20,28 +20,28 @@ import (
 type Program struct {
 	Explore    explore.Report `json:"explore"`
 	Rush       *Rush          `json:"rush"`                 // null: the rush did not run
-	Unfinished string         `json:"unfinished,omitempty"` // why something is missing; "" if nothing is
-	OK         bool           `json:"ok"`                   // exit code 0
+	Unfinished string         `json:"unfinished,omitempty"` // reason why a part is missing; "": complete
+	OK         bool           `json:"ok"`                   // the command ends with exit code 0
 }
 
 // A Rush is a series of bursts, one after the other.
 type Rush struct {
-	Buyers  int             `json:"buyers"` // of each burst
-	Asked   int             `json:"asked"`  // bursts that were asked for
+	Buyers  int             `json:"buyers"` // number in each burst
+	Asked   int             `json:"asked"`  // number of requested bursts
 	Rounds  []target.Crowd  `json:"rounds"` // bursts that were sent
 	Seconds float64         `json:"seconds"`
-	Verdict verdict.Verdict `json:"verdict"` // the worst of the rounds: broken, failed, inconclusive; holds only if every round holds
+	Verdict verdict.Verdict `json:"verdict"` // the worst verdict of a burst: broken, failed or inconclusive; holds only if every requested burst holds
 	Why     string          `json:"why,omitempty"`
 }
 
-// judge sets the verdict from those of the bursts.
+// judge sets the verdict from the verdicts of the bursts.
 func (r *Rush) judge() {
 	count := map[verdict.Verdict]int{}
 	for _, c := range r.Rounds {
 		count[c.Verdict]++
 	}
 	r.Verdict = verdict.Inconclusive
-	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // in order of rising severity
+	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // in order of increasing severity
 		for n, c := range r.Rounds {
 			if c.Verdict == v && (r.Verdict != v || r.Why == "") {
 				r.Verdict, r.Why = v, fmt.Sprintf("round %d: %s", n+1, c.Why)
@@ -53,7 +53,7 @@ func (r *Rush) judge() {
 	}
 }
 
-// NewRush judges bursts. asked is the number that was asked for.
+// NewRush returns a rush with its verdict. asked is the number of requested bursts.
 func NewRush(buyers, asked int, crowds []target.Crowd, took time.Duration) *Rush {
 	r := &Rush{Buyers: buyers, Asked: asked, Rounds: crowds, Seconds: took.Seconds()}
 	r.judge()
@@ -65,10 +65,10 @@ func (r *Program) Broken() bool {
 	return r.Explore.Violations > 0 || r.Rush != nil && r.Rush.broken()
 }
 
-// broken reports whether a round broke a rule or had failures.
+// broken reports whether a burst broke a rule or had failures.
 func (r *Rush) broken() bool { return r.Verdict == verdict.Broken || r.Verdict == verdict.Failed }
 
-// Unproven says which parts prove nothing; "" if each proves something.
+// Unproven says which parts of the result prove nothing; "" if there are none.
 func (r *Program) Unproven() string {
 	var whys []string
 	if why := Unproven(r.Explore); why != "" {
@@ -80,12 +80,12 @@ func (r *Program) Unproven() string {
 	return strings.Join(whys, "; ")
 }
 
-// Finish sets the fields that follow from the parts.
+// Finish sets the fields that depend on others.
 func (r *Program) Finish() {
 	r.OK = r.Unfinished == "" && !r.Broken() && r.Unproven() == ""
 }
 
-// Text writes the report for a person.
+// Text writes the report as text for the user.
 func (r *Program) Text(w io.Writer, _ bool) error {
 	format, known := witness.FormatNamed("text")
 	if !known {
@@ -106,7 +106,7 @@ func (r *Program) Text(w io.Writer, _ bool) error {
 	return err
 }
 
-// text writes the table of the rounds, and describes the first that broke.
+// text writes a table of the bursts, and describes the first burst with the worst verdict.
 func (r *Rush) text(w io.Writer, name string) error {
 	t := report.Table{Columns: report.Columns("round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict")}
 	for n, c := range r.Rounds {
@@ -153,7 +153,7 @@ func (r *Rush) text(w io.Writer, name string) error {
 	return err
 }
 
-// Document returns both parts for the formats of --report. given are the flags that name the program.
+// Document returns the search and the rush for the formats of --report. given holds the flags that name the program.
 func (r *Program) Document(o Origin, command, given string) (report.Document, error) {
 	d, err := o.Document(r.Explore)
 	d.Command, d.Value, d.Alarm = command, r, r.Unfinished

@@ -7,11 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Reason is why a search without a violation proves nothing: its command ends with exit code 3.
+// A Reason explains why a search without a violation proves nothing. The command then ends with exit code 3.
 type Reason struct {
-	Name    string // its row of the table in docs/design/explorer.md
+	Name    string // name in the table of docs/design/explorer.md
 	applies func(explore.Report) bool
-	why     func(explore.Report) string // the missing part, and what to do
+	why     func(explore.Report) string // explains the reason, with advice
 }
 
 // notFound begins the text of most reasons.
@@ -20,10 +20,10 @@ const notFound = "nothing was found, but "
 // discardedPage lists the causes of discarded runs.
 const discardedPage = "see docs/design/programs.md#discarded-runs"
 
-// OneSchedule is the name of the last reason. If it is the first that applies, nothing else is missing.
+// OneSchedule is the name of the last reason. If it is the first that applies, no other reason applies.
 const OneSchedule = "one schedule"
 
-// Reasons returns all reasons. A report names the first that applies.
+// Reasons returns all reasons. A report names only the first that applies.
 func Reasons() []Reason {
 	return []Reason{
 		{"not confirmed", func(r explore.Report) bool { return r.Dropped+r.Unconfirmed > 0 }, func(r explore.Report) string {
@@ -67,7 +67,7 @@ func Reasons() []Reason {
 	}
 }
 
-// byItself says what to do about commands that the program sends while no buyer is there; "" if there are none.
+// byItself returns advice for a program that sends commands while no buyer is there; "" for other programs.
 func byItself(r explore.Report) string {
 	if !r.Polls {
 		return ""
@@ -79,7 +79,7 @@ func divided(r explore.Report) string {
 	if !r.Overlap && r.Holdable {
 		overlap := "add --overlap; or "
 		if r.Shared {
-			overlap = "" // see App.CheckOverlap
+			overlap = "" // --overlap is not possible, see App.CheckOverlap
 		}
 		return fmt.Sprintf(notFound+"a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", overlap, r.Divided[0])
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Of returns a search for the formats of a witness.
+// Of returns the result of a search for the formats of a witness.
 func Of(r explore.Report) witness.Document {
 	d := witness.Document{
 		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
@@ -41,7 +41,7 @@ func Of(r explore.Report) witness.Document {
 	return d
 }
 
-// subject describes what was explored, and with which buyers.
+// subject describes the explored strategy or program and its buyers.
 func subject(r explore.Report) string {
 	if ofProgram(r) {
 		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
@@ -49,7 +49,7 @@ func subject(r explore.Report) string {
 	return fmt.Sprintf("%s on %s%s, %s, stock %d%s%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, inParts(r.Parts), withOrders(r))
 }
 
-// titled describes what was explored, for a title.
+// titled describes the explored strategy or program, for a title.
 func titled(r explore.Report) string {
 	if ofProgram(r) {
 		return r.Strategy + " on " + r.Server
@@ -60,7 +60,7 @@ func titled(r explore.Report) string {
 // ofProgram reports whether the search explored a program under test.
 func ofProgram(r explore.Report) bool { return r.Engine == explore.AppEngine }
 
-// server names an engine's database; "" if the engine's name already says it.
+// server returns the name of an engine's database in parentheses; "" if the engine's name already contains it.
 func server(r explore.Report) string {
 	if r.Engine == engine.Embedded {
 		return ""
@@ -68,8 +68,7 @@ func server(r explore.Report) string {
 	return " (" + r.Server + ")"
 }
 
-// crowd says how many buyers there are, and in how many processes, since that decides whether a lock in
-// memory works.
+// crowd describes the number of buyers and of processes. A lock in memory works only in one process.
 func crowd(r explore.Report) string {
 	if r.Shared {
 		return fmt.Sprintf("%d buyers in one process", r.Buyers)
@@ -84,8 +83,8 @@ func inParts(parts int64) string {
 	return " in " + witness.Count(int(parts), "part")
 }
 
-// withOrders describes the orders and the part of the shop in front of the strategy. It returns "" if
-// each order has one unit and its own key, and there is no such part.
+// withOrders describes the purchases, and the checks that run before the strategy. It returns "" if each purchase has
+// one unit and its own key, and there are no such checks.
 func withOrders(r explore.Report) (text string) {
 	switch {
 	case r.Mixed != nil:

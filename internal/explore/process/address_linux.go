@@ -14,7 +14,7 @@ import (
 // linux/if.h of the kernel sources).
 const loopbackIndex = 1
 
-// addAddress adds an address to the network: an address of lo, in addition to 127.0.0.1 (netdevice(7),
+// addAddress adds an address to this network's loopback interface, in addition to 127.0.0.1 (netdevice(7),
 // ipv6(7)).
 func addAddress(text string) error {
 	a, err := netip.ParseAddr(text)
@@ -48,7 +48,7 @@ func addAddress(text string) error {
 	return nil
 }
 
-// addIPv6 passes a struct in6_ifreq to the kernel (linux/ipv6.h).
+// addIPv6 adds an IPv6 address. It passes a struct in6_ifreq to the kernel (linux/ipv6.h).
 func addIPv6(a netip.Addr) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func addIPv6(a netip.Addr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("address %s: %w", a, errno)
 	}
-	// The address is tentative at first, and cannot be bound (RFC 4862, section 5.4).
+	// At first the address is tentative, and cannot be bound (RFC 4862, section 5.4).
 	for deadline := time.Now().Add(usable); ; time.Sleep(time.Millisecond) {
 		err := unix.Bind(fd, &unix.SockaddrInet6{Addr: a.As16()})
 		if err == nil || !errors.Is(err, unix.EADDRNOTAVAIL) || time.Now().After(deadline) {
@@ -73,5 +73,5 @@ func addIPv6(a netip.Addr) error {
 	}
 }
 
-// usable is the maximum time until a new address can be used. The kernel prepares it in the background.
+// usable is the maximum time until a new address can be bound. The kernel prepares the address in the background.
 const usable = 10 * time.Second

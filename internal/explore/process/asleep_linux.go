@@ -2,32 +2,32 @@ package process
 
 import "slices"
 
-// Refresh finds all processes and threads of the program anew. The error says why their rest cannot be
-// observed; then Asleep always returns false.
+// Refresh searches again for all processes and threads of the program. If it returns an error, Asleep returns
+// false until the next successful Refresh.
 func (p *Program) Refresh() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tree.walk()
 }
 
-// Asleep reports whether, at one moment during the call, every thread of the program slept and all of its
-// output was read. The answer true is certain. Asleep looks once at a thread that has slept since an earlier
-// call, and twice at any other thread. It also returns false if threads cannot be read; Refresh says why.
+// Asleep reports whether, at one moment during the call, every thread of the program slept and all of its output was
+// read. The answer true is certain. Asleep checks each thread once, and twice if the thread may have run since the
+// last call. It also returns false if threads cannot be read; Refresh returns the reason.
 func (p *Program) Asleep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tree.still = p.tree.asleep(func() bool {
-		return p.log == nil || !p.log.unread() // a full pipe empties without any action
+		return p.log == nil || !p.log.unread() // a full pipe empties without any action of the program
 	})
 	return p.tree.still
 }
 
-// maxRounds is the maximum number of looks for threads that new threads have started. A program that
-// starts more generations in that time is not asleep.
+// maxRounds is the maximum number of searches for threads that new threads have started. A program that starts
+// more generations of threads during one call is not asleep.
 const maxRounds = 8
 
-// asleep reports whether each thread was blocked before moment(), was not switched in until after it,
-// and had not been woken by then. So all slept at that moment.
+// asleep reports whether all threads slept while it called moment. Each thread was blocked before the call; after it,
+// the thread had neither run nor been woken.
 func (t *tree) asleep(moment func() bool) bool {
 	if !t.whole {
 		if err := t.walk(); err != nil || !t.whole {
@@ -46,8 +46,8 @@ func (t *tree) asleep(moment func() bool) bool {
 	return moment() && t.second()
 }
 
-// first looks at the threads that have run since they were last seen asleep, and at the threads that
-// those have started. found reports whether they have started any.
+// first checks the threads that have run since they were last seen asleep, and finds the threads that they have
+// started. found reports whether there are any.
 func (t *tree) first() (found, ok bool) {
 	var ran []*thread
 	for i, th := range t.order {
@@ -63,8 +63,8 @@ func (t *tree) first() (found, ok bool) {
 	if len(ran) == 0 {
 		return false, true
 	}
-	// Each of them was blocked before this look at its children. If it has run since, the second look
-	// will show that.
+	// Each of them was blocked before this search for its children. If it has run since, the second check
+	// detects that.
 	met := map[int]bool{}
 	for _, th := range ran {
 		if met[th.pid] {
@@ -92,7 +92,7 @@ func (t *tree) first() (found, ok bool) {
 	return found, true
 }
 
-// sleeps reads the count first: a thread that runs after it has a different count.
+// sleeps reports whether a thread sleeps. It reads the count first: if the thread runs later, the count changes.
 func (t *tree) sleeps(th *thread) bool {
 	ran, err := th.count()
 	if err != nil {
@@ -116,11 +116,11 @@ func (t *tree) sleeps(th *thread) bool {
 	return err == nil && resting
 }
 
-// second reports whether all threads have slept on.
+// second reports whether no thread has run or been woken since first.
 func (t *tree) second() bool {
 	for i, th := range t.order {
 		asleep, err := true, error(nil)
-		if !th.ended { // an ended thread must still be there, since its parent's wait for it is an end, too
+		if !th.ended { // an ended thread must still exist: if its parent has reaped it, the parent has run
 			asleep, err = th.asleep()
 		}
 		if err == nil && asleep {
@@ -130,7 +130,7 @@ func (t *tree) second() bool {
 			}
 		}
 		if err != nil {
-			t.whole = false // it has ended, so another process has its children
+			t.whole = false // the thread has ended, so another process has its children
 		}
 		th.slept = false
 		t.early(i)
@@ -139,17 +139,16 @@ func (t *tree) second() bool {
 	return true
 }
 
-// early makes the thread the first to be looked at, since a running thread usually keeps running.
+// early moves a thread to the front of the order, since a running thread usually continues to run.
 func (t *tree) early(i int) {
 	th := t.order[i]
 	copy(t.order[1:i+1], t.order[:i])
 	t.order[0] = th
 }
 
-// born looks for new children of the threads that have run. The children of an ended thread belong to
-// the first thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so the root comes last. A
-// list omits a child only if another child in it has ended (fs/proc/array.c), and then that one is
-// missing.
+// born searches for new children of the threads that have run. The children of an ended thread move to the first
+// thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so the root comes last. A list can omit a child
+// only if another child in it has ended (fs/proc/array.c). Then that child is missing, which second detects.
 func (t *tree) born(ran []*thread) (found bool, err error) {
 	var children []int
 	if t.scan {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// SameNetwork reports whether a process is in this process's network namespace.
+// SameNetwork reports whether the process pid is in the network namespace of this process.
 func SameNetwork(pid int) (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
@@ -22,8 +22,8 @@ func SameNetwork(pid int) (bool, error) {
 	return own == its, nil
 }
 
-// Serves reports whether a process of the program has a socket open that listens at the port
-// of address, such as "127.0.0.1:8080", in this process's network.
+// Serves reports whether the program listens at the port of address, such as "127.0.0.1:8080", in the network of this
+// process.
 func (p *Program) Serves(address string) (bool, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Program) Serves(address string) (bool, error) {
 		dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
 		names, err := os.ReadDir(dir)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		for _, name := range names {
 			if to, err := os.Readlink(dir + name.Name()); err == nil && strings.HasPrefix(to, "socket:[") && listens[to] {

@@ -2,7 +2,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// ends maps the system calls that can wait with a time-out.
+// ends lists the system calls that can wait with a time-out.
 var ends = map[int]end{
 	unix.SYS_NANOSLEEP:       {form: timespec, arg: 0},
 	unix.SYS_CLOCK_NANOSLEEP: {form: clockSleep, arg: 2},

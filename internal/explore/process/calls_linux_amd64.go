@@ -2,7 +2,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// olderEnds maps system calls that newer architectures lack.
+// olderEnds lists such system calls that exist only on older architectures.
 var olderEnds = map[int]end{
 	unix.SYS_POLL:       {form: ms, arg: 2, loop: true},
 	unix.SYS_SELECT:     {form: timeval, arg: 4, loop: true},

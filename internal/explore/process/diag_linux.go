@@ -21,10 +21,10 @@ const (
 	diagMessage      = 72
 )
 
-// errNoDiag reports a kernel without such sockets, or without the module for them.
+// errNoDiag reports that the kernel does not support sock_diag(7), or lacks a module for it.
 var errNoDiag = errors.New("the kernel does not answer sock_diag(7)")
 
-// diagSocket opens a socket that asks the kernel about the network in which it was opened.
+// diagSocket opens a socket for queries about the network in which it was opened.
 func diagSocket() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -35,8 +35,8 @@ func diagSocket() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "sock_diag"), nil
 }
 
-// diagnose returns the listeners of an address family. It takes microseconds. /proc/net/tcp takes
-// milliseconds, since it walks a table of all connections.
+// diagnose returns the listeners of an address family. It takes microseconds. Reading /proc/net/tcp would take
+// milliseconds, since the kernel then walks a table of all connections.
 func diagnose(fd int, family byte) (all []listener, err error) {
 	if err := diagAsk(fd, unix.NLM_F_DUMP, [diagRequest]byte{}, family, 1<<tcpListen); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func diagnose(fd int, family byte) (all []listener, err error) {
 	}
 }
 
-// diagAsk completes and sends body.
+// diagAsk completes the request in body and sends it.
 func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states uint32) error {
 	order := binary.NativeEndian
 	body[0], body[1] = family, unix.IPPROTO_TCP
@@ -67,11 +67,11 @@ func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states u
 	request := order.AppendUint32(nil, unix.NLMSG_HDRLEN+diagRequest)
 	request = order.AppendUint16(request, sockDiagByFamily)
 	request = order.AppendUint16(request, unix.NLM_F_REQUEST|flags)
-	request = append(request, make([]byte, 8)...) // number and sender, which the kernel fills in
+	request = append(request, make([]byte, 8)...) // sequence number and sender, which the kernel fills in
 	return unix.Sendto(fd, append(request, body[:]...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// diagReceive returns the messages of one read, which share into.
+// diagReceive returns the messages of one read. They share the buffer into.
 func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	for {
 		n, _, err := unix.Recvfrom(fd, into, 0)
@@ -85,8 +85,8 @@ func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	}
 }
 
-// diagUnacknowledged returns how much the socket at from has sent that the kernel of the one at to has
-// not received. It returns 0 for a closed socket.
+// diagUnacknowledged returns the number of bytes that the socket at address from has sent and that the kernel at
+// address to has not received. It returns 0 for a closed socket.
 func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	b, err := diagSocketAt(fd, from, to, 0)
 	if err != nil || b == nil {
@@ -95,12 +95,12 @@ func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	return int(binary.NativeEndian.Uint32(b[60:])), nil
 }
 
-// diagInfo is the number of INET_DIAG_INFO; bytesReceived is the offset of tcpi_bytes_received in
+// diagInfo is the number of the attribute INET_DIAG_INFO. bytesReceived is the offset of tcpi_bytes_received in
 // struct tcp_info.
 const diagInfo, bytesReceived = 2, 128
 
-// diagReceived returns the total number of bytes that the socket at from has received from the one
-// at to. It is 0 for a closed socket, and where the kernel does not report it.
+// diagReceived returns the total number of bytes that the socket at address from has received from its peer at
+// address to. It returns 0 for a closed socket, or if the kernel does not report the number.
 func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	b, err := diagSocketAt(fd, from, to, 1<<(diagInfo-1))
 	if err != nil || b == nil {
@@ -120,8 +120,8 @@ func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	return 0, nil
 }
 
-// diagSocketAt returns the kernel's message about the socket at from that is connected to the one
-// at to; nil if it is closed.
+// diagSocketAt returns the kernel's message about the socket at address from whose peer is at address to; nil if the
+// socket is closed.
 func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte
 	body[2] = extensions

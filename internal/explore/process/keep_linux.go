@@ -15,18 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is a keeper's name in ps(1). Keep recognizes a keeper by it.
+// keeperName is the name of a keeper in ps(1). Keep uses it to recognize a keeper.
 const keeperName = "oversell-keeper"
 
-// Keep returns at once, unless this process is a keeper: then it does the keeper's work and
-// never returns. Each main, and each TestMain, of a binary that uses this package calls it
-// first.
+// Keep returns at once, except in a keeper: there it does the keeper's work and never returns. Every main and TestMain
+// of a binary that uses this package must call it first.
 func Keep() {
 	if os.Args[0] != keeperName {
 		return
 	}
 	runtime.LockOSThread() // children get SIGKILL when the thread that forked them ends
-	// If the first process ignored a signal, the program would inherit that.
+	// Catch the signals. A child would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	control := os.NewFile(3, "explorer")
@@ -75,7 +74,7 @@ func Keep() {
 	}
 }
 
-// bringUp makes the network namespace usable: it starts loopback (netdevice(7)), and lets the program's
+// bringUp makes the network namespace usable: it starts the loopback interface (netdevice(7)), and lets the program's
 // user bind to every port, including 80 (ip(7)).
 func bringUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -95,7 +94,7 @@ func bringUp() error {
 	return nil
 }
 
-// sockets opens sockets of this network, which can then be used anywhere.
+// sockets opens sockets in this network. Any process can then use them.
 func sockets(ipv6 bool, count int) (all []*os.File, err error) {
 	family := unix.AF_INET
 	if ipv6 {
@@ -112,7 +111,7 @@ func sockets(ipv6 bool, count int) (all []*os.File, err error) {
 	return all, nil
 }
 
-// spawn starts the keeper of a program. files are its connection and its log.
+// spawn starts the keeper of a program. files must be its connection and its log.
 func spawn(files []*os.File) error {
 	if len(files) != 2 {
 		return errors.New("a keeper needs a connection and a log")
@@ -125,17 +124,17 @@ func spawn(files []*os.File) error {
 	return nil
 }
 
-// run starts the program, reports how its first process ends, and reaps every process that loses its
-// parent. It never returns.
+// run starts the program, reports the end of its first process, and reaps every process that loses its parent. It never
+// returns.
 func run(explorer *net.UnixConn, m message) {
 	isolated := os.Getpid() == 1
 	if !isolated {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	if isolated && m.PID > 0 { // without the right to choose (pid_namespaces(7)), the program gets any id
+	if isolated && m.PID > 0 { // without the right to choose an id (pid_namespaces(7)), the program gets any id
 		_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(m.PID-1)), 0)
 	}
-	// The program does not get the keeper's capabilities in the user namespace (capabilities(7)).
+	// The program must not get the keeper's capabilities in the user namespace (capabilities(7)).
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	pid, err := execute(m)
 	answer := message{}
@@ -148,9 +147,9 @@ func run(explorer *net.UnixConn, m message) {
 	}
 	go func() {
 		if !gone {
-			_, _ = receive(explorer) // only the end of the connection can come
+			_, _ = receive(explorer) // the explorer sends nothing more, so this returns when the connection ends
 		}
-		if !isolated { // otherwise the kernel kills the others
+		if !isolated { // in a PID namespace, the kernel kills them
 			killChildren()
 		}
 		os.Exit(0)
@@ -168,7 +167,7 @@ func run(explorer *net.UnixConn, m message) {
 	}
 }
 
-// execute starts `sh -c` with this process's stderr as stdout and stderr.
+// execute starts `sh -c`, with the stderr of this process as stdout and stderr.
 func execute(m message) (pid int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -187,8 +186,8 @@ func execute(m message) (pid int, err error) {
 	return pid, nil
 }
 
-// line prepares a line for the shell. A plain command replaces the shell, so that there is one process
-// less to observe.
+// line prepares a command line for the shell. If it is a plain command, exec replaces the shell, so that there is one
+// process less to observe.
 func line(m message) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(m.Line), " ")
 	if name == "" || strings.ContainsAny(m.Line, ";&|(){}\n") || strings.ContainsAny(name, "=$`'\"\\*?[~<>!#") {
@@ -206,10 +205,10 @@ func line(m message) string {
 			}
 		}
 	}
-	return m.Line // a builtin or unknown: the shell reports it
+	return m.Line // a builtin or an unknown command: the shell reports it
 }
 
-// how describes a status in the words of os/exec.
+// how describes a wait status in the same words as os/exec.
 func how(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "signal: " + status.Signal().String()
@@ -217,7 +216,7 @@ func how(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// killChildren kills all descendants of this process until none is left. Orphans become its children.
+// killChildren kills all descendants of this process, until none is left. Orphans become its children.
 func killChildren() {
 	for {
 		below, err := descendants(os.Getpid())

@@ -19,8 +19,8 @@ type listener struct {
 	inode   string // inode of the socket
 }
 
-// BacklogAt returns how many connections to the port of address, such as "127.0.0.1:8080", wait to be
-// accepted.
+// BacklogAt returns the number of connections that wait to be accepted at the port of address, such as
+// "127.0.0.1:8080".
 func (s *Network) BacklogAt(address string) (int, error) {
 	_, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -50,7 +50,8 @@ func (s *Network) listeners() (all []listener, err error) {
 	return all, err
 }
 
-// procListeners takes milliseconds, since the kernel walks its table of all connections.
+// procListeners reads the listeners from /proc. It takes milliseconds, since the kernel walks a table of all
+// connections.
 func procListeners(process string) (all []listener, err error) {
 	proc, err := procfs.NewFS(process)
 	if err != nil {
@@ -61,7 +62,7 @@ func procListeners(process string) (all []listener, err error) {
 		return nil, err
 	}
 	sockets6, err := proc.NetTCP6()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // there may be no IPv6
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a system may have no IPv6
 		return nil, err
 	}
 	for _, one := range append(sockets, sockets6...) {
@@ -73,7 +74,7 @@ func procListeners(process string) (all []listener, err error) {
 	return all, nil
 }
 
-// diagnosed asks about both address families.
+// diagnosed returns the listeners of both address families.
 func (s *Network) diagnosed() (all []listener, err error) {
 	err = s.ofKernel(func(fd int) error {
 		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
@@ -103,7 +104,7 @@ func (s *Network) ofKernel(ask func(fd int) error) error {
 	if s.diag == nil {
 		return errNoDiag
 	}
-	if err := ask(int(s.diag.Fd())); err != nil { // the rest of this answer must not be read as the next one
+	if err := ask(int(s.diag.Fd())); err != nil { // otherwise the next query could read the rest of this answer
 		_ = s.diag.Close()
 		s.diag = nil
 		return fmt.Errorf("%w: %w", errNoDiag, err)
@@ -111,10 +112,9 @@ func (s *Network) ofKernel(ask func(fd int) error) error {
 	return nil
 }
 
-// Unacknowledged returns how many bytes the other end of c, which is in the network, has sent and this
-// end's kernel has not received. A sender may sleep while its bytes are in a queue of its processor.
-// Bytes that this end has not read may count, too, and the end of the connection counts as one. The
-// result is 0 if c or its other end is closed.
+// Unacknowledged returns the number of bytes that the program's end of c has sent and this end's kernel has not
+// received. A sender may sleep while its bytes are still in a queue of its processor. The result may also count bytes
+// that are received but not read, and counts the end of the connection as one. It is 0 if an end of c is closed.
 func (s *Network) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {
@@ -127,8 +127,8 @@ func (s *Network) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	if err := s.ofKernel(look); err != nil || n == 0 {
 		return 0, err
 	}
-	// This end may have received the bytes and wait 40 ms to send the acknowledgement with other data.
-	// TCP_QUICKACK sends it now (tcp(7)).
+	// This end may already have received the bytes, and wait 40 ms to acknowledge them together with other data.
+	// TCP_QUICKACK makes the kernel acknowledge them now (tcp(7)).
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
 	}
@@ -136,8 +136,8 @@ func (s *Network) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	return n, err
 }
 
-// Received returns the total number of bytes that the other end of c, in the network, has
-// received from c; 0 where the kernel does not report it. The acknowledgement may come 40 ms later.
+// Received returns the total number of bytes that the program's end of c has received; 0 if the kernel does not report
+// the number. The count may be 40 ms late.
 func (s *Network) Received(c *net.TCPConn) (n int64, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {
@@ -150,7 +150,7 @@ func (s *Network) Received(c *net.TCPConn) (n int64, err error) {
 	return n, err
 }
 
-// bothEnds returns the addresses of the other end of a connection and of this one.
+// bothEnds returns the addresses of the other end of a connection, and of this end.
 func bothEnds(c *net.TCPConn) (other, this netip.AddrPort, ok bool) {
 	from, ok := c.RemoteAddr().(*net.TCPAddr)
 	to, too := c.LocalAddr().(*net.TCPAddr)

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A message goes between an explorer and a keeper, over a Unix socket. It is a length of four bytes,
-// which carry the files, and then JSON.
+// A message between an explorer and a keeper, over a Unix socket. It is sent as a length of four bytes, which
+// carry the files, followed by JSON.
 type message struct {
-	Do    string   // "network", "address", "socket", "diag", "spawn" or "run"; an answer has "ready", "" or "ended"
+	Do    string   // "network", "address", "socket", "diag", "spawn" or "run"; in an answer: "ready", "" or "ended"
 	Error string   `json:",omitempty"`
 	Line  string   `json:",omitempty"` // command line for "run", address for "address"
 	Dir   string   `json:",omitempty"`
@@ -25,13 +25,13 @@ type message struct {
 	PID   int      `json:",omitempty"` // Command.PID, for "run"
 
 	files []*os.File
-	pid   int // sender's process id, as the receiver sees it
+	pid   int // process id of the sender, as the receiver sees it
 }
 
-// maxMessage is larger than the maximum command line with its variables (execve(2)).
+// maxMessage is larger than the longest possible command line with its environment (execve(2)).
 const maxMessage = 16 << 20
 
-// channel returns the two ends of a connection. The first end reports the sender of each message.
+// channel returns the two ends of a connection. Messages received at the first end include their sender.
 func channel() (here *net.UnixConn, there *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -101,7 +101,7 @@ func receive(c *net.UnixConn) (m message, err error) {
 	return m, err
 }
 
-// carried is the data besides the bytes: files, and the sender (unix(7)).
+// carried returns the files and the sender that the kernel has sent with a message (unix(7)).
 func carried(control []byte) (files []*os.File, pid int) {
 	parts, _ := unix.ParseSocketControlMessage(control)
 	for _, part := range parts {
@@ -117,8 +117,8 @@ func carried(control []byte) (files []*os.File, pid int) {
 	return files, pid
 }
 
-// control runs calls that the os package lacks. File.Fd would make f blocking, and with it every copy
-// in other processes.
+// control calls do with the descriptor of f. It does not use File.Fd, which would make f blocking, and every copy of
+// the descriptor in other processes.
 func control(f *os.File, do func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Network is a network namespace (network_namespaces(7)) with loopback up. A program in it finds a gate at
-// the address of its server. A nil Network is the host's network. Several goroutines may use it.
+// A Network is a network namespace (network_namespaces(7)) with a loopback interface. There, gates can listen at the
+// addresses of a program's servers. A nil Network is the host's network. Several goroutines may use it.
 type Network struct {
 	mu     sync.Mutex // one request at a time
 	keeper *keeper
-	diag   *os.File            // reports listeners; nil if the kernel does not support it
-	spare  map[bool][]*os.File // sockets without a use yet; true: IPv6
+	diag   *os.File            // for queries about listeners; nil if the kernel does not support them
+	spare  map[bool][]*os.File // unused sockets; key true: IPv6
 	close  sync.Once
 }
 
-// NewNetwork makes a Network. It needs root or user namespaces. If neither is allowed, the error says in
-// one line what to do.
+// NewNetwork makes a Network. It needs root or user namespaces. If neither is allowed, the error is one line with
+// advice.
 func NewNetwork() (*Network, error) {
 	flags := uintptr(unix.CLONE_NEWNET | unix.CLONE_NEWPID)
 	s, err := newNetwork(flags)
@@ -65,8 +65,8 @@ func (s *Network) ask(m message) (message, error) {
 	return s.keeper.ask(m)
 }
 
-// Close ends the network and every program in it. It leaves connections and listeners in the network open;
-// their owners close them.
+// Close ends the network and every program in it. Connections and listeners in the network stay open until their
+// owners close them.
 func (s *Network) Close() error {
 	if s != nil {
 		s.close.Do(func() {
@@ -86,12 +86,12 @@ func (s *Network) Close() error {
 	return nil
 }
 
-// Listen accepts connections made in the network to address, such as "127.0.0.1:3306"; port 0 means a
-// free one. For a name with several addresses it uses the first, IPv4 before IPv6.
+// Listen accepts connections made in the network to address, such as "127.0.0.1:3306". Port 0 means any
+// free port. For a name with several addresses, it uses the first, IPv4 before IPv6.
 func (s *Network) Listen(address string) (*net.TCPListener, error) {
 	if s == nil {
 		var plain net.ListenConfig
-		plain.SetMultipathTCP(false) // with multipath the kernel reports less
+		plain.SetMultipathTCP(false) // for multipath TCP, the kernel reports less about a connection
 		l, err := plain.Listen(context.Background(), "tcp", address)
 		if err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (s *Network) listen(at netip.AddrPort) (*net.TCPListener, error) {
 	}
 	defer f.Close()
 	err = control(f, func(fd int) error {
-		// Allows a port whose connections linger from an earlier run (socket(7)).
+		// Allow a port that still has closing connections from an earlier run (socket(7)).
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (s *Network) listen(at netip.AddrPort) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// Dial connects within the network. For a name with several addresses it tries one after the other.
+// Dial connects to an address within the network. If a name has several addresses, it tries them one by one.
 func (s *Network) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	if s == nil {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -163,8 +163,8 @@ func (s *Network) Dial(ctx context.Context, address string) (*net.TCPConn, error
 	return nil, fmt.Errorf("connect to %s: %w", address, err)
 }
 
-// Dialer opens a socket for a connection to address and returns a function that connects it. A caller
-// can prepare many connections and then connect them all at once. Call that function at most once.
+// Dialer opens a socket for a connection to address, and returns a function that connects it. So a caller
+// can prepare many connections and then connect them all at once. Call the function at most once.
 func (s *Network) Dialer(ctx context.Context, address string) (func(context.Context) (*net.TCPConn, error), error) {
 	dial := func(ctx context.Context) (*net.TCPConn, error) { return s.Dial(ctx, address) }
 	if s == nil {
@@ -195,7 +195,7 @@ func (s *Network) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, er
 	return connect(ctx, f, to)
 }
 
-// connect turns a socket into a connection, and closes the socket.
+// connect connects a socket, and closes f.
 func connect(ctx context.Context, f *os.File, to netip.AddrPort) (*net.TCPConn, error) {
 	defer f.Close()
 	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
@@ -214,7 +214,7 @@ func connect(ctx context.Context, f *os.File, to netip.AddrPort) (*net.TCPConn, 
 	return c.(*net.TCPConn), nil
 }
 
-// connected waits until a pending connection is made or has failed (connect(2)).
+// connected waits until a pending connection is established or has failed (connect(2)).
 func connected(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -258,7 +258,7 @@ func (s *Network) socket(ipv6 bool) (*os.File, error) {
 	return f, nil
 }
 
-// resolve looks up the name in address on the host. No host means every address.
+// resolve looks up the name in address on the host. An empty host means all addresses.
 func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

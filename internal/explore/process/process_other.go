@@ -4,10 +4,10 @@ package process
 
 import "errors"
 
-// Keep does nothing here.
+// Keep does nothing: there are no keepers on this system.
 func Keep() {}
 
-// A Network is a network namespace, which this system lacks.
+// A Network is a network namespace. This system does not have them.
 type Network struct{}
 
 // NewNetwork always fails.
@@ -15,5 +15,5 @@ func NewNetwork() (*Network, error) {
 	return nil, errors.New("exploring a program needs Linux: network namespaces and /proc")
 }
 
-// Close does nothing here.
+// Close does nothing.
 func (*Network) Close() error { return nil }

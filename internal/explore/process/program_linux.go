@@ -17,12 +17,12 @@ import (
 
 // A Program is a process with all its descendants. Several goroutines may use it.
 type Program struct {
-	keeper   *keeper // nil if the program ran already
-	isolated bool    // it is in a PID namespace of its own
+	keeper   *keeper // nil if the program was running before, see Attach
+	isolated bool    // the program is in its own PID namespace
 	pidfd    *os.File
 	log      *output
 	done     chan struct{}
-	err      error // set when done is closed
+	err      error // set before done is closed
 	stop     sync.Once
 
 	mu   sync.Mutex
@@ -30,7 +30,7 @@ type Program struct {
 	idle idle // timed waits that Baseline recorded
 }
 
-// Start starts a program in s. It fails only if the shell cannot be started. If the command does not
+// Start starts a program in network s. It fails only if the shell cannot be started. If the command does not
 // exist, the shell writes that to the log and ends with exit status 127.
 func Start(s *Network, c Command) (*Program, error) {
 	log, write, err := newOutput(c.Log)
@@ -60,7 +60,7 @@ func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) 
 	return p, nil
 }
 
-// keep starts the keeper of a program in s.
+// keep starts the keeper of a program in network s.
 func keep(s *Network, log *os.File) (k *keeper, isolated bool, err error) {
 	if s == nil {
 		for _, flags := range []uintptr{unix.CLONE_NEWPID, unix.CLONE_NEWPID | unix.CLONE_NEWUSER, 0} {
@@ -97,8 +97,8 @@ func (p *Program) wait() {
 	close(p.done)
 }
 
-// Attach returns a program that already runs: pid, as this process sees it, with all its descendants.
-// Stop does not end it.
+// Attach returns a running program: the process pid, as this process sees it, and all its descendants. Stop does not
+// end it.
 func Attach(pid int) (*Program, error) {
 	pidfd, err := openPidfd(pid)
 	if err != nil {
@@ -109,7 +109,7 @@ func Attach(pid int) (*Program, error) {
 		return nil, errors.Join(err, p.pidfd.Close())
 	}
 	go func() {
-		if waitFor(p.pidfd) == nil { // otherwise Stop has released it
+		if waitFor(p.pidfd) == nil { // an error means that Stop has closed pidfd
 			p.err = errors.New("process " + strconv.Itoa(pid) + " has ended")
 			close(p.done)
 		}
@@ -117,12 +117,12 @@ func Attach(pid int) (*Program, error) {
 	return p, nil
 }
 
-// PIDs returns the ids of the program's processes, as these see them (NSpid in proc_pid_status(5)).
+// PIDs returns the ids of the program's processes, as the processes see them (NSpid in proc_pid_status(5)).
 func (p *Program) PIDs() (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for pid := range p.tree.procs {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty: it has ended
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty if the process has ended
 		if _, after, found := strings.Cut(string(status), "\nNSpid:"); found {
 			ids, _, _ := strings.Cut(after, "\n")
 			all = append(all, ids[strings.LastIndexByte(ids, '\t')+1:])
@@ -131,15 +131,15 @@ func (p *Program) PIDs() (all []string) {
 	return all
 }
 
-// Configuration returns the text of the files on the command lines of the program's processes with this name, such
-// as pgbouncer; "" if there are none.
+// Configuration returns the contents of files named on the command lines of the program's processes with the given name,
+// such as pgbouncer; "" if there are none.
 func (p *Program) Configuration(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all strings.Builder
 	for pid := range p.tree.procs {
 		proc := fmt.Sprintf("/proc/%d", pid)
-		line, _ := os.ReadFile(proc + "/cmdline") // empty: it has ended
+		line, _ := os.ReadFile(proc + "/cmdline") // empty if the process has ended
 		args := strings.Split(string(line), "\x00")
 		if filepath.Base(args[0]) != name {
 			continue
@@ -150,7 +150,7 @@ func (p *Program) Configuration(name string) string {
 				file = filepath.Join(proc, "root", arg)
 			}
 			if about, err := os.Stat(file); err == nil && about.Mode().IsRegular() {
-				text, _ := os.ReadFile(file) // empty: it cannot be read
+				text, _ := os.ReadFile(file) // empty if the file cannot be read
 				all.Write(text)
 			}
 		}
@@ -158,10 +158,10 @@ func (p *Program) Configuration(name string) string {
 	return all.String()
 }
 
-// Done is closed when the first process has ended. Processes that it started may still run.
+// Done is closed when the first process has ended. Processes that it has started may still run.
 func (p *Program) Done() <-chan struct{} { return p.done }
 
-// Err says how the first process ended: "exit status 1", "signal: killed". It is nil until Done.
+// Err returns how the first process ended: "exit status 1", "signal: killed". It is nil before Done is closed.
 func (p *Program) Err() error {
 	select {
 	case <-p.done:
@@ -171,7 +171,7 @@ func (p *Program) Err() error {
 	}
 }
 
-// Stop kills the program and all its descendants (SIGKILL). It returns when none of them is left and
+// Stop kills the program and all its descendants (SIGKILL). It returns when all of them have ended and
 // the log is complete. It may be called again.
 func (p *Program) Stop() {
 	p.stop.Do(func() {
@@ -188,13 +188,13 @@ func (p *Program) Stop() {
 	})
 }
 
-// An output copies what a program writes.
+// An output copies the output of a program to its log.
 type output struct {
 	read *os.File
-	copy chan struct{} // closed when all is copied
+	copy chan struct{} // closed when everything is copied
 }
 
-// newOutput opens a pipe; write is for the program.
+// newOutput opens a pipe. The program writes to forProgram.
 func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	if to == nil {
 		to = io.Discard
@@ -203,9 +203,9 @@ func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
 	}
-	// A writer that finds the pipe full sleeps, and wakes by itself.
+	// With a larger pipe, a program rarely finds it full. Such a program sleeps, but wakes by itself.
 	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, 1<<20)
-	_ = unix.SetNonblock(fds[0], true) // only this end, since programs write to the other
+	_ = unix.SetNonblock(fds[0], true) // only this end: programs expect the other end to block
 	read, write := os.NewFile(uintptr(fds[0]), "log"), os.NewFile(uintptr(fds[1]), "log")
 	o = &output{read, make(chan struct{})}
 	go func() {
@@ -217,7 +217,7 @@ func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	return o, write, nil
 }
 
-// unread reports whether something in the pipe has not been read yet.
+// unread reports whether the pipe contains unread data.
 func (o *output) unread() bool {
 	n := 0
 	err := control(o.read, func(fd int) (err error) {
@@ -227,11 +227,11 @@ func (o *output) unread() bool {
 	return err == nil && n > 0
 }
 
-// close waits for the rest of the output, after all writers have ended.
+// close waits for the rest of the output. All writers must have ended.
 func (o *output) close() error {
 	select {
 	case <-o.copy:
-	case <-time.After(time.Second): // a blocked writer of the log must not block Stop
+	case <-time.After(time.Second): // do not let a blocked writer of the log block Stop
 	}
 	return o.read.Close()
 }

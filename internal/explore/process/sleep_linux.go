@@ -12,35 +12,34 @@ import (
 
 var errEnded = errors.New("a thread has ended")
 
-// A wait is a system call that blocks a thread until a time-out at the latest.
+// A wait is a system call that blocks a thread until an event or a time-out.
 type wait struct {
 	tid  int
 	at   place
 	sp   uint64
-	word uint64        // for a futex: its address, up to the halves of a condition variable
-	left time.Duration // time until the time-out or deadline; -1: not known
+	word uint64        // for a futex: its address, rounded down to 8 bytes, since a condition variable alternates between two halves
+	left time.Duration // time until the time-out or deadline; -1: unknown
 }
 
-// A place is the position of a wait in the program, whichever thread of a pool has it.
+// A place is the position of a wait in the program. It is the same for all threads of a pool.
 type place struct {
 	kind  string // kind of thread
 	call  int
 	pc    uint64
-	depth uint64 // stack pointer within its page, since stacks of threads begin at a page (pthread_create(3))
-	loop  bool   // poll(2) and the like: pc and depth are 0, and time-outs differ
+	depth uint64 // stack pointer within its page; a thread's stack begins at a page (pthread_create(3))
+	loop  bool   // the call is poll(2) or similar: pc and depth are 0, and time-outs differ
 }
 
 // idle describes the timed waits of an idle program.
 type idle struct {
-	most    map[place]int           // maximum number at once
-	longest map[place]time.Duration // for loops
-	same    map[wait]bool           // with left set to 0
-	fires   bool                    // it has had a timer of timerfd_create(2)
+	most    map[place]int           // maximum number at the same time
+	longest map[place]time.Duration // for loops: the longest time-out
+	same    map[wait]bool           // all waits that were seen, with left set to 0
+	fires   bool                    // the program has had a timer of timerfd_create(2)
 }
 
-// Baseline records the timed waits of the idle program, and reports whether it found one that earlier
-// calls had not found. Call it several times: the threads wake now and then, and the results add up. No
-// thread has to be asleep.
+// Baseline records the timed waits of the idle program, and reports whether it found a new one. Call it several
+// times: threads wake from time to time, and the results accumulate. The threads need not be asleep.
 func (p *Program) Baseline() (found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,28 +69,27 @@ func (i *idle) note(waits []wait) (found bool) {
 	return found
 }
 
-// Sleeping reports whether the program will wake by itself before the time within is over. Either a thread
-// waits with such a time-out, which was not there when the program was idle, or a timer (timerfd_create(2))
-// will fire. After an Asleep that returned true, the result describes that moment. Sleeping also returns true
-// if a thread's wait cannot be read. It does not see timers that send signals (timer_create(2)), nor those of
-// io_uring.
+// Sleeping reports whether the program will wake by itself within the given time. Either a thread waits with a
+// time-out that it did not have when the program was idle, or a timer (timerfd_create(2)) will fire. If the last Asleep
+// returned true, the result describes that moment. Sleeping also returns true if a thread's wait cannot be read. It
+// does not see timers that send signals (timer_create(2)), nor those of io_uring.
 //
-// A thread that waits for an answer with a time limit sleeps, too. So call Sleeping when the program owes no
-// answer to a gate, and no gate owes one to the program.
+// A thread that waits for an answer with a time limit also counts. So call Sleeping only when the program owes no
+// answer to a gate, and no gate owes an answer to the program.
 func (p *Program) Sleeping(within time.Duration) bool {
 	sleeps, sure := p.sleeping(within, false)
 	return sleeps || !sure
 }
 
-// Wakes is Sleeping for a program that is asked often: it looks for timers of timerfd_create(2), which
-// takes longer than all else, only if the idle program has one.
+// Wakes is a faster Sleeping for frequent calls. It reads the timers of timerfd_create(2), which takes longer than
+// everything else, only if the idle program has one.
 func (p *Program) Wakes(within time.Duration) bool {
 	sleeps, sure := p.sleeping(within, true)
 	return sleeps || !sure
 }
 
-// Soonest returns the shortest time-out with which a thread waits, unless the idle program waits like
-// that, too. timed is false if there is none. The time-out counts from the beginning of the wait.
+// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program. timed is
+// false if there is none. The time-out counts from the beginning of the wait.
 func (p *Program) Soonest() (left time.Duration, timed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +102,8 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	return left, timed
 }
 
-// sleeping is Sleeping, and also reports whether every thread's wait was read. If not, none of the waits
-// that were read is a sleep. often leaves out timers of timerfd_create(2), see Wakes.
+// sleeping is Sleeping. The result sure reports whether every thread's wait was read. If it is false, none of the
+// waits that were read counts. If often is true, it reads timers only as Wakes does.
 func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +116,7 @@ func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool)
 	if p.idle.sleep(append(waits, timers...), within) {
 		return true, true
 	}
-	// A timer that fired before it was read has woken a thread.
+	// If a timer fired before it was read, it has woken a thread, which second detects.
 	return false, known && (!has || !p.tree.still || p.tree.second())
 }
 
@@ -147,7 +145,7 @@ func (t *tree) waits() (all []wait, known bool) {
 		if !timed {
 			continue
 		}
-		// A thread that has woken since may have overwritten the time that was read.
+		// If the thread has woken since, it may have overwritten the time in its memory.
 		if ran, err := th.count(); t.still && (err != nil || ran != th.ran) {
 			known = false
 			continue
@@ -157,10 +155,10 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// sleep reports a wait that an idle program would not have. If a place has no more waits than in the idle
-// program, none of them is a sleep, since members of a pool take turns. The same holds if the waits are the
-// very same ones. A loop's time-out lasts until its next timer, so a shorter one than when idle counts as a
-// sleep until the loop has gone round.
+// sleep reports whether there is a wait within the given time that the idle program does not have. A place
+// without more waits than in the idle program does not count, since the members of a pool take turns. A wait that
+// the idle program also had does not count. A loop sets its time-out to its next timer, so a shorter time-out than
+// in the idle program counts, until the loop has waited anew.
 func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
@@ -179,7 +177,7 @@ func (i idle) sleep(waits []wait, within time.Duration) bool {
 	return false
 }
 
-// other reports whether w is shorter than the usual waits at its place, by more than the delay of a
+// other reports whether w is shorter than the usual waits of the loop at its place, by more than the delay of a
 // timer.
 func (i idle) other(w wait) bool {
 	return w.at.loop && (w.left < 0 || w.left*10 < i.longest[w.at]*9)
@@ -190,12 +188,12 @@ func (i idle) known(w wait) bool {
 	return i.same[w]
 }
 
-// An end is the form in which a system call takes its time-out.
+// An end describes how a system call takes its time-out.
 type end struct {
 	form  form
-	arg   int  // number of the argument with the time
-	clock int  // for a deadline: number of the argument with the clock
-	loop  bool // it waits for descriptors
+	arg   int  // index of the argument with the time
+	clock int  // for a deadline: index of the argument with the clock
+	loop  bool // the call waits for descriptors
 }
 
 type form int
@@ -208,12 +206,12 @@ const (
 	deadline         // a pointer to a timespec of CLOCK_REALTIME
 	clockSleep       // clock_nanosleep(2)
 	futexWait        // futex(2)
-	deadlineFor      // a pointer to a timespec, for the clock that another argument names
+	deadlineFor      // a pointer to a timespec; another argument names the clock
 	unknown          // restart_syscall(2): an interrupted wait with a time-out, not seen before
 )
 
-// wait returns the wait in which the thread was blocked when it was last read. timed reports that a
-// time-out ends it.
+// wait returns the wait in which the thread was blocked when it was last read. timed reports whether the wait has a
+// time-out.
 func (t *thread) wait() (w wait, timed bool) {
 	var v [9]uint64 // number, six arguments, stack pointer, instruction pointer
 	n := 0
@@ -223,7 +221,7 @@ func (t *thread) wait() (w wait, timed bool) {
 		}
 		value, err := strconv.ParseUint(string(field), 0, 64)
 		if err != nil {
-			return w, false // "-1": in no system call
+			return w, false // "-1": not in a system call
 		}
 		v[n], n = value, n+1
 	}
@@ -231,7 +229,7 @@ func (t *thread) wait() (w wait, timed bool) {
 		return w, false
 	}
 	if v[0] == unix.SYS_RESTART_SYSCALL && [8]uint64(v[1:]) == [8]uint64(t.timed[1:]) {
-		v[0] = t.timed[0] // a signal interrupted it, and its arguments are the previous ones
+		v[0] = t.timed[0] // a signal has interrupted the call that was seen before, with the same arguments
 	}
 	how, ok := ends[int(v[0])]
 	if !ok {
@@ -287,7 +285,7 @@ func (t *thread) wait() (w wait, timed bool) {
 	return w, at != 0
 }
 
-// duration reads a timespec or a timeval of two 64-bit numbers; -1 if it cannot.
+// duration reads a timespec or a timeval of two 64-bit numbers; -1 if that fails.
 func (t *thread) duration(at uint64, unit time.Duration) time.Duration {
 	var b [16]byte
 	if at == 0 || !t.memory(at, b[:]) {
@@ -303,7 +301,7 @@ func (t *thread) duration(at uint64, unit time.Duration) time.Duration {
 	return time.Duration(seconds)*time.Second + time.Duration(rest)*unit
 }
 
-// until returns the time until the deadline in a timespec; -1 if it is not known.
+// until returns the time until the deadline in a timespec; -1 if it is unknown.
 func (t *thread) until(at uint64, clock int32) time.Duration {
 	deadline := t.duration(at, time.Nanosecond)
 	var now unix.Timespec

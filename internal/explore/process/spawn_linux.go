@@ -16,31 +16,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is the maximum time for a keeper's answer. No measurement depends on it.
+// patience is the maximum time for a keeper's answer. Measurements do not depend on it.
 const patience = 30 * time.Second
 
-// errKeep reports a binary that does not call Keep.
+// errKeep reports that a binary does not call Keep.
 var errKeep = errors.New("this binary cannot keep programs: its main (of a test: TestMain) must call process.Keep first")
 
-// A keeper is the explorer's view of a keeper.
+// A keeper is the explorer's connection to a keeper process.
 type keeper struct {
 	conn  *net.UnixConn
 	pid   int
-	pidfd *os.File // ready when the keeper and its PID namespace have ended
+	pidfd *os.File // becomes ready when the keeper and its PID namespace have ended
 }
 
-// command builds the command of a keeper that speaks over control, its third file. flags are those of
+// command builds the command of a keeper, which communicates over control, its descriptor 3. flags are those of
 // clone(2).
 func command(control, log *os.File, flags uintptr) *exec.Cmd {
-	// The user of the program need not be able to read this binary.
+	// This path works even if the user of the program cannot read this binary.
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{keeperName, "-test.run=^$"} // a test that does not call Keep ends at once
+	cmd.Args = []string{keeperName, "-test.run=^$"} // a test binary that does not call Keep ends at once
 	cmd.Env = []string{"GOMAXPROCS=2"}
 	cmd.ExtraFiles = []*os.File{control}
 	if log != nil {
 		cmd.Stderr = log
 	}
-	// A keeper gets no Ctrl-C from a terminal: the explorer ends it in order.
+	// With its own session, a keeper gets no Ctrl-C from the terminal: the explorer ends it in the right order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
 	if flags&unix.CLONE_NEWPID != 0 {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
@@ -63,8 +63,8 @@ func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	cmd := command(there, log, flags)
 	started := make(chan error)
 	go func() {
-		// The signal at a parent's death comes when the forking thread dies (PR_SET_PDEATHSIG(2const)),
-		// so this thread lives as long as the child.
+		// The kernel sends the signal of the parent's death when the forking thread ends (PR_SET_PDEATHSIG(2const)). So this
+		// thread must live as long as the child.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		_ = there.Close()
@@ -79,7 +79,7 @@ func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	return greet(conn)
 }
 
-// greet waits until a new keeper answers.
+// greet waits until a new keeper reports that it is ready.
 func greet(conn *net.UnixConn) (*keeper, error) {
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	m, err := receive(conn)
@@ -97,7 +97,7 @@ func greet(conn *net.UnixConn) (*keeper, error) {
 	return &keeper{conn, m.pid, pidfd}, nil
 }
 
-// openPidfd opens a process as a file, which becomes readable when the process ends.
+// openPidfd opens a process as a file that becomes readable when the process ends.
 func openPidfd(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
@@ -127,19 +127,19 @@ func (k *keeper) ask(m message) (message, error) {
 	return answer, nil
 }
 
-// end kills the keeper and waits until no process that it kept is left.
+// end kills the keeper and waits until all of its processes have ended.
 func (k *keeper) end(isolated bool) {
 	if isolated {
 		_ = control(k.pidfd, func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) })
 	} else {
-		_ = k.conn.CloseWrite() // the keeper kills them one by one
+		_ = k.conn.CloseWrite() // makes the keeper kill its processes one by one
 	}
 	_ = waitFor(k.pidfd)
 	_ = k.conn.Close()
 	_ = k.pidfd.Close()
 }
 
-// waitFor waits until the process has ended. It fails if pidfd is closed before.
+// waitFor waits until the process has ended. It fails if pidfd is closed first.
 func waitFor(pidfd *os.File) error {
 	raw, err := pidfd.SyscallConn()
 	if err != nil {
@@ -157,7 +157,7 @@ func refused(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS)
 }
 
-// remedy says how to allow namespaces here.
+// remedy returns advice on how to allow namespaces on this system.
 func remedy() string {
 	setting := func(path, bad string) bool {
 		b, err := os.ReadFile(path)

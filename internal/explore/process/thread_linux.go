@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread is a thread of the tree, with the results of the last looks at it.
+// A thread is a thread of the tree, with the results of the last checks.
 type thread struct {
 	pid, tid int
-	kind     string // name without digits, so that members of a pool have one kind
+	kind     string // name without digits, which is the same for the members of a pool
 
 	schedstat, syscall, stat, wchan, children *file
 
-	ran   uint64 // how often it had been switched in
-	slept bool   // it slept at ran, and everything that it had started by then is known
-	ended bool   // it has ended
+	ran   uint64 // how often it has been switched in, as last read
+	slept bool   // it slept when ran was read, and everything that it had started by then is known
+	ended bool   // the thread has ended
 	call  [192]byte
-	size  int       // length of call, the line of /proc/.../syscall
-	timed [9]uint64 // the numbers of the last wait with a time-out
+	size  int       // length of the line in call, from /proc/.../syscall
+	timed [9]uint64 // the fields of that line for the last wait with a time-out
 }
 
-// openThread fails with one of gone's errors if the thread ends meanwhile.
+// openThread opens the files of a thread in /proc. Its error satisfies gone if the thread ends meanwhile.
 func openThread(pid, tid int, wchan bool) (*thread, error) {
 	t := &thread{pid: pid, tid: tid}
 	err := t.open(wchan)
@@ -48,7 +48,7 @@ func openThread(pid, tid int, wchan bool) (*thread, error) {
 	return nil, err
 }
 
-// open tries all files that will be read.
+// open opens all files that will be read, and reads each once.
 func (t *thread) open(wchan bool) (err error) {
 	if t.schedstat, err = openFile(t.pid, t.tid, "schedstat"); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (t *thread) open(wchan bool) (err error) {
 		return err
 	}
 	if _, err = t.resting(); err != nil || t.ended {
-		return err // an ended thread has nothing else to read
+		return err // there is nothing else to read about an ended thread
 	}
 	if t.syscall, err = openFile(t.pid, t.tid, "syscall"); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (t *thread) open(wchan bool) (err error) {
 	return err
 }
 
-// leaving reports whether a thread is about to end (PF_EXITING among the flags of /proc/PID/stat,
-// include/linux/sched.h). It fails if the thread has ended.
+// leaving reports whether a thread is about to end (flag PF_EXITING in /proc/PID/stat, include/linux/sched.h). It
+// fails if the thread has ended.
 func leaving(pid, tid int) (bool, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *thread) count() (uint64, error) {
 	return t.switches()
 }
 
-// switches returns how often it has been switched out, for kernels that do not count the other.
+// switches returns how often the thread has been switched out, for kernels without the count of schedstat.
 func (t *thread) switches() (uint64, error) {
 	f, err := openFile(t.pid, t.tid, "status")
 	if err != nil {
@@ -143,23 +143,22 @@ func switchesIn(status []byte) (sum uint64, err error) {
 	return sum, nil
 }
 
-// blocked reports whether the thread waits, and records in which call. The kernel answers only if the
-// thread is off its processor and off the run queue, and has not run meanwhile (task_current_syscall in
-// lib/syscall.c). The state alone is not enough: it also says "sleeping" for a thread that is about to
-// check again whether it must sleep. Another processor may still be about to wake the thread; resting
-// detects that.
+// blocked reports whether the thread waits, and records its system call. The kernel answers only if the thread is off
+// its processor and off the run queue, and does not run during the query (task_current_syscall in
+// lib/syscall.c). The state alone is not enough: it also says "sleeping" for a thread that is about to check
+// again whether it must sleep. Another processor may already be waking the thread; resting detects that.
 func (t *thread) blocked() (bool, error) {
 	b, err := t.syscall.read(t.call[:])
 	if err != nil {
 		return false, err
 	}
 	t.size = len(b)
-	return len(b) > 0 && b[0] != 'r', nil // "running"
+	return len(b) > 0 && b[0] != 'r', nil // the file contains "running" for a thread that is not blocked
 }
 
-// resting reports whether only the awaited event can wake the thread from its state. It excludes D, a
-// wait for a disk. It excludes T and t, stopped by Ctrl-Z or a debugger, since the thread then
-// continues with its work. It also reads the thread's kind.
+// resting reports whether the thread is in a state from which only the awaited event can wake it. It excludes state D, a
+// wait for a disk. It also excludes T and t, stopped by Ctrl-Z or a debugger: such a thread later continues
+// its work. It also sets the thread's kind.
 func (t *thread) resting() (bool, error) {
 	var buf [128]byte
 	b, err := t.stat.read(buf[:]) // id (name) state ...
@@ -181,10 +180,10 @@ func (t *thread) resting() (bool, error) {
 	return false, nil
 }
 
-// asleep reports whether the thread has not been woken. Call it for a thread that was blocked and has
-// not been switched in since: to sleep again, it would have had to run.
+// asleep reports whether the thread has not been woken. The thread must have been blocked, and not switched in
+// since: it would have to run in order to sleep again.
 func (t *thread) asleep() (bool, error) {
-	if t.wchan != nil { // the name of a function, only for a blocked thread; takes a fifth of the time
+	if t.wchan != nil { // contains the name of a function only if the thread is blocked; takes a fifth of the time
 		var buf [64]byte
 		if b, err := t.wchan.read(buf[:]); err != nil || len(b) > 0 && b[0] != '0' {
 			return err == nil, err
@@ -193,8 +192,8 @@ func (t *thread) asleep() (bool, error) {
 	return t.resting()
 }
 
-// wchanTells reports whether the kernel shows a wchan only for threads that are blocked and not woken
-// yet (get_wchan in kernel/sched/core.c, since Linux 5.16).
+// wchanTells reports whether the kernel shows a wchan only for threads that are blocked and not yet woken
+// (get_wchan in kernel/sched/core.c, since Linux 5.16).
 func wchanTells() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// timers returns the waits of descriptors that become ready at a time (timerfd_create(2)). No thread's
-// time-out shows them. An event loop resets such a timer, so it counts as a loop's. has reports that
-// there are such descriptors, armed or not.
+// timers returns the armed timers of timerfd_create(2) as waits. The time-outs of threads do not include them. An event
+// loop resets such a timer repeatedly, so it counts as a wait of a loop. has reports whether there are such timers,
+// armed or not.
 func (t *tree) timers() (all []wait, has bool) {
 	for pid := range t.procs {
 		folder := fmt.Sprintf("/proc/%d/fd", pid)
 		entries, err := os.ReadDir(folder)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		for _, e := range entries {
 			if what, err := os.Readlink(folder + "/" + e.Name()); err != nil || what != "anon_inode:[timerfd]" {
@@ -33,7 +33,7 @@ func (t *tree) timers() (all []wait, has bool) {
 	return all, has
 }
 
-// armed returns the time until a timer fires (proc_pid_fdinfo(5)); 0 if it does not.
+// armed returns the time until a timer fires (proc_pid_fdinfo(5)); 0 if it is not armed.
 func armed(fdinfo string) time.Duration {
 	_, after, found := strings.Cut(fdinfo, "it_value: (")
 	if !found {

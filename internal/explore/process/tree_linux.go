@@ -12,25 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree is a process, or the processes below it, with all descendants. A process that was found stays
-// in the tree until it ends, even if its parent changes.
+// A tree is a process, or the processes below it, with all descendants. A process stays in the tree until it
+// ends, even if its parent changes.
 type tree struct {
 	root  int
 	below bool // the root is a keeper, not part of the program
 	procs map[int]*proc
-	order []*thread // threads that ran most recently come first
+	order []*thread // sorted: threads that ran most recently come first
 	whole bool      // no process or thread has ended since the last walk
-	still bool      // result of the last look: the waits of all threads are known
+	still bool      // result of the last check: the waits of all threads are known
 	scan  bool      // the kernel has no lists of children (CONFIG_PROC_CHILDREN)
 	wchan bool      // result of wchanTells
 
-	leader *file // for the root: its children, and with them all orphans
+	leader *file // lists the root's children, which include all orphans
 }
 
 // A proc is a process of the tree.
 type proc struct {
 	pid     int
-	leader  *file // children of its first thread, and of threads that have ended
+	leader  *file // lists the children of its first thread, and of threads that have ended
 	task    *file // directory of its threads
 	threads map[int]*thread
 }
@@ -49,8 +49,8 @@ func (t *tree) close() {
 	t.procs, t.order, t.leader = map[int]*proc{}, nil, nil
 }
 
-// walk looks at all processes and at the children of all their threads. If one ends meanwhile, the tree
-// is not whole.
+// walk finds all processes, by the children of all their threads. If one of them ends during the walk, the tree is
+// not whole.
 func (t *tree) walk() error {
 	t.still = false
 	if t.leader == nil {
@@ -58,7 +58,7 @@ func (t *tree) walk() error {
 	}
 	for pid, p := range t.procs {
 		if _, err := tasks(pid); gone(err) || !p.alive() {
-			p.close() // another process may have its id by now
+			p.close() // a new process may have its id by now
 			delete(t.procs, pid)
 		}
 	}
@@ -71,7 +71,7 @@ func (t *tree) walk() error {
 			pids = append(pids, t.root)
 		}
 	}
-	for pid := range t.procs { // they may have other parents now
+	for pid := range t.procs { // their parent may have changed, so search below them, too
 		roots = append(roots, pid)
 		pids = append(pids, pid)
 	}
@@ -92,7 +92,7 @@ func (t *tree) walk() error {
 	return nil
 }
 
-// meet looks at the threads of a process. It reports whether one is new.
+// meet finds the threads of a process. It reports whether the set of its threads has changed.
 func (t *tree) meet(pid int) (found bool, err error) {
 	p := t.procs[pid]
 	tids, err := tasks(pid)
@@ -130,7 +130,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		if !listed[tid] {
 			thread.close()
 			delete(p.threads, tid)
-			found = true // the order has changed
+			found = true // the order must be rebuilt
 		}
 	}
 	if found {
@@ -158,9 +158,9 @@ func (p *proc) alive() bool {
 	return len(p.threads) == 0
 }
 
-// complete reports whether the process has as many threads as are known: the link count of its
-// directory minus two. If each of those threads still lives, there is no other. Listing them takes many
-// times as long.
+// complete reports whether all threads of the process are known: the link count of the directory is their number plus
+// two. If the known threads are still alive, there is no other thread. Listing the threads would take many times
+// as long.
 func (p *proc) complete() bool {
 	var stat unix.Stat_t
 	return p.task != nil && unix.Fstat(p.task.fd, &stat) == nil && int(stat.Nlink) == 2+len(p.threads)
@@ -177,11 +177,11 @@ func (p *proc) close() {
 	}
 }
 
-// A family is the processes below one process.
+// A family lists the processes below one process.
 type family struct {
 	pids []int
-	torn bool // a process ended meanwhile, so one may be missing
-	scan bool // the kernel has no lists of children, so all processes were asked for their parent
+	torn bool // a process ended during the search, so others may be missing
+	scan bool // the kernel has no lists of children, so the search read the parent of every process
 }
 
 func descendants(root int) (f family, err error) {
@@ -220,7 +220,7 @@ func descendants(root int) (f family, err error) {
 	return f, nil
 }
 
-// scanned returns the processes below root, from every process's parent.
+// scanned returns the processes below root. It reads the parent of every process.
 func scanned(root int) ([]int, error) {
 	all, err := os.ReadDir("/proc")
 	if err != nil {
@@ -234,7 +234,7 @@ func scanned(root int) ([]int, error) {
 		}
 		b, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // state, parent, ...
 		if len(f) < 2 {
@@ -285,7 +285,7 @@ func numbers(b []byte) (all []int) {
 	return all
 }
 
-// A file is a file of /proc that is read repeatedly. Keeping it open is cheaper.
+// A file is a file of /proc that is read repeatedly. It stays open, which saves time.
 type file struct{ fd int }
 
 func openFile(pid, tid int, name string) (*file, error) {
@@ -302,7 +302,7 @@ func openFile(pid, tid int, name string) (*file, error) {
 	}
 }
 
-// read reads from the beginning, up to the length of into.
+// read reads from the beginning of the file, at most len(into) bytes.
 func (f *file) read(into []byte) ([]byte, error) {
 	for {
 		n, err := unix.Pread(f.fd, into, 0)

@@ -10,13 +10,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// mostRows is the number of rows of a finding that are shown.
+// mostRows is the maximum number of rows that are shown for a finding.
 const mostRows = 8
 
-// Shown returns the first rows.
+// Shown returns the rows that are shown.
 func (f Finding) Shown() [][]string { return f.Rows[:min(len(f.Rows), mostRows)] }
 
-// More says how many rows are not shown; "" if all are.
+// More returns a text with the number of rows that are not shown; "" if all are shown.
 func (f Finding) More() string {
 	if n := len(f.Rows) - mostRows; n > 0 {
 		return fmt.Sprintf("and %d more", n)
@@ -24,7 +24,7 @@ func (f Finding) More() string {
 	return ""
 }
 
-// returns describes a query that has returned a row. The query follows.
+// returns introduces a query that has returned a row.
 const returns = "must return no row, and does: "
 
 // Why describes the findings in one line.
@@ -52,7 +52,7 @@ func Queries(findings []Finding) string {
 	return strings.Join(all, "; ")
 }
 
-// Text writes the description, and the rows of the query as a small table.
+// Text writes the finding's heading, its rows as a small table, and the remedy.
 func (f Finding) Text(out io.Writer) error {
 	t := newTable()
 	var configs []table.ColumnConfig

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// A Folded is the short form of a witness for people: the steps that have to do with what broke, in few
-// rows.
+// A Folded is the short form of a witness: only the steps that concern the violation, in few rows.
 type Folded struct {
 	Rows []Row
-	// Omitted is the number of commands that are left out, by buyer; nil if none is.
+	// Omitted is the number of omitted commands, by buyer; nil if there are none.
 	Omitted map[int]int
 }
 
-// A Row is an uninterrupted run of one buyer's steps, or an event.
+// A Row is a sequence of consecutive steps of one buyer, or an event.
 type Row struct {
-	First, Last int    // the numbers of its steps, from 1
-	Steps       []Step // in their short form; one without a server says how many are left out
+	First, Last int    // numbers of its first and last step, from 1
+	Steps       []Step // in their short form; a step without a server may say how many were omitted
 }
 
-// Number returns the numbers of the row's steps, for people: "3" or "3-17".
+// Number returns the numbers of the row's steps as text: "3" or "3-17".
 func (r Row) Number() string {
 	if r.First == r.Last {
 		return fmt.Sprint(r.First)
@@ -28,13 +27,13 @@ func (r Row) Number() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// last returns the last step of the row, whose values are those after the row.
+// last returns the last step of the row. Its watched values are those after the row.
 func (r Row) last() Step { return r.Steps[len(r.Steps)-1] }
 
 // Buyer returns the buyer of the row; 0 if it is an event without a buyer.
 func (r Row) Buyer() int { return r.Steps[0].Buyer }
 
-// PeopleRows returns the rows for people: the short form or, with Verbose or without such a form, one
+// PeopleRows returns the rows that the user sees: the short form, if there is one and Verbose is not set, otherwise one
 // row for each step.
 func (w *Witness) PeopleRows() (all []Row) {
 	if w.Folded != nil && !w.Verbose {
@@ -46,7 +45,7 @@ func (w *Witness) PeopleRows() (all []Row) {
 	return all
 }
 
-// full returns a step with its complete command and answer, with Verbose.
+// full returns the step; with Verbose, its command and answer are complete.
 func (w *Witness) full(s Step) Step {
 	if !w.Verbose {
 		return s
@@ -60,7 +59,7 @@ func (w *Witness) full(s Step) Step {
 	return s
 }
 
-// RowsText returns the rows of an answer in one line. pick chooses the cells of a row; nil: all.
+// RowsText returns the rows of an answer in one line. pick chooses the cells of a row; nil means all cells.
 func RowsText(rows [][]Cell, unseen int, pick func([]Cell) []Cell) string {
 	var all []string
 	for _, row := range rows {
@@ -79,7 +78,7 @@ func RowsText(rows [][]Cell, unseen int, pick func([]Cell) []Cell) string {
 	return strings.Join(all, "; ")
 }
 
-// String returns column=value, in quotes if the value is empty or has spaces.
+// String returns column=value. It quotes the value if that is empty or contains spaces.
 func (c Cell) String() string {
 	value := c.Value
 	if value == "" || strings.ContainsAny(value, " ;\t\r\n") {
@@ -91,7 +90,7 @@ func (c Cell) String() string {
 	return c.Column + "=" + value
 }
 
-// Omission says in one line how many commands people are not shown; "" if they are shown all.
+// Omission returns one line with the number of omitted commands; "" if none are omitted.
 func (w *Witness) Omission() string {
 	if w.Folded == nil || w.Verbose || len(w.Folded.Omitted) == 0 {
 		return ""
@@ -108,7 +107,7 @@ func (w *Witness) Omission() string {
 	return fmt.Sprintf("left out: %s (%s) on tables and keys that neither the broken rule nor another buyer's writes touch; --verbose shows them", Count(total, "command"), strings.Join(counts, ", "))
 }
 
-// Count returns a number of things in words: "1 schedule", "2 schedules".
+// Count returns a number with its noun: "1 schedule", "2 schedules".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// A Document describes a search, or one schedule that was run again.
+// A Document describes the result of a search, or one replayed schedule.
 type Document struct {
-	Head    string   // one line; "" for one schedule
+	Head    string   // one line; "" for a replayed schedule
 	Notes   []string // lines below the head
 	Title   string   // title of a page
-	Extent  string   // how much was explored
-	Summary string   // the same as a sentence
+	Extent  string   // extent of the search
+	Summary string   // Extent as a sentence
 	Buyers  int      // number of columns
-	Broken  Found    // the violation, or the schedule that was run again; its Witness is nil if there is none
+	Broken  Found    // the violation, or the replayed schedule; its Witness is nil if there is none
 	Others  []Found  // witnesses that are not violations
-	Data    any      // data for programs
+	Data    any      // the value that the JSON format prints
 }
 
-// Found is a witness and the command that repeats it.
+// Found is a witness and the command that replays it.
 type Found struct {
 	*Witness
-	Intro  string // printed before it
-	Replay string // the command that runs it again; "" if the user just gave it
+	Intro  string // printed before the witness
+	Replay string // the command that replays it; "" if the user has just run that command
 }
 
 // A Format writes a document.
@@ -31,7 +31,7 @@ type Format struct {
 	Write func(out io.Writer, d Document) error
 }
 
-// Formats lists all formats, the one for people first.
+// Formats lists all formats. The first is the text for the user.
 func Formats() []Format {
 	return []Format{
 		{"text", writeText},

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// page is self-contained: no script, no font, no network.
+// page is self-contained: it loads no script, font or other resource.
 var page = template.Must(template.New("witness").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{.Title}}</title>
@@ -58,7 +58,7 @@ func (v view) Brief(s Step) string { return v.Witness.brief(s) }
 
 func (v view) Values(r Row) []string { return v.Witness.Values(r.last()) }
 
-// writeHTML writes the first witness, if there is one, as a self-contained page.
+// writeHTML writes a self-contained page, with the first witness if there is one.
 func writeHTML(out io.Writer, d Document) error {
 	v := view{Title: d.Title, Extent: d.Summary, Notes: d.Notes, Again: d.Broken.Replay, Witness: d.Broken.Witness}
 	for i := range d.Buyers {

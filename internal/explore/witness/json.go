@@ -14,10 +14,10 @@ func writeJSON(out io.Writer, d Document) error {
 	return e.Encode(d.Data)
 }
 
-// plain is a Witness without its method, which would call itself.
+// plain is a Witness without MarshalJSON. Encoding a Witness itself there would recurse without end.
 type plain Witness
 
-// MarshalJSON leaves out the stock and the records of a program's steps, since they were not read.
+// MarshalJSON omits the stock and the records of a program's steps, since they were not read.
 func (w *Witness) MarshalJSON() ([]byte, error) {
 	if !w.ofProgram() {
 		return unescaped((*plain)(w))
@@ -38,7 +38,7 @@ func (w *Witness) MarshalJSON() ([]byte, error) {
 	}{w.Schedule, steps, (*plain)(w)})
 }
 
-// unescaped encodes v without escaping <, > and &. The outer encoder decides about that.
+// unescaped encodes v without escaping <, > and &. The outer encoder escapes them if it is set to.
 func unescaped(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -25,8 +25,8 @@ func writeMermaid(out io.Writer, d Document) error {
 	return d.Broken.Mermaid(out, d.Buyers)
 }
 
-// Mermaid writes a witness as a sequence diagram. Successive commands of one buyer at one server
-// share an arrow, unless a watched value changes between them.
+// Mermaid writes a witness as a sequence diagram. Consecutive commands of one buyer at one server share an arrow,
+// unless a watched value changes between them.
 func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
@@ -36,7 +36,7 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	over := func(text string) {
 		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, note(text))
 	}
-	known, shown, arrow := "", "", "" // the values after the last step, and as last shown
+	known, shown, arrow := "", "", "" // known: the values after the last step; shown: the values in the last note
 	var commands []string
 	var steps []Step
 	for _, r := range w.PeopleRows() {
@@ -90,10 +90,10 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	return err
 }
 
-// standing returns the values after a step in one line.
+// standing returns the watched values after a step in one line.
 func (w *Witness) standing(s Step) string { return labelled(w.Columns(), w.Values(s), " ") }
 
-// labelled returns the existing values, each after its column.
+// labelled returns the values that are not empty, each after the name of its column.
 func labelled(columns, values []string, is string) string {
 	var all []string
 	for i, v := range values {
@@ -104,14 +104,13 @@ func labelled(columns, values []string, is string) string {
 	return strings.Join(all, ", ")
 }
 
-// Statements of the catalogue's strategies, whose conditions say nothing here.
+// Statements of the catalogue's strategies whose conditions are irrelevant in a diagram.
 var (
 	readProduct  = regexp.MustCompile(`^SELECT \* FROM product WHERE name = '[^']*' LIMIT 1`)
 	writeProduct = regexp.MustCompile(`^(UPDATE product SET amount = \S+) WHERE id = \d+$`)
 )
 
-// abridged returns a command and its result. It leaves out a result that says only that one row was
-// written.
+// abridged returns a command and its result. It omits a result that says only that one row was written.
 func (w *Witness) abridged(s Step) string {
 	text := s.Command
 	if !w.ofProgram() && !w.Verbose {
@@ -131,16 +130,16 @@ func serverName(server string) string {
 	return server
 }
 
-// escape: a semicolon ends a line in Mermaid, and # begins an entity.
+// escape escapes characters that are special in Mermaid: a semicolon ends a line, and # begins an entity.
 func escape(s string) string {
 	return strings.NewReplacer("#", "#35;", ";", "#59;", "\n", " ").Replace(s)
 }
 
-// noteWidth is the length in bytes from which a note has several lines. A viewer does not break a long
-// line, and cuts it at the edge of the picture.
+// noteWidth is the maximum length in bytes of a line in a note, if the words allow it. A viewer does not wrap a
+// longer line, and cuts it at the edge of the picture.
 const noteWidth = 60
 
-// note returns the text of a note, in lines of at most noteWidth bytes if its words allow that.
+// note returns the text of a note, wrapped into lines of at most noteWidth bytes.
 func note(text string) string {
 	var lines []string
 	for _, word := range strings.Fields(text) {

@@ -9,12 +9,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// columnWidth is the width of a buyer's column. Two of them, the stock and the records fit into a
-// terminal of 120.
+// columnWidth is the width of a buyer's column in characters. Two such columns, the stock and the records fit into
+// a terminal of 120 characters.
 const columnWidth = 44
 
-// writeText prints the head line and each witness, with the command that runs it
-// again.
+// writeText prints the head line and each witness, with the command that replays it.
 func writeText(out io.Writer, d Document) error {
 	if d.Head != "" {
 		if _, err := fmt.Fprintln(out, d.Head); err != nil {
@@ -34,10 +33,10 @@ func writeText(out io.Writer, d Document) error {
 	return nil
 }
 
-// A note of more than longNote characters is folded into lines of foldedWidth.
+// A note of more than longNote characters is wrapped into lines of foldedWidth characters.
 const longNote, foldedWidth = 240, 120
 
-// folded returns a note in lines that people can read. The later lines are indented.
+// folded returns a note, wrapped if it is long. The later lines are indented.
 func folded(note string) string {
 	if len(note) <= longNote {
 		return note
@@ -56,8 +55,8 @@ func (f Found) print(out io.Writer, buyers int) error {
 	return err
 }
 
-// Text prints a witness with one column per buyer and one row per step, or per run of a buyer's steps in
-// the short form, followed by stock and records.
+// Text prints a witness, followed by the verdict and the answers. The table has a column for each buyer and a row for
+// each step; in the short form, a row may hold several steps of a buyer.
 func (w *Witness) Text(out io.Writer, buyers int) error {
 	t := newTable()
 	header := table.Row{"step"}
@@ -83,7 +82,7 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 		t.AppendRow(append(row, cells(w.Values(r.last()))...))
 	}
 	why := w.Why + "\n"
-	if len(w.Findings) > 0 { // each finding has its own line with its query
+	if len(w.Findings) > 0 { // each finding below prints its own line
 		why = ""
 	}
 	if _, err := fmt.Fprintf(out, "%s\n%s: %s", t.Render(), w.Verdict, why); err != nil {
@@ -110,7 +109,7 @@ func (w *Witness) lines(r Row) (all []string) {
 	return all
 }
 
-// wrapLines wraps each line of a cell on its own. text.WrapSoft would join them.
+// wrapLines wraps each line of a cell separately. text.WrapSoft alone would join the lines.
 func wrapLines(cell string, width int) string {
 	lines := strings.Split(cell, "\n")
 	for i, line := range lines {
@@ -131,7 +130,7 @@ func newTable() table.Writer {
 // Line returns a step in one line: the command and its answer.
 func (s Step) Line() string { return (&Witness{}).line(s) }
 
-// line returns a step in one cell of a table: the command and its answer.
+// line returns a step as the text of a table cell: the command and its answer.
 func (w *Witness) line(s Step) string {
 	text := w.brief(s)
 	if s.Result != "" {
@@ -143,10 +142,10 @@ func (w *Witness) line(s Step) string {
 	return text
 }
 
-// oneOfAKind are the servers that need no name next to a command.
+// oneOfAKind lists the servers whose name is not shown next to a command.
 var oneOfAKind = map[string]bool{"": true, "sql": true, "redis": true, "mysql": true, "postgres": true}
 
-// brief returns the command and, if there are several servers of a kind, its server.
+// brief returns a command. If there are several servers of a kind, the server's name precedes it.
 func (w *Witness) brief(s Step) string {
 	command := s.Command
 	if !w.Verbose {
@@ -158,7 +157,7 @@ func (w *Witness) brief(s Step) string {
 	return s.Server + ": " + command
 }
 
-// brief leaves out the columns of an INSERT that say nothing here.
+// brief omits the columns of an INSERT, which are irrelevant here.
 func brief(command string) string {
 	if strings.HasPrefix(command, "INSERT INTO purchase_history") {
 		return "INSERT INTO purchase_history ..."

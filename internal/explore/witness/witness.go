@@ -1,5 +1,5 @@
-// Package witness describes a schedule step by step, and writes it in several formats. Each format is
-// one file and one line in Formats.
+// Package witness describes a schedule step by step, and writes it in several formats. Each format is in its own file,
+// and is listed in Formats.
 package witness
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Step is one line of a witness. Strategies of the catalogue set Stock and Records; programs set
-// Token, Name and Watched.
+// A Step is one step of a witness. Stock and Records are set only for strategies of the catalogue. Token, Name and
+// Watched are set only for programs.
 type Step struct {
 	Buyer   int    `json:"buyer"` // 0: no buyer
 	Command string `json:"command"`
@@ -19,27 +19,27 @@ type Step struct {
 	Records int64  `json:"records"` // number of records after the step
 
 	Server string `json:"server"`
-	Note   string `json:"note,omitempty"` // a remark besides the answer
+	Note   string `json:"note,omitempty"` // a remark in addition to the result
 
-	Token   string   `json:"token,omitempty"`   // in the replay string; "" if the step was no choice
+	Token   string   `json:"token,omitempty"`   // in the replay string; "" if the step is not a choice
 	Name    string   `json:"name,omitempty"`    // the command without its values, the same in every run
 	Watched []string `json:"watched,omitempty"` // values of Witness.Watch after the step
 
-	// The following belongs to a program's command. People are shown parts of it.
-	Whole      string   `json:"-"` // Command without a limit to its length; "" if Command is complete
-	Rows       [][]Cell `json:"-"` // the first rows of the answer, complete although Result may be cut
-	Unseen     int      `json:"-"` // number of rows after these
-	Connection int64    `json:"-"` // number of its connection at the server; 0 if unknown
+	// The following fields are set only for a program's command. The output shows parts of them.
+	Whole      string   `json:"-"` // the full text of the command; "" if Command is complete
+	Rows       [][]Cell `json:"-"` // the first rows of the answer, in full, even if Result is cut
+	Unseen     int      `json:"-"` // number of further rows
+	Connection int64    `json:"-"` // the connection's number at the server; 0 if unknown
 }
 
-// The marks of a step that has only the answer of an earlier command: the server or the release of
-// another buyer let the command through, or its time-out ended it.
+// These marks begin the command of a step that only adds the answer to an earlier command. The command was let
+// through after a wait, or its time-out ended it.
 const (
 	LetThrough = "(let through) "
 	TimedOut   = "(timed out) "
 )
 
-// CutMark returns the mark before a step's command, which may be "", and the command without it.
+// CutMark returns the mark of a step's command, which may be "", and the command without the mark.
 func CutMark(command string) (mark, bare string) {
 	for _, mark := range []string{LetThrough, TimedOut} {
 		if bare, found := strings.CutPrefix(command, mark); found {
@@ -49,10 +49,10 @@ func CutMark(command string) (mark, bare string) {
 	return "", command
 }
 
-// A Cell is one column of an answer's row.
+// A Cell is one value of a row in an answer, with its column.
 type Cell struct{ Column, Value string }
 
-// A Witness is a schedule that breaks or, with Replay, any schedule.
+// A Witness is a schedule that ends in a violation, or any schedule that was replayed.
 type Witness struct {
 	Schedule string          `json:"schedule"`
 	Steps    []Step          `json:"steps"`
@@ -63,33 +63,33 @@ type Witness struct {
 	Again    string    `json:"again,omitempty"` // how often it ends this way: with a concurrent pair, or if replays ended differently
 
 	Program  string    `json:"program,omitempty"`  // name of a program under test; "": a strategy of the catalogue
-	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil if there is none
+	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil without such a query
 	Findings []Finding `json:"findings,omitempty"` // broken rules of the user
 
-	Choices []Choice `json:"-"` // choices of a program; nil if unknown
-	Folded  *Folded  `json:"-"` // the short form for people; nil: every step as it is
-	Verbose bool     `json:"-"` // people are shown every command, in full
+	Choices []Choice `json:"-"` // choices of a program's schedule; nil if unknown
+	Folded  *Folded  `json:"-"` // the short form; nil: show every step
+	Verbose bool     `json:"-"` // show every command, in full
 }
 
-// A Choice is one choice of a program's schedule, with the parts by which explore.Saved finds it again.
+// A Choice is one choice of a program's schedule. explore.Saved finds the choice again by these fields.
 type Choice struct {
 	Buyer  int    `json:"buyer"` // 0: no buyer
-	Token  string `json:"token"` // in the replay string
+	Token  string `json:"token"` // token in the replay string
 	Name   string `json:"name"`  // the command without its values
 	Server string `json:"server,omitempty"`
 }
 
-// A Finding is a rule of `never` that returned rows, or how the end differs from each order of the buyers.
+// A Finding is a rule of `never` that returned rows, or a difference between the run's end and each serial run.
 type Finding struct {
-	Query   string     `json:"query"`            // "" with Title
+	Query   string     `json:"query"`            // "" if Title is set
 	Title   string     `json:"title,omitempty"`  // the problem in one line; "": Query returned rows
-	Remedy  string     `json:"remedy,omitempty"` // the way out if the end is right all the same
+	Remedy  string     `json:"remedy,omitempty"` // advice in case the run's end is correct
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"` // one value per column; the caller formats NULL and bytes
 }
 
-// Columns returns the columns that are shown after each step: stock and records, or the watch query's
-// columns.
+// Columns returns the columns that are shown after each step: stock and records, or those of the watch
+// query.
 func (w *Witness) Columns() []string {
 	if w.ofProgram() {
 		return w.Watch
@@ -115,8 +115,8 @@ func (w *Witness) Broken() bool { return w.Verdict != verdict.Holds }
 // An Outcome is the answer to one buyer.
 type Outcome struct {
 	Buyer  int    `json:"buyer"`
-	Answer string `json:"told"`             // an outcome of purchase or "crashed"; for a program, the text of its answer
-	Status int    `json:"status,omitempty"` // a program's HTTP status; 0 if it gave no complete answer
+	Answer string `json:"told"`             // an outcome of package purchase, or "crashed"; for a program, the text of its answer
+	Status int    `json:"status,omitempty"` // a program's HTTP status; 0 without a complete answer
 	Error  string `json:"error,omitempty"`
 }
 

@@ -9,17 +9,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Comparison is the result of replaying a saved schedule: StillBreaks, NoLongerBreaks, or Other.
+// A Comparison is the result of replaying a saved schedule. Either StillBreaks or NoLongerBreaks is true, or Other is
+// set.
 type Comparison struct {
 	Saved   *Saved
-	Witness *Witness  // of the current run; nil with Other
-	Other   *OtherWay // the program has left the saved course; nil: it has not
+	Witness *Witness  // of the current run; nil if Other is set
+	Other   *OtherWay // how the program deviates from the saved schedule; nil: it does not
 }
 
-// StillBreaks reports whether the same schedule breaks, in the same way or in another.
+// StillBreaks reports whether the same schedule breaks, even with another verdict.
 func (c Comparison) StillBreaks() bool { return c.Other == nil && c.Witness.Broken() }
 
-// NoLongerBreaks reports whether the same schedule runs as before, and nothing breaks.
+// NoLongerBreaks reports whether the same schedule runs as before, without a violation.
 func (c Comparison) NoLongerBreaks() bool { return c.Other == nil && !c.Witness.Broken() }
 
 // String returns a sentence without its full stop.
@@ -35,10 +36,9 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("still breaks: %s: %s", c.Witness.Verdict, c.Witness.Why)
 }
 
-// Again runs a saved schedule and compares it with the saved result. For each step it takes the choice
-// of the same buyer with the same name, at any position. It repeats a void run, 5 times at most; then
-// the error is schedule.Void. It repeats a run with concurrent pairs until the server takes a course
-// that fits.
+// Again runs a saved schedule and compares the result with the saved one. For each step it takes the command
+// of the same buyer with the same name, at any position. It repeats a void run, up to 5 times; then the error is
+// schedule.Void. It repeats a run with concurrent pairs until the server executes them as saved, up to 10 times.
 func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	if err := x.config.Fits(s); err != nil {
 		return Comparison{}, err
@@ -64,8 +64,7 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	}
 }
 
-// Fits returns why an explorer of this configuration cannot run a saved schedule, in one line; nil if
-// it can.
+// Fits returns why an explorer of this configuration cannot run a saved schedule, as one line; nil if it can.
 func (c Config) Fits(s *Saved) error {
 	switch {
 	case s.Buyers != c.Buyers || s.Shared != c.Shared || s.Overlap != c.Split:
@@ -92,13 +91,13 @@ func describe(program string, buyers int, shared, overlap bool) string {
 	return text
 }
 
-// compare runs a saved schedule once.
+// compare runs a saved schedule once and compares the result.
 func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	var made []witness.Choice
 	var tokens []string
 	var other *OtherWay
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
-		var step witness.Choice // the saved steps are over
+		var step witness.Choice // stays empty after the last saved step
 		if p.Depth < len(s.Steps) {
 			step = s.Steps[p.Depth]
 		}
@@ -128,11 +127,10 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	return Comparison{Saved: s, Witness: w}, nil
 }
 
-// Resembling runs the schedule of a changed program that resembles a saved one most: the buyers take
-// their turns in the saved order, as long as the servers let them. Commands that replace a saved command
-// run in its place. A buyer that is blocked or done misses its turn, and at the end the buyers finish one
-// after the other. matched counts the saved steps that ran under their own name. A void run is repeated,
-// as by Again.
+// Resembling runs the schedule of a changed program that is most similar to a saved one. The buyers move in the saved
+// order, as long as the servers let them. A new command runs in place of the saved command that it replaces. A
+// buyer that is blocked or done is skipped. At the end the buyers finish one after the other. matched counts
+// the saved steps that ran under their own name. A void run is repeated, as in Again.
 func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matched int, err error) {
 	if err := x.config.Fits(s); err != nil {
 		return nil, 0, err
@@ -145,7 +143,7 @@ func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matche
 	return w, matched, err
 }
 
-// resembling is Resembling with a single run.
+// resembling does the work of Resembling, without repetitions.
 func (x *Explorer) resembling(ctx context.Context, s *Saved) (*Witness, int, error) {
 	turns, matched := &turns{steps: s.Steps}, 0
 	var made []witness.Choice
@@ -172,13 +170,13 @@ func (x *Explorer) resembling(ctx context.Context, s *Saved) (*Witness, int, err
 	return w, matched, nil
 }
 
-// turns is a position in the steps of a saved schedule.
+// turns is a position in the steps of a saved schedule, for Resembling.
 type turns struct {
 	steps []witness.Choice
 	at    int
 }
 
-// next returns the choice for the next turn, and whether it is the saved step itself. The point has a
+// next returns the choice for the next step, and whether it is the saved step itself. The point must have a
 // choice.
 func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	for ; t.at < len(t.steps); t.at++ {
@@ -190,7 +188,7 @@ func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 			return c, true
 		}
 		if i >= 0 && !t.comesLater(p.Choices[i]) {
-			return p.Choices[i], false // a command that the program did not send before
+			return p.Choices[i], false // the program did not send this command before
 		}
 	}
 	if c, found := schedule.Find(p.Choices, p.FirstMove()); found {
@@ -199,7 +197,7 @@ func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	return p.Choices[0], false
 }
 
-// comesLater reports whether a command is saved for a later turn of its buyer.
+// comesLater reports whether a later saved step of the same buyer has this command.
 func (t *turns) comesLater(c schedule.Choice) bool {
 	name := withoutNames(c.Name)
 	return slices.ContainsFunc(t.steps[t.at:], func(s witness.Choice) bool { return c.Buyer == s.Buyer && withoutNames(s.Name) == name })

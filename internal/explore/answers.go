@@ -2,11 +2,11 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// answers counts the buyers of schedules by their answer. It has no key whose count is zero.
+// answers counts the buyers of schedules by their answer. It contains no zero counts.
 type answers map[string]int
 
-// add adds the buyers of one schedule to the counts, n times, and returns the map; n = -1 takes them out
-// again. If a is nil, add makes the map.
+// add adds the buyers of one schedule to the counts, n times, and returns the map. n = -1 removes them. If a is nil,
+// add makes the map.
 func (a answers) add(e schedule.Ended, n int) answers {
 	if a == nil {
 		a = answers{}

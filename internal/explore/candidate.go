@@ -11,13 +11,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A candidate is a violation whose schedule may become the witness. The best one has the lowest
-// mildness, then the fewest steps, switches between buyers and events. Among equals, the one in which
-// the first buyer goes first is better.
+// A candidate is a violation whose schedule may become the witness. A candidate is better with a lower mildness, then
+// with fewer steps, switches between buyers and events. Among equals, the one in which buyer 1 goes first is
+// better.
 type candidate struct {
 	schedule.Ended
 	cost     [3]int
-	doubtful bool // for a program: the run before or after it was void
+	doubtful bool // for a program: the run before or after it was void, so it may not break again
 }
 
 // compare returns a negative number if c is better.
@@ -25,8 +25,8 @@ func (c *candidate) compare(other *candidate) int {
 	return cmp.Or(mildness(c.Verdict)-mildness(other.Verdict), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
-// mildness returns 1 for a failure or a leaked lock, which need not have harmed stock or records, and
-// 0 for every other verdict.
+// mildness returns 1 for a failure or a leaked lock, which may leave stock and records correct, and 0 for every
+// other verdict.
 func mildness(v verdict.Verdict) int {
 	if v == verdict.Failed || v == verdict.LeakedLock {
 		return 1
@@ -57,8 +57,8 @@ func newCandidate(e schedule.Ended) *candidate {
 	return &candidate{Ended: e, cost: cost}
 }
 
-// witness runs the schedule once more and writes its steps down. If it contains a concurrent pair, the
-// steps are those that were seen, and further runs count how often it ends that way.
+// witness repeats the schedule and records its steps. If the schedule contains a concurrent pair, the witness has the
+// steps of the original run, and further runs count how often the schedule ends with the same verdict.
 func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) {
 	if c == nil {
 		return nil, nil
@@ -66,7 +66,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 	s := x.mode.schedule(c.Tokens)
 	if !s.Concurrent() {
 		w, err := x.follow(ctx, c.Tokens)
-		if err != nil && c.Final { // code that still runs disturbs the replay
+		if err != nil && c.Final { // code that still runs would disturb the replay
 			return x.witness(c.Tokens, c.Ended), nil
 		}
 		if errors.Is(err, schedule.ErrDivergence) {

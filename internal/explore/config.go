@@ -15,32 +15,32 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// DatabaseWait is how long a statement of an explored buyer waits for a row lock: longer than the
-// search lets a buyer stay blocked.
+// DatabaseWait is how long a statement of an explored buyer may wait for a row lock. It is longer than the search lets
+// a buyer stay blocked.
 const DatabaseWait = time.Minute
 
-// Bounds of Config.
+// Limits of Config.Buyers.
 const (
 	MinBuyers = 2
 	MaxBuyers = 8
 )
 
-// Config says what is explored, and how far. With a Program, OfStrategy has no meaning.
+// Config says what to explore, and how far. If Program is set, OfStrategy is ignored.
 type Config struct {
 	OfStrategy
 	OfProgram
 
 	Buyers    int // MinBuyers to MaxBuyers
 	Events    []Event
-	MaxEvents int           // maximum number of events per schedule; 0: each may happen
+	MaxEvents int           // maximum number of events per schedule; 0: no limit
 	Bound     int           // maximum number of preemptions per schedule; negative: unlimited
-	Full      bool          // run every schedule to its end; otherwise, equal states are continued once
-	Symmetry  bool          // only the first of the buyers that have not begun may begin, since they differ only in name
-	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
+	Full      bool          // run every schedule to its end; otherwise, the continuation of equal states runs once
+	Symmetry  bool          // symmetry reduction: of the buyers that have not started, only the first may start
+	Overlap   bool          // concurrent pairs: two buyers' commands may be sent to one server at once
 	Shared    bool          // all buyers in one process
 	Budget    time.Duration // time for the search; 0: unlimited
-	Schedules int           // maximum number of runs, a budget that is the same on every machine; 0: unlimited
-	First     bool          // end at the first violation, which need not be the shortest
+	Schedules int           // maximum number of runs, a limit that does not depend on the machine's speed; 0: unlimited
+	First     bool          // stop at the first violation, which need not be the shortest
 
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)
@@ -51,13 +51,13 @@ func (c Config) reduced() bool {
 	return c.Reduce && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
 
-// nodesAlike reports whether only the first of a lock's unasked nodes may be asked first, since they
-// differ only in name.
+// nodesAlike reports whether symmetry reduction applies to the nodes of a lock: of the nodes that received no command
+// yet, only the first is asked.
 func (c Config) nodesAlike() bool {
 	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
 
-// Check returns what is wrong with the configuration, in one line, before an engine is opened.
+// Check returns the first mistake in the configuration, as one line. It needs no open engine.
 func (c Config) Check() error {
 	if c.Buyers < MinBuyers || c.Buyers > MaxBuyers {
 		return fmt.Errorf("--buyers must be between %d and %d (got %d)", MinBuyers, MaxBuyers, c.Buyers)
@@ -77,7 +77,7 @@ func (c Config) checkEvents() error {
 	return nil
 }
 
-// Ungated returns why a strategy's commands cannot be held; "" if they can.
+// Ungated returns why the explorer cannot hold a strategy's commands; "" if it can.
 func Ungated(e lockstrategy.Entry) string {
 	for _, need := range e.Needs {
 		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
@@ -87,11 +87,10 @@ func Ungated(e lockstrategy.Entry) string {
 	return ""
 }
 
-// UngatedRedis returns why a Redis of that topology is not explored; "" if it is.
+// UngatedRedis returns why the explorer does not support a Redis of the given topology; "" if it does.
 //
-// A step is one command at one server. On a cluster, one call may be several commands at several
-// servers (MOVED, ASK). The state at the start of each schedule consists of the keys and the clock of a
-// single server.
+// A step is one command at one server. On a cluster, one call may be several commands at several servers (MOVED,
+// ASK). Also, the initial state of a schedule consists of the keys and the clock of a single server.
 func UngatedRedis(kind string) string {
 	if kind == "" || kind == topology.Single {
 		return ""
@@ -99,7 +98,7 @@ func UngatedRedis(kind string) string {
 	return "no exploration: the explorer works with a single Redis server, and this Redis has several (" + kind + ")"
 }
 
-// check is Check, and also checks whether the engine has what the strategy needs.
+// check does what Check does, and also checks whether the engine has everything that the strategy needs.
 func (c Config) check() error {
 	if err := c.Check(); err != nil {
 		return err
@@ -116,7 +115,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// leastUnits returns the number of units in the smallest order.
+// leastUnits returns the number of units in the smallest purchase.
 func (c Config) leastUnits() int64 {
 	if len(c.Units) == 0 {
 		return 1
@@ -124,7 +123,7 @@ func (c Config) leastUnits() int64 {
 	return slices.Min(c.Units)
 }
 
-// spec returns the part of the configuration that package own needs.
+// spec returns the part of the configuration for package own.
 func (c Config) spec() own.Spec {
 	return own.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Product: c.Product,
@@ -133,18 +132,18 @@ func (c Config) spec() own.Spec {
 	}
 }
 
-// Events returns all events in display order, or those that are possible when all buyers share
-// one process.
+// Events returns all events in display order. If shared is true, it returns only the events that are possible when
+// all buyers share one process.
 func Events(shared bool) []Event {
 	return schedule.Events(func(k schedule.Kind) bool { return !shared || k.NotShared == "" })
 }
 
-// ProgramEvents returns the events of programs under test, in display order.
+// ProgramEvents returns the events that are possible with programs under test, in display order.
 func ProgramEvents() []Event {
 	return schedule.Events(func(k schedule.Kind) bool { return !k.OwnOnly })
 }
 
-// ParseEvents reads a list; "all" is every event.
+// ParseEvents parses a list of event names; "all" means every event.
 func ParseEvents(names []string) ([]Event, error) {
 	all := Events(false)
 	var events []Event

@@ -1,5 +1,5 @@
-// Package explore runs a lock strategy's real code on a real database and Redis, through every order in
-// which the commands of a few buyers can reach the servers.
+// Package explore runs a lock strategy's real code on a real database and Redis, in every order in which the commands
+// of a few buyers can reach the servers.
 //
 //	Explorer.Search: frontier, reduction, shrinking
 //	    |  schedule.Runner: "run this schedule with this chooser"
@@ -9,15 +9,15 @@
 //	                                                            scheduler: one command at a time
 //	buyer 2 -> Strategy.Buy -> SQL driver, Redis client -> gate /
 //
-// Each buyer has connections and an instance of the strategy of its own, like a separate process. So
-// the connection identifies the buyer, even for a renewal or a worker, whose context does not. With
-// Config.Shared all buyers share one instance, and the context identifies the buyer.
+// Each buyer has its own connections and its own instance of the strategy, like a separate process. So the connection
+// identifies the buyer, even of a renewal or a worker, whose context does not. With Config.Shared, all
+// buyers share one instance, and the context identifies the buyer.
 //
-// A schedule is a list of choices, and each run begins at the restored state. The search recognizes a
-// state by a hash of everything that determines the rest of the schedule, and explores what follows
-// once (graph). If states cannot be computed, it runs each schedule to its end (tree). Both rely on a
-// schedule running the same way again. If one does not, that is an error (ErrHarness), never a result.
+// A schedule is a list of choices, and each run begins in the same initial state. The search identifies a state by
+// a hash of everything that determines the rest of the schedule, and explores each continuation once (type graph). If
+// states cannot be computed, it runs each schedule to its end (type tree). Both need schedules that repeat
+// exactly. If a schedule does not, the search returns ErrHarness.
 //
-// The search knows neither SQL nor Redis nor goroutines. It does not cover what two servers do at the
-// same moment, nor orders within one statement; docs/design/explorer.md lists the limits.
+// The search does not depend on SQL, Redis or goroutines. It does not explore actions of two servers at the same
+// moment, or interleavings within one statement; docs/design/explorer.md lists the limits.
 package explore

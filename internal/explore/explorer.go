@@ -10,22 +10,22 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// The parts of the packages below that callers use.
+// Types of other packages that callers need.
 type (
-	// An Event is something that happens to the buyers, as a step of the schedule.
-	// Each happens at most once in a schedule.
+	// An Event is an incident, such as a crash, that the explorer injects as a step. Each event happens at most once
+	// in a schedule.
 	Event = schedule.Event
-	// A Front is a part of the shop in front of the strategy, see own.Front.
+	// A Front is a part of the shop that runs before the strategy, see own.Front.
 	Front = own.Front
 	// A Schedule is the content of a replay string.
 	Schedule = schedule.Schedule
 	// Saved is a program's schedule in a file.
 	Saved = schedule.Saved
-	// Units are the numbers of units that the buyers ask for, in turn.
+	// Units lists the numbers of units that the buyers ask for, and repeats.
 	Units = schedule.Units
-	// A Witness is a schedule that breaks or, from Replay, any schedule.
+	// A Witness is a schedule that ends in a violation, or any schedule that Replay returns.
 	Witness = witness.Witness
-	// A Step is one line of a witness.
+	// A Step is one step of a witness.
 	Step = witness.Step
 	// An Outcome is the answer to one buyer.
 	Outcome = witness.Outcome
@@ -47,13 +47,13 @@ const (
 	Restock    = schedule.Restock
 )
 
-// ErrRaised is the error that a buyer's code meets in the event Raise.
+// ErrRaised is the error that a buyer's code returns in the event Raise.
 var ErrRaised = own.ErrRaised
 
-// ErrHarness reports that the exploration itself failed, so its result means nothing.
+// ErrHarness reports that the exploration itself failed, so its result proves nothing.
 var ErrHarness = schedule.ErrHarness
 
-// An Explorer searches the schedules of one strategy or program. It serves one goroutine.
+// An Explorer searches the schedules of one strategy or program. Only one goroutine may use it.
 type Explorer struct {
 	config Config
 	mode   mode
@@ -61,7 +61,7 @@ type Explorer struct {
 	close  func() error
 }
 
-// New opens the buyers' connections. Close must follow.
+// New opens the buyers' connections. Call Close afterwards.
 func New(ctx context.Context, c Config) (*Explorer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -77,9 +77,9 @@ func newExplorer(c Config, r schedule.Runner, close func() error) *Explorer {
 	return &Explorer{c, c.mode(), r, close}
 }
 
-// NewOn returns an explorer of a program under test, over any runner. Config.Program names the program;
-// Engine and Strategy are ignored. Each run of r begins at the same state and uses the buyers, the
-// events and the rest of c. Close calls close, which may be nil.
+// NewOn returns an explorer of a program under test that uses the runner r. Config.Program names the program. NewOn
+// ignores Engine and Strategy. Each run of r must begin in the same state and follow the rest of c, such as the
+// number of buyers and the events. Close calls close, which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
 		return nil, fmt.Errorf("invalid program name %q; use up to 64 characters of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
@@ -93,14 +93,14 @@ func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	return newExplorer(c, r, close), nil
 }
 
-// Close closes the buyers' Redis clients, whose pools close with the engine. For a program it calls the
-// function that NewOn was given.
+// Close closes the buyers' Redis clients; their database pools close with the engine. For a program, it calls the
+// function that was passed to NewOn.
 func (x *Explorer) Close() error { return x.close() }
 
 // ParseSchedule reads a replay string. The error is one line.
 func ParseSchedule(line string) (Schedule, error) { return schedule.Parse(line) }
 
-// EventNames lists the events for people.
+// EventNames returns a list of the events for messages.
 func EventNames() string {
 	var names []string
 	for _, e := range Events(false) {

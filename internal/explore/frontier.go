@@ -6,28 +6,28 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A branch is a choice that was not made yet.
+// A branch is a choice at a node that the search has not made yet.
 type branch struct {
 	at     *node
 	choice *schedule.Choice
-	tries  int // runs in which the server took another course, see pair.go
+	tries  int // runs in which the server did not repeat the path to the branch, see pair.go
 	voids  int // runs that were void, see void.go
 
-	after *node // for a move in a pause: the node where the same move follows the pause, see pause.go
-	seen  bool  // the pause came in at least one run
+	after *node // for a move in a pause: the node after which the same move follows the pause, see pause.go
+	seen  bool  // the pause occurred in at least one run
 }
 
-// frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with one
-// preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of one cost, some go
-// first: those that preempt a buyer right after its snapshot, or before a change that a rule judges, since the
-// buyer may rely on what it has read. Then the youngest goes first, which is depth first.
+// frontier holds the branches to explore, by their cost. The cheapest branch goes first, so all schedules with one
+// preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of equal cost, judged branches
+// go first: they preempt a buyer right after its snapshot, or before a change to a table of a rule. The buyer may
+// then act on an outdated read. Among the rest, the newest branch goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level
-	cut    bool // a branch exceeded the limit
+	cut    bool // a branch exceeded the limit and was dropped
 }
 
-// A level has the branches of one cost. judged are those before a change that a rule judges.
+// A level holds the branches of one cost. The list judged has those for which branch.judged is true.
 type level struct{ judged, others []branch }
 
 func (f *frontier) push(cost int, b branch) {
@@ -46,13 +46,13 @@ func (f *frontier) push(cost int, b branch) {
 	}
 }
 
-// judged reports whether the branch preempts a buyer before a change that a rule of the program judges.
-// The first run of a search has no node.
+// judged reports whether the branch preempts a buyer whose next command is marked as schedule.Choice.Judged. The first
+// run of a search has no node.
 func (b branch) judged() bool {
 	return b.at != nil && slices.ContainsFunc(b.at.choices, func(c *schedule.Choice) bool { return c.Judged && c.Buyer == b.at.last && b.choice.Buyer != c.Buyer })
 }
 
-// pop returns the next branch and its cost, or false if there is none.
+// pop removes and returns the next branch and its cost; false if there is none.
 func (f *frontier) pop() (b branch, cost int, ok bool) {
 	for cost := range f.byCost {
 		for _, branches := range []*[]branch{&f.byCost[cost].judged, &f.byCost[cost].others} {
@@ -66,8 +66,8 @@ func (f *frontier) pop() (b branch, cost int, ok bool) {
 	return b, 0, false
 }
 
-// A tree explores every schedule on its own. It is used if each schedule is run to its end, or if a
-// server decides the result of a step.
+// A tree explores every schedule separately, without merging equal states. The search uses a tree if each schedule
+// must run to its end, or if a server decides the result of a step.
 type tree struct {
 	*search
 	frontier frontier
@@ -75,7 +75,7 @@ type tree struct {
 }
 
 // next returns the cheapest branch.
-func (t *tree) next() (cost int, _ trip, more bool) {
+func (t *tree) next() (cost int, _ execution, more bool) {
 	var b branch
 	if more = !t.begun; more {
 		t.begun = true
@@ -88,7 +88,7 @@ func (t *tree) next() (cost int, _ trip, more bool) {
 // whole implements plan.
 func (t *tree) whole() bool { return !t.frontier.cut }
 
-// done implements trip. From now on the findings of the run count.
+// done implements execution. It adds the branches that the run has found to the frontier.
 func (w *walk) done(schedule.Ended) {
 	for _, n := range w.kids {
 		n.parent.kids = append(n.parent.kids, n)

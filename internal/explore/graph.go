@@ -8,9 +8,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A graph merges the schedules that reach one state: their continuations are explored once. Each run
-// follows known edges to an unexplored choice. From there it continues, also through known states, as
-// long as it can find something new.
+// A graph merges the schedules that reach the same state, and explores their continuations once. Each run follows known
+// edges to an unexplored choice. From there it continues, even through known states, as long as it can find
+// something new.
 //
 // The continuation with the fewest preemptions goes first, as in a tree.
 type graph struct {
@@ -19,28 +19,28 @@ type graph struct {
 	root   *node
 	before int            // the buyer of the step before the root; 0: none
 	level  int            // number of preemptions of the current runs
-	closed map[place]bool // places from which nothing new can be found
+	closed map[place]bool // places from which the search has found everything
 }
 
 func newGraph(s *search) *graph {
 	return &graph{search: s, states: map[schedule.State]*node{}, closed: map[place]bool{}}
 }
 
-// A place is a node, reached by a step of the buyer last, with a number of preemptions left; negative
-// means any number.
+// A place is a node together with the buyer of the last step (last) and the number of preemptions left (left). A
+// negative number means no limit.
 type place struct {
 	at         *node
 	last, left int
 }
 
-// anyNumber means that any number of preemptions is left.
+// anyNumber means that the number of preemptions is not limited.
 const anyNumber = -1
 
 // start is the place where all schedules begin.
 func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
-// by returns the place to which a choice leads from p. It returns false if the choice costs too much.
-// Its node is nil if the choice was not made yet.
+// by returns the place to which a choice leads from p. It returns false if the choice needs more preemptions than are
+// left. The place has no node if the choice was not made yet.
 func (p place) by(c *schedule.Choice) (to place, payable bool) {
 	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
 	if p.left >= 0 {
@@ -49,7 +49,7 @@ func (p place) by(c *schedule.Choice) (to place, payable bool) {
 	return to, p.left < 0 || to.left >= 0
 }
 
-// follow calls f with each place to which an affordable choice has led.
+// follow calls f with each place to which a permitted choice has led.
 func (p place) follow(f func(c *schedule.Choice, to place)) {
 	for _, c := range p.at.choices {
 		if to, payable := p.by(c); payable && to.at != nil {
@@ -59,13 +59,13 @@ func (p place) follow(f func(c *schedule.Choice, to place)) {
 }
 
 // next implements plan.
-func (g *graph) next() (cost int, _ trip, more bool) {
+func (g *graph) next() (cost int, _ execution, more bool) {
 	if g.root == nil {
-		return 0, &way{graph: g, last: g.before}, true
+		return 0, &traversal{graph: g, last: g.before}, true
 	}
 	for ; g.x.config.Bound < 0 || g.level <= g.x.config.Bound; g.level++ {
 		if g.open(g.start(g.level)) != nil {
-			return g.level, &way{graph: g, last: g.before, left: g.level}, true
+			return g.level, &traversal{graph: g, last: g.before, left: g.level}, true
 		}
 		if g.open(g.start(anyNumber)) == nil {
 			break
@@ -77,8 +77,7 @@ func (g *graph) next() (cost int, _ trip, more bool) {
 // whole implements plan.
 func (g *graph) whole() bool { return g.open(g.start(anyNumber)) == nil }
 
-// open returns a choice at p that was not made yet, or that leads to one. It returns nil if there is
-// none.
+// open returns a choice at p that was not made yet, or that leads to such a choice; nil if there is none.
 func (g *graph) open(p place) *schedule.Choice {
 	if g.closed[p] {
 		return nil
@@ -98,9 +97,9 @@ func (g *graph) open(p place) *schedule.Choice {
 	return nil
 }
 
-// infer finds the node to which c leads from n, without a run. If c is independent of the step that led to n,
-// and was made before that step, both orders lead to the same state. It applies only to buyers of different
-// processes, since one process may tell which buyer was answered first.
+// infer finds the node to which choice c leads from n, without a run. If c is independent of the step that led to n,
+// and was already made before that step, both orders lead to the same state. With a shared process, infer must not be
+// used: the process may know which buyer was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {
 		first, quiet := step.at.quietly(c)
@@ -118,8 +117,8 @@ func (n *node) infer(c *schedule.Choice) bool {
 	return false
 }
 
-// quietly returns the node to which a choice has led, and false if the choice was not made or delivers
-// a message. A message does not commute with the other steps of the buyer that receives it.
+// quietly returns the node to which a choice has led. It returns false if the choice was not made, or delivers a
+// message. A message does not commute with other steps of the buyer that receives it.
 func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	i := slices.Index(n.choices, c)
 	if i < 0 || n.next[i] == nil || n.loud[i] {
@@ -128,16 +127,15 @@ func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	return n.next[i], true
 }
 
-// leads records where a choice has led.
+// leads records the node to which a choice has led. loud says that the choice delivers a message.
 func (n *node) leads(c *schedule.Choice, to *node, loud bool) {
 	i := slices.Index(n.choices, c)
 	n.next[i], n.loud[i] = to, loud
 	to.from = append(to.from, step{n, c})
 }
 
-// A way is one traversal of the graph: an execution that follows known edges to an unexplored choice
-// and continues from there.
-type way struct {
+// A traversal is one run through the graph: it follows known edges to an unexplored choice and continues from there.
+type traversal struct {
 	*graph
 	at         *node            // the last node; nil before the root
 	by         *schedule.Choice // the last choice
@@ -145,7 +143,7 @@ type way struct {
 }
 
 // choose implements schedule.Chooser.
-func (w *way) choose(p *schedule.Point) (string, error) {
+func (w *traversal) choose(p *schedule.Point) (string, error) {
 	n, err := w.arrive(p)
 	if err != nil {
 		return "", err
@@ -166,9 +164,9 @@ func (w *way) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// arrive returns the node to which the last choice has led: the known one, or the one with the same
-// state.
-func (w *way) arrive(p *schedule.Point) (n *node, err error) {
+// arrive returns the node to which the last choice has led: the known node, or the node with the same state, or a
+// new one.
+func (w *traversal) arrive(p *schedule.Point) (n *node, err error) {
 	choices := w.options(p)
 	n = w.root
 	if w.at != nil {
@@ -194,7 +192,7 @@ func (w *way) arrive(p *schedule.Point) (n *node, err error) {
 
 var errUnlike = errors.New("two schedules reached one state but have different choices there")
 
-// repeats returns the error for choices that have changed.
+// repeats returns an error if the choices at a node have changed.
 func (n *node) repeats(now []*schedule.Choice, what error, p *schedule.Point) error {
 	if slices.Equal(n.choices, now) {
 		return nil
@@ -202,8 +200,8 @@ func (n *node) repeats(now []*schedule.Choice, what error, p *schedule.Point) er
 	return fmt.Errorf("%w: %w: %s, and before %s; %s", ErrHarness, what, list(now), list(n.choices), p.Where())
 }
 
-// link records where the last choice has led.
-func (w *way) link(n *node, loud bool) {
+// link records that the last choice has led to n.
+func (w *traversal) link(n *node, loud bool) {
 	if w.at == nil {
 		w.root = n
 		return
@@ -211,10 +209,10 @@ func (w *way) link(n *node, loud bool) {
 	w.at.leads(w.by, n, loud)
 }
 
-// done implements trip.
-func (w *way) done(e schedule.Ended) {
+// done implements execution.
+func (w *traversal) done(e schedule.Ended) {
 	switch {
-	case e.Cut: // so that no other run goes there
+	case e.Cut: // a run that was cut gets an empty node, so that no other run goes there
 		w.link(&node{}, true)
 	case !e.Pruned:
 		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign, Early: e.Early}

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A limit is the time of a search for a program under test. It covers the schedules, the replays that
-// confirm a violation, its shortening, and every recovery in between. Without a budget it has no end.
+// A limit is the time limit for the search of a program under test. It includes the schedules, the replays that
+// confirm a violation, its shortening, and every recovery in between. If budget is 0, there is no limit.
 type limit struct {
 	begun   time.Time
 	budget  time.Duration
 	slowest time.Duration // the longest run so far
 }
 
-// errSpent is the cause of a context whose budget is spent.
+// errSpent is the cause with which a context ends when the budget is spent.
 var errSpent = errors.New("the budget is spent")
 
-// end returns when the budget is spent; false if there is none.
+// end returns the time at which the budget is spent; false if there is no budget.
 func (l *limit) end() (time.Time, bool) { return l.begun.Add(l.budget), l.budget > 0 }
 
-// bounded returns a context that ends with the budget, too.
+// bounded returns a context that also ends when the budget is spent.
 func (l *limit) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, limited := l.end(); limited {
 		return context.WithDeadlineCause(ctx, end, errSpent)
@@ -29,17 +29,17 @@ func (l *limit) bounded(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithCancel(ctx)
 }
 
-// took records the duration of a run and its recovery.
+// took records the duration of a run, including its recovery.
 func (l *limit) took(d time.Duration) { l.slowest = max(l.slowest, d) }
 
-// Parts of the budget that the search leaves for what follows.
+// Shares of the budget that the search reserves for confirming and shortening a violation.
 const (
-	shorteningShare = 4 // a quarter, once a violation is known
-	mostReserved    = 2 // at most half
-	reservedRuns    = 2 // enough for that many runs: to confirm a violation that the last run finds
+	shorteningShare = 4 // after a violation, reserve a quarter
+	mostReserved    = 2 // reserve no more than half
+	reservedRuns    = 2 // reserve the time of two runs, to confirm a violation that the last run finds
 )
 
-// searched reports whether the search must leave the rest of the budget for confirming and shortening.
+// searched reports whether the search must end, since the rest of the budget is reserved.
 func (l *limit) searched(broken bool) bool {
 	if l.budget <= 0 {
 		return false
@@ -51,7 +51,7 @@ func (l *limit) searched(broken bool) bool {
 	return time.Since(l.begun) > l.budget-reserve
 }
 
-// tooShort is the error for a budget that has ended within the first run.
+// tooShort returns the error for a budget that has ended during the first run.
 func (l *limit) tooShort() error {
 	return fmt.Errorf("--budget %s ended before the first schedule did; raise it, for example to %s", l.budget, (10 * l.budget).Round(time.Millisecond))
 }

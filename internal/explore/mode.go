@@ -6,48 +6,47 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A mode does the parts of a search that are not the same for a strategy of the catalogue and for a program
-// under test.
+// A mode does those parts of a search that differ between strategies of the catalogue and programs under test.
 type mode interface {
 	// name returns the name of the strategy or the program.
 	name() string
-	// check returns what is wrong with the configuration, in one line.
+	// check returns the first mistake in the configuration, as one line.
 	check() error
 	// schedule returns a schedule for a replay string.
 	schedule(tokens []string) Schedule
-	// stocked reports whether the schedule belongs to this stock.
+	// stocked reports whether the schedule has the stock of this configuration.
 	stocked(s Schedule) bool
-	// merges reports whether equal states may be continued once.
+	// merges reports whether equal states may be merged.
 	merges() bool
-	// diverged returns the error for a schedule that did not repeat: the same choices led to other choices.
+	// diverged returns the error for a schedule that did not repeat: the same choices led to different choices.
 	diverged(details string) error
-	// hint adds to the error of a replay string what the user can do.
+	// hint adds advice for the user to an error about a replay string.
 	hint(err error) error
-	// violations keeps the violations of a search.
+	// violations returns the collection of a search's violations.
 	violations(s *search) violations
-	// origin fills in what is explored, and the command that repeats the search.
+	// origin sets the explored subject and the command that repeats the search.
 	origin(r *Report)
 }
 
 // violations are the violations of one search.
 type violations interface {
-	// begin records that a run has ended, before rank. afterVoid reports that the previous run was void.
+	// begin records that a run has ended, before rank. afterVoid says that the previous run was void.
 	begin(afterVoid bool)
-	// doubt records that a run was void.
+	// doubt records that a run was void, so the violation of the previous run is doubtful.
 	doubt()
-	// ended counts a schedule that was run to its end.
+	// ended counts a schedule that ran to its end.
 	ended(e schedule.Ended)
-	// rank keeps a violation if it is one of the best.
+	// rank keeps a violation if it is among the best.
 	rank(e schedule.Ended)
 	// spent reports whether the search has no more time.
 	spent() bool
 	// isLate reports whether no time is left for replaying and shrinking.
 	isLate(ctx context.Context) bool
-	// show repeats the runs that will be shown to people.
+	// show repeats the runs that the report will show.
 	show(ctx context.Context) error
 }
 
-// mode returns the mode of what is explored. No other function of the search asks for that.
+// mode returns the mode of the configuration. Only this function distinguishes the two cases.
 func (c Config) mode() mode {
 	if c.Program != "" {
 		return programMode{c}

@@ -6,29 +6,29 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// node is one point of a schedule.
+// A node is one point of a schedule: the choices there, and their results.
 type node struct {
 	choices []*schedule.Choice // all choices, sorted by buyer
 
 	// In a tree.
 	parent *node
 	by     *schedule.Choice   // the choice that led here; nil at the root
-	seen   string             // result of a concurrent pair
-	kids   []*node            // below a concurrent pair: the courses that were seen
-	last   int                // buyer of the previous step
-	cost   int                // cost so far
+	seen   string             // result of the concurrent pair that led here
+	kids   []*node            // below a concurrent pair: one node for each result that was seen
+	last   int                // buyer of the last step
+	cost   int                // cost of the path from the root
 	sleep  []*schedule.Choice // with Config.Reduce, see sleep.go
 	mixed  bool               // schedule.Point.Mixed
 	races  bool               // schedule.Point.Races
-	taken  []*schedule.Choice // if races: the choices with a branch, in the order in which they got it
+	taken  []*schedule.Choice // if races: the choices that are or were a branch, in that order
 	paused bool               // a buyer paused in the step that led here, see pause.go
-	plain  map[string]string  // if paused: schedule.Point.Standing after each choice, by its token
+	plain  map[string]string  // if paused: by token of the next choice, the schedule.Point.Standing after it
 
 	// In a graph.
-	next  []*node         // the node to which each choice leads; nil if not known
-	loud  []bool          // by choice: it delivers a message
+	next  []*node         // the node to which each choice leads; nil: unknown
+	loud  []bool          // by choice: whether it delivers a message
 	from  []step          // the steps that lead here
-	ended *schedule.Ended // at the end of a schedule
+	ended *schedule.Ended // the end of the schedule, if it ends here
 }
 
 // A step is a choice that was made at a node.
@@ -37,7 +37,7 @@ type step struct {
 	by *schedule.Choice
 }
 
-// below returns the node to which by leads from n, which is nil at the root.
+// below returns a new node, to which choice by leads from n. n is nil at the root.
 func below(n *node, by *schedule.Choice) *node {
 	kid := &node{parent: n, by: by}
 	if n != nil {
@@ -46,7 +46,7 @@ func below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// after returns the buyer of the last move once c was chosen: c's buyer or, if c moves no buyer, last.
+// after returns the buyer of the last move after choice c: c's buyer, or last if c moves no buyer.
 func after(last int, c *schedule.Choice) int {
 	if c.Moves() {
 		return c.Buyer
@@ -63,9 +63,9 @@ func (n *node) path() (path []*node) {
 	return path
 }
 
-// price returns the cost of a choice after a step of the buyer last. Each of these costs 1: a
-// preemption, when that buyer could have continued; a command that overtakes the same buyer's command
-// at an earlier Redlock node; a concurrent pair.
+// price returns the cost of a choice after a step of the buyer last. Each of these costs 1: a preemption of that buyer,
+// if it could have continued; a command that overtakes the same buyer's command at an earlier Redlock node; and
+// a concurrent pair.
 func (n *node) price(last int, c *schedule.Choice) int {
 	switch {
 	case c.Pair:
@@ -87,8 +87,8 @@ func (n *node) price(last int, c *schedule.Choice) int {
 	return preempts + overtakes
 }
 
-// inOrder returns the choices in the order of exploration: those of the previous step's buyer first, so
-// that a schedule stays with that buyer if it can.
+// inOrder returns the choices in the order of exploration. The choices of the last step's buyer come first, to
+// avoid switches.
 func (n *node) inOrder(last int) []*schedule.Choice {
 	first, others := make([]*schedule.Choice, 0, len(n.choices)), []*schedule.Choice(nil)
 	for _, c := range n.choices {
@@ -101,7 +101,7 @@ func (n *node) inOrder(last int) []*schedule.Choice {
 	return append(first, others...)
 }
 
-// same reports whether two nodes cannot be distinguished.
+// same reports whether two nodes are equal.
 func (n *node) same(other *node) bool {
 	return n.by == other.by && n.seen == other.seen && slices.Equal(n.choices, other.choices)
 }

@@ -2,15 +2,15 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// A concurrent pair sends two commands of two buyers to one server at once: the second is sent before
-// the first is answered. The server decides which it takes first, whether one waits, and which one is
-// the victim of a deadlock. So the observed result is part of the schedule's identity (node.seen). Each
-// observed course is explored separately, and the total number of schedules is unknown.
+// A concurrent pair sends two commands of two buyers to one server at once: it sends the second before the first is
+// answered. The server decides which command it executes first, whether one waits, and which is the victim of a
+// deadlock. So the observed result is part of the schedule's identity (node.seen). The search explores each
+// observed result separately, and the total number of schedules is unknown.
 //
-// A pair is not an event that the user asks for: "1+2" is a choice wherever 1 and 2 are, and the two
-// commands do not commute, once in a schedule.
+// The user does not request pairs, unlike events. "1+2" is a choice wherever 1 and 2 are choices and do not commute,
+// but only once in a schedule.
 
-// pairs returns the choices of two commands at once, in both orders.
+// pairs returns the concurrent pairs of the given choices, each in both orders.
 func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 	for i, a := range choices {
 		for _, b := range choices[i+1:] {
@@ -27,7 +27,7 @@ func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 	return pairs
 }
 
-// again puts a branch back if the server did not take its path this time.
+// again puts a branch back into the frontier, after a run in which the server did not repeat the path to it.
 func (t *tree) again(b branch, cost int) {
 	if b.tries++; b.tries == courses {
 		t.result.Missed++

@@ -6,18 +6,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Buyers that share a process share its pools. A buyer that pauses there may have returned its
-// connection, and another buyer that moves in the pause gets it. After a step
-// with a pause, the search therefore adds a branch for each move of another buyer. "1~2" is 1 and, in
-// the pause that follows, 2. The search continues such a branch only if its commands then wait on
-// other connections than after 1 and then 2.
+// Buyers that share a process share its connection pools. A buyer that pauses there may have returned its
+// connection. If another buyer moves in the pause, it may get that connection. So after a step with a pause, the
+// search adds a branch for each move of another buyer. "1~2" means a move of buyer 1 and, in the pause that
+// follows, a move of buyer 2. The search continues such a branch only if the commands then wait on other
+// connections than after the moves 1 and 2 without a pause.
 
-// pauseTries is the maximum number of runs of such a branch. In each, the pause may be over before the
-// other buyer has moved.
+// pauseTries is the maximum number of runs of such a branch. In any of them, the pause may end before the other buyer
+// has moved.
 const pauseTries = 30
 
-// pauses adds a branch for each move that another buyer could make in the pause before n. If the step before n
-// was also followed by a pause, it records the connections on which the commands now wait.
+// pauses adds a branch for each move that another buyer could make in the pause before node n. If there was also a pause
+// before n's parent, it records the connections on which the commands now wait, for idle.
 func (w *walk) pauses(n *node, p *schedule.Point) {
 	if !w.x.config.Shared || n.parent == nil {
 		return
@@ -36,10 +36,10 @@ func (w *walk) pauses(n *node, p *schedule.Point) {
 			all = append(all, found{b, n.cost + n.price(n.last, c)})
 		}
 	}
-	w.found = append(all, w.found...) // the last found runs first: a plain move runs before its move in the pause
+	w.found = append(all, w.found...) // branches found last run first, so a plain move runs before the same move in a pause
 }
 
-// idle reports whether a move in a pause has led to the same connections as the move after it.
+// idle reports whether a move in a pause has led to the same connections as the same move after the pause.
 func (w *walk) idle(p *schedule.Point) bool {
 	if w.after == nil || p.Depth != len(w.path) {
 		return false
@@ -48,9 +48,9 @@ func (w *walk) idle(p *schedule.Point) bool {
 	return w.after.plain[token] == p.Standing
 }
 
-// missed schedules another run of a branch whose pause was missed. After the last run, the result
-// names a pause that came but was always over too soon.
-func (s *search) missed(t trip, v schedule.Void) {
+// missed schedules another run of a branch whose pause was missed. After the maximum number of runs, the result
+// names the command whose pause occurred but was always too short.
+func (s *search) missed(t execution, v schedule.Void) {
 	w, is := t.(*walk)
 	if !is || w.after == nil {
 		return
@@ -58,7 +58,7 @@ func (s *search) missed(t trip, v schedule.Void) {
 	w.seen = w.seen || v.Seen
 	most := pauseTries
 	if !w.seen {
-		most /= 3 // the timer may belong to something else than a pause
+		most /= 3 // perhaps the timer was not a pause
 	}
 	if w.tries++; w.tries < most {
 		w.frontier.push(w.cost, w.branch)

@@ -8,18 +8,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// The types for a person who chooses the steps.
+// Types for a user who chooses the steps.
 type (
-	// A Point is the situation of a schedule, see schedule.Point.
+	// A Point describes a schedule between two steps, see schedule.Point.
 	Point = schedule.Point
-	// A View is a point as it is shown to people.
+	// A View is a point as shown to the user.
 	View = schedule.View
 	// Ended describes the end of a schedule.
 	Ended = schedule.Ended
 )
 
-// Play runs one schedule with steps that choose selects, for example a person. choose may take any
-// time. The witness is nil if the schedule was not run to its end.
+// Play runs one schedule whose steps choose selects, for example by asking a user. choose may take any
+// time. The witness is nil if the schedule did not run to its end.
 func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string, err error)) (Ended, *Witness, error) {
 	e, err := x.runner.Run(ctx, choose, true)
 	if err != nil || e.Pruned || e.Cut {
@@ -28,35 +28,35 @@ func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string
 	return e, x.witness(e.Tokens, e), nil
 }
 
-// With returns this explorer with other limits: Bound, Budget, Schedules, First and Progress. Both
-// share the same connections, so only one of them may run at a time, and only one is closed.
+// With returns an explorer with other values of Bound, Budget, Schedules, First and Progress. It shares the
+// connections with x, so only one of the two may run at a time, and only one must be closed.
 func (x *Explorer) With(change func(c *Config)) *Explorer {
 	other := *x
 	change(&other.config)
 	return &other
 }
 
-// Switches returns how often a schedule switches to another buyer.
+// Switches returns the number of switches to another buyer in a schedule.
 func Switches(tokens []string) int {
 	return newCandidate(Ended{Tokens: tokens}).cost[1]
 }
 
-// A Way is the shortest schedule to an end.
+// A Way is the shortest schedule that ends as wanted.
 type Way struct {
-	Tokens   []string // its steps; nil if none was found
+	Tokens   []string // the steps; nil if no such schedule was found
 	Switches int      // number of switches between buyers
 	Events   int
-	Complete bool // no shorter way exists or, without Tokens, no way at all
+	Complete bool // no shorter schedule exists or, without Tokens, no such schedule at all
 	Explored int  // number of schedules that were compared
 }
 
-// Shortest finds the shortest schedule that begins with these steps and ends as wanted. Among those
-// with the fewest steps it takes the one with the fewest switches. The result excludes the given steps.
-// The search ends with the budget of the configuration or with ctx, and is then not Complete. It works
-// for strategies of the catalogue, on a database with merged states.
+// Shortest finds the shortest schedule that begins with the steps in after, and for whose end wanted returns true. Among
+// schedules with the fewest steps, it takes the one with the fewest switches. The result excludes the given
+// steps. If the budget or ctx ends first, the result is not Complete. Shortest requires a strategy of the
+// catalogue, and a database on which states are merged.
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {
 	config := x.config
-	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, symmetry would begin at the wrong buyer
+	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, the buyers are not interchangeable
 	s := newSearch(newExplorer(config, following{x.runner, after}, nil))
 	if !s.result.Merged {
 		return Way{}, errNotMerged
@@ -78,7 +78,7 @@ func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*En
 	return w, nil
 }
 
-// lastBuyer returns the buyer of the last step that has one, or 0.
+// lastBuyer returns the buyer of the last step that has a buyer; 0 if there is none.
 func lastBuyer(tokens []string) int {
 	for _, token := range slices.Backward(tokens) {
 		if token[0] >= '1' && token[0] <= '9' {
@@ -88,11 +88,10 @@ func lastBuyer(tokens []string) int {
 	return 0
 }
 
-// errNotMerged reports a search that would have to run every schedule.
+// errNotMerged reports a search without merged states, which would have to run every schedule.
 var errNotMerged = errors.New("the shortest way needs merged states: SQLite or a private database, without Full and Overlap")
 
-// following is a runner whose schedules all begin with the same steps. The chooser is asked only after
-// these steps.
+// following is a runner whose schedules all begin with the same steps. It calls the chooser only after these steps.
 type following struct {
 	schedule.Runner
 	steps []string

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind binds the process to its current processor. If the system does not allow that, only speed is
-// lost.
+// bind binds the process to its current processor. If that fails, the search is only slower.
 func bind() (unbind func()) {
 	var before, one unix.CPUSet
 	var now uint32
@@ -22,7 +21,7 @@ func bind() (unbind func()) {
 	return func() { bindThreads(before) }
 }
 
-// bindThreads looks until it finds no unknown thread, since a thread that is not bound yet may start
+// bindThreads repeats its search until it finds no new thread, since a thread that is not bound yet may start
 // another.
 func bindThreads(to unix.CPUSet) {
 	seen := map[int]bool{}

@@ -12,25 +12,25 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// OfProgram is the part of Config for a program under test, see NewOn.
+// OfProgram is the part of Config for programs under test, see NewOn.
 type OfProgram struct {
-	Program string // its name; "" means a strategy of the catalogue
-	Servers string // its servers, for people: "MariaDB 10.11.6, Redis 7.0"
-	Again   string // the command that explores it, for Report.Replay: "shop explore --app oversell.yaml"
-	// Reduce runs one of the schedules that differ only in commuting commands (sleep sets). It does
-	// nothing where every schedule counts: with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents.
+	Program string // name of the program; "": explore a strategy of the catalogue
+	Servers string // the program's servers as text: "MariaDB 10.11.6, Redis 7.0"
+	Again   string // the command that repeats the search, for Report.Replay: "shop explore --app oversell.yaml"
+	// Reduce runs only one of the schedules that differ only in the order of commuting commands (sleep sets). It has no
+	// effect with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents, where every schedule counts.
 	Reduce bool
-	// Tries is the maximum number of times in a row that a buyer sends the same commands and gets the same
-	// answers while another buyer could continue. The search leaves out further attempts, since each number of
-	// retries would be a schedule of its own.
+	// Tries is the maximum number of times in a row that a buyer sends the same commands and gets the same answers
+	// while another buyer could continue. The search leaves out further attempts: otherwise each number of
+	// retries would be a separate schedule.
 	Tries int
-	// Ignore lists the commands of the program's own work that are no steps, as the file has them.
+	// Ignore lists the entries of `ignore` in the file: commands of the program's own work, which are not steps.
 	Ignore []string
-	// Split makes two steps of a statement that commits by itself, where another buyer's command could notice
-	// it: the database executes it, and later commits it. The flag --overlap sets Split for a program; Overlap
-	// then has no meaning.
+	// Split divides a statement that commits by itself into two steps, if another buyer's command could notice the
+	// difference: the database executes it, and later commits it. The flag --overlap sets Split for a program;
+	// Overlap has no effect then.
 	Split bool
-	// Atomic reports that the owner vouches for statements that read and write, see Report.Divided.
+	// Atomic reports that the owner vouches for statements that both read and write, see Report.Divided.
 	Atomic bool
 	// Racing is Report.Racing.
 	Racing string
@@ -46,16 +46,16 @@ func (m programMode) name() string { return m.Program }
 
 func (m programMode) check() error { return m.checkEvents() }
 
-// schedule implements mode. A replay string has no stock of a program.
+// schedule implements mode. The replay string of a program contains no stock.
 func (m programMode) schedule(tokens []string) Schedule {
 	return Schedule{Strategy: m.Program, Buyers: m.Buyers, Stock: 1, Shared: m.Shared, Overlap: m.Split, Tokens: tokens}
 }
 
 func (m programMode) stocked(s Schedule) bool { return len(s.Units) == 0 && s.Parts == 0 && !s.OneKey }
 
-func (m programMode) merges() bool { return false } // its state is unknown
+func (m programMode) merges() bool { return false } // a program's state is unknown
 
-// diverged implements mode. The run is void.
+// diverged implements mode. For a program, the run is void.
 func (m programMode) diverged(details string) error {
 	return schedule.Void{Why: schedule.ErrUnrepeated.Error(), Details: details, Diverged: true}
 }
@@ -69,19 +69,19 @@ func (m programMode) violations(s *search) violations {
 
 func (m programMode) origin(r *Report) { r.Engine, r.Server, r.again = AppEngine, m.Servers, m.Again }
 
-// mostRanked is the number of violations of a program to keep for replay, the most promising ones. At
-// least leastReplayed of them are replayed, unless the budget is spent.
+// mostRanked is the maximum number of violations that are kept for replay, the most promising ones. At least
+// leastReplayed of them are replayed, unless the budget is spent.
 const mostRanked, leastReplayed = 1000, 10
 
-// leastShrinking is the time for shrinking after a short search, unless the budget is spent.
+// leastShrinking is the minimum time for shrinking a violation, unless the budget is spent.
 const leastShrinking = 5 * time.Second
 
-// programViolations knows which runs of a program broke, and which of them break again in a replay. The others
-// are no violations.
+// programViolations keeps the runs of a program that broke, and replays them. A violation counts only if a replay breaks
+// again.
 type programViolations struct {
 	s         *search
-	ranked    []*candidate // violations to replay
-	answers   answers      // the answers in all violations, kept or not
+	ranked    []*candidate // candidates for replay
+	answers   answers      // the answers in all violations, including those not kept
 	last      *candidate   // the previous run, if it broke
 	afterVoid bool         // the previous run was void
 	until     time.Time    // end of the time for replaying and shrinking
@@ -115,7 +115,7 @@ func (v *programViolations) isLate(ctx context.Context) bool {
 	return ctx.Err() != nil || time.Now().After(v.until)
 }
 
-// allow gives the following replays the time patience, but not more than is left of the budget.
+// allow sets the time for the following replays: patience, or the rest of the budget if that is shorter.
 func (v *programViolations) allow(patience time.Duration) {
 	v.until = time.Now().Add(patience)
 	if end, limited := v.s.limit.end(); limited && end.Before(v.until) {
@@ -129,8 +129,8 @@ func (v *programViolations) over() bool {
 	return limited && time.Now().After(end)
 }
 
-// promises returns a negative number if c is more likely to break again, because no void run was next
-// to it. If both are equally likely, it is negative if c is the better one.
+// promises returns a negative number if c is more promising than other. A candidate is more promising if no run next
+// to it was void. Among equals, the better candidate is more promising.
 func (c *candidate) promises(other *candidate) int {
 	if c.doubtful != other.doubtful {
 		if c.doubtful {
@@ -141,29 +141,29 @@ func (c *candidate) promises(other *candidate) int {
 	return c.compare(other)
 }
 
-// steadyReplays is the number of replays that must break again before a violation counts as steady.
+// steadyReplays is the number of replays that must break before a violation counts as steady.
 const steadyReplays = 2
 
-// A confirmed violation has broken again in a replay. An unsteady one depends on something that its
-// schedule does not determine, such as the number of pooled connections.
+// A confirmed violation has broken again in a replay. An unsteady violation does not break in every replay: it depends
+// on something that its schedule does not determine, such as the number of pooled connections.
 type confirmed struct {
 	c              *candidate
 	w              *Witness
-	broke, replays int // replays that broke in the same way, of all that reached an end
+	broke, replays int // broke: replays that ended with the same verdict; replays: all that reached an end
 }
 
-// isSteady reports whether each replay broke again.
+// isSteady reports whether every replay broke.
 func (v *confirmed) isSteady() bool { return v.broke == v.replays }
 
-// isSteadier reports whether a larger share of the replays broke than those of other, which may be nil.
+// isSteadier reports whether a larger share of replays broke than with other, which may be nil.
 func (v *confirmed) isSteadier(other *confirmed) bool {
 	return other == nil || v.broke*other.replays > other.broke*v.replays
 }
 
-// show implements violations. It replays violations, the most promising first, until one
-// breaks again each time, and drops those that never do. If none is steady, it shows the steadiest. If
-// none breaks again, it drops all violations. Replaying may take as long as the search, and so may
-// shrinking, but both end with the budget.
+// show implements violations. It replays violations, the most promising first, until one breaks in every replay. It drops
+// violations that never break again. If none is steady, it shows the steadiest. If none breaks again, it
+// drops all violations. Replaying may take as long as the search, and so may shrinking, but both end with the
+// budget.
 func (v *programViolations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
@@ -205,8 +205,8 @@ func (v *programViolations) show(ctx context.Context) error {
 	return err
 }
 
-// shrunk returns a shorter schedule that breaks as steadily. The search may not have run that schedule.
-// It returns found if there is none.
+// shrunk returns a shorter schedule that breaks as steadily, even if the search has not run it. If there is
+// none, it returns found.
 func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(ctx)
 	defer cancel()
@@ -220,9 +220,9 @@ func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*conf
 	return found, nil
 }
 
-// confirm replays a violation until it has broken twice, or has ended in another way and broken once. It
-// repeats void runs. After ctx has ended it makes only one attempt. It returns nil if no replay breaks
-// again, or if the budget ends first.
+// confirm replays a violation until it has broken in two replays, or has broken in one and ended differently in
+// another. It repeats void runs. After ctx has ended it makes only one attempt. It returns nil if no replay
+// breaks, or if the budget ends first.
 func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(context.WithoutCancel(ctx))
 	defer cancel()
@@ -232,7 +232,7 @@ func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirm
 			v.anew()
 		}
 		w, err := c.witness(bounded, v.s.x)
-		if !v.s.result.Keeps && diverged(err) && ctx.Err() == nil { // it counts as void, and not as a replay
+		if !v.s.result.Keeps && diverged(err) && ctx.Err() == nil { // counts as a void run, not as a replay
 			v.s.result.Keeps = true
 			if err := v.s.voids.count(v.s.x.mode.diverged(err.Error())); err != nil {
 				return nil, err
@@ -268,21 +268,21 @@ func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirm
 	return found.orNil(), nil
 }
 
-// diverged reports whether a replay did not fit its schedule.
+// diverged reports whether a replay diverged from its schedule.
 func diverged(err error) bool {
 	void, _ := schedule.AsVoid(err)
 	return void.Diverged || errors.Is(err, schedule.ErrDivergence)
 }
 
-// anew starts the programs anew for the next run. Their memory of an earlier run may decide how a
-// schedule goes.
+// anew makes the next run start the programs again. Otherwise data in their memory from earlier runs could change the
+// course of a schedule.
 func (v *programViolations) anew() {
 	if x, ok := v.s.x.runner.(schedule.Anew); ok {
 		x.Anew()
 	}
 }
 
-// orNil returns nil if no replay broke again.
+// orNil returns nil if no replay broke.
 func (v *confirmed) orNil() *confirmed {
 	if v.broke == 0 {
 		return nil
@@ -290,7 +290,7 @@ func (v *confirmed) orNil() *confirmed {
 	return v
 }
 
-// dropAll removes the remaining violations from the result, since no replay has confirmed one.
+// dropAll removes the remaining violations from the result, since no replay has confirmed one of them.
 func (v *programViolations) dropAll() {
 	r := &v.s.result
 	r.Unconfirmed = r.Violations

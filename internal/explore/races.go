@@ -6,17 +6,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// With sleep sets alone, the search runs a branch at every point at which another buyer could have continued,
-// and notices only at the end of the run that it showed nothing new. In a program with hundreds of commands,
-// these runs take all the time. So for such a program the search follows races (Flanagan and Godefroid,
-// "Dynamic Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps of two
-// buyers that do not commute, where nothing else forces their order. For each race, a branch lets the second
-// buyer continue before the first step.
+// With sleep sets alone, the search runs a branch at every point where another buyer could have continued, and
+// may notice only at the end of the run that it shows nothing new. In a program with hundreds of commands, such runs
+// would take nearly all the time. So for such a program the search follows races (Flanagan and Godefroid, "Dynamic
+// Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps of two buyers that do
+// not commute, and whose order no other step forces. For each race, the search adds a branch in which the second
+// buyer continues before the first step.
 //
-// Flanagan and Godefroid look only at the last such step before each later one. races looks at all of them,
-// and at the commands that a run has left at the gates, which can only add branches.
+// For each step, Flanagan and Godefroid consider only the last earlier step that races with it. The function races
+// considers all of them, and also the commands that still wait at the gates at the end. This can only add branches.
 
-// races adds the branches that the races of a run ask for.
+// races adds the branches for the races of a run.
 func (w *walk) races() {
 	if w.now == nil || !w.now.races {
 		return
@@ -27,7 +27,7 @@ func (w *walk) races() {
 		steps = append(steps, n.by)
 	}
 	executed := len(steps)
-	steps = append(steps, w.now.choices...) // only sleeping commands, or none
+	steps = append(steps, w.now.choices...) // at the end of a run, these can only be sleeping commands
 	pasts := make([]past, executed)
 	last := map[int]int{} // the last step of each buyer
 	for j, step := range steps {
@@ -56,13 +56,13 @@ func (w *walk) races() {
 	}
 }
 
-// commutes reports whether two steps of a run, taken at these nodes, can change places.
+// commutes reports whether the steps a and b of a run, taken at these nodes, commute.
 func (w *walk) commutes(one, other *node, a, b *schedule.Choice) bool {
 	return !one.mixed && !other.mixed && independent(a, b)
 }
 
-// race lets a buyer continue at a node, unless one of its branches does. If the buyer cannot continue
-// there, all others that can get a branch.
+// race adds a branch in which the buyer continues at node n, unless there is one. If the buyer cannot continue
+// there, it adds branches for all buyers that can.
 func (w *walk) race(n *node, buyer int) {
 	theirs := func(c *schedule.Choice) bool { return c.Command() && c.Buyer == buyer }
 	wanted := theirs
@@ -77,7 +77,7 @@ func (w *walk) race(n *node, buyer int) {
 	}
 }
 
-// A past is a set of steps of a run: those that had to happen before one of them.
+// A past is the set of steps that had to happen before a given step of a run.
 type past []uint64
 
 func (p past) has(step int) bool { return step/64 < len(p) && p[step/64]&(1<<(step%64)) != 0 }
@@ -91,7 +91,7 @@ func (p past) and(step int) past {
 	return p
 }
 
-// with returns the union, in p's memory if it suffices.
+// with returns the union of both sets. It reuses p's memory if possible.
 func (p past) with(other past) past {
 	for len(p) < len(other) {
 		p = append(p, 0)

@@ -9,13 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// courses is the maximum number of runs of a schedule with a concurrent pair, until the server takes
-// the same course again.
+// courses is the maximum number of runs of a schedule with a concurrent pair, until the server executes the pair in the
+// same way again.
 const courses = 10
 
-// Replay runs exactly the schedule of a replay string, which must have this strategy, these buyers and
-// this stock. It repeats a schedule with concurrent pairs until the server takes a course that fits the
-// string. It repeats a program's void run, 5 times at most; then the error is schedule.Void.
+// Replay runs exactly the schedule of a replay string. The string must have the strategy, buyers and stock of this
+// explorer. Replay repeats a schedule with concurrent pairs until the server executes them in a way that fits the
+// string. It repeats a program's void run, up to 5 times; then the error is schedule.Void.
 func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	s, err := ParseSchedule(line)
 	if err != nil {
@@ -48,7 +48,7 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err
 	return w, err
 }
 
-// followOnce is follow with a single run.
+// followOnce does the work of follow, without repetitions.
 func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, error) {
 	var made []witness.Choice
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
@@ -77,7 +77,7 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 	return w, nil
 }
 
-// witness makes a Witness from a run that was observed.
+// witness makes a Witness from an observed run.
 func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	return &Witness{
 		Schedule: x.mode.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
@@ -85,13 +85,12 @@ func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	}
 }
 
-// chosen returns the parts of a choice by which Saved finds it again.
+// chosen returns the parts of a choice by which a saved schedule identifies it.
 func chosen(c schedule.Choice) witness.Choice {
 	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }
 
-// FitsLine returns why an explorer of this configuration cannot run a replay string, in one line; nil
-// if it can.
+// FitsLine returns why an explorer of this configuration cannot run a replay string, as one line; nil if it can.
 func (c Config) FitsLine(s Schedule) error {
 	m := c.mode()
 	if s.Strategy != m.name() || s.Buyers != c.Buyers || !m.stocked(s) || s.Shared != c.Shared || s.Overlap != c.Split {

@@ -12,58 +12,58 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Report is a search's result as `shop explore --json` prints it.
+// A Report is the result of a search, as printed by `shop explore --json`.
 type Report struct {
 	Strategy   string   `json:"strategy"`
 	Engine     string   `json:"engine"`
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"`                   // per order; the first order's, if they differ
-	Mixed      Units    `json:"units_in_turn,omitempty"` // per order, in turn, if they differ
-	Parts      int64    `json:"parts"`                   // rows that shared the stock at first; 0: the product's own row had it
+	Units      int64    `json:"units"`                   // per purchase; the first purchase's, if they differ
+	Mixed      Units    `json:"units_in_turn,omitempty"` // per purchase, repeated in turn, if they differ
+	Parts      int64    `json:"parts"`                   // number of rows into which the stock was divided; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
-	MaxEvents  *int     `json:"max_events"`        // maximum per schedule; null: each may happen
-	Bound      *int     `json:"bound"`             // null: none
-	Merged     bool     `json:"merged"`            // equal states were continued once
+	MaxEvents  *int     `json:"max_events"`        // maximum per schedule; null: no limit
+	Bound      *int     `json:"bound"`             // maximum number of preemptions per schedule; null: no limit
+	Merged     bool     `json:"merged"`            // equal states were merged
 	Runs       int      `json:"runs"`              // schedules that were run; the results of the others follow from these
 	States     int      `json:"states"`            // number of states, if states were merged
-	Digest     string   `json:"digest"`            // hash of the runs: searches with the same digest ran the same schedules in the same order
+	Digest     string   `json:"digest"`            // hash of the runs: two searches with the same digest ran the same schedules in the same order
 	Shared     bool     `json:"shared"`            // all buyers in one process
-	OneKey     bool     `json:"one_key,omitempty"` // all orders had one Idempotency-Key
-	Before     Front    `json:"before,omitempty"`  // the part of the shop in front of the strategy
+	OneKey     bool     `json:"one_key,omitempty"` // all purchases had one Idempotency-Key
+	Before     Front    `json:"before,omitempty"`  // the part of the shop that runs before the strategy
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: unknown, since the search is not complete
 	Complete   bool     `json:"complete"`
 	Never      []Event  `json:"never"`       // events that could not happen at any step
 	Cut        int      `json:"cut"`         // schedules given up because they had too many steps
-	Alike      bool     `json:"alike"`       // symmetry reduction: of the buyers that have not begun, only the first may begin
-	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes without a command, only the first is asked
-	Within     *int     `json:"within"`      // all schedules with this many preemptions were explored; null: unknown
-	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored or, of a program, held statements
-	Overlapped int      `json:"overlapped"`  // number of schedules with such a pair or statement
-	Missed     int      `json:"missed"`      // courses that a server took once and not again
+	Alike      bool     `json:"alike"`       // symmetry reduction: of the buyers that had not started, only the first could start
+	NodesAlike bool     `json:"nodes_alike"` // symmetry reduction: of a lock's nodes without a command, only the first was asked
+	Within     *int     `json:"within"`      // all schedules with up to this many preemptions were explored; null: unknown
+	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored; with a program, held statements
+	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair or a held statement
+	Missed     int      `json:"missed"`      // results of concurrent pairs that occurred once and not again
 	Violations int      `json:"violations"`
 	Seconds    float64  `json:"seconds"`
 	PerSecond  float64  `json:"per_second"`
 	Witness    *Witness `json:"witness"`
 
-	// The following applies to a program under test. Strategy is then its name, and Engine is "app".
+	// The following fields apply to a program under test. Strategy is then its name, and Engine is "app".
 	Void    int            `json:"void,omitempty"`      // discarded runs, which do not count
-	Voids   map[string]int `json:"voids,omitempty"`     // number of them by reason
-	Voided  []Voided       `json:"void_runs,omitempty"` // the same with details, the commonest first
+	Voids   map[string]int `json:"voids,omitempty"`     // their number by reason
+	Voided  []Voided       `json:"void_runs,omitempty"` // their number by reason and details, the most frequent first
 	Late    bool           `json:"late,omitempty"`      // a timer of the program sent a command at different steps, see Result.Late
 	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
-	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again: not counted
-	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
+	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again in a replay, and are not counted
+	// Unconfirmed counts the violations that were not replayed, if no replay of another violation broke. Violations
 	// does not include them.
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
-	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in commuting commands, one was run
-	Tries       *int `json:"tries,omitempty"`   // maximum number of futile retries in a row, beyond which schedules were left out; null: none was left out
+	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in the order of commuting commands, one was run
+	Tries       *int `json:"tries,omitempty"`   // maximum number of futile retries in a row, if schedules with more were left out; null: none were left out
 	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
 	// "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
-	// Compound lists commands of several statements that ran as one step, although another buyer's
+	// Compound lists commands that consist of several statements but ran as one step, although another buyer's
 	// command could have come in between.
 	Compound []string `json:"compound,omitempty"`
 	// Divided lists commands that read and write in one step, although another buyer's write could have
@@ -73,50 +73,50 @@ type Report struct {
 	Holdable bool `json:"-"`
 	// Kinds counts the violations by verdict.
 	Kinds map[verdict.Verdict]int `json:"kinds,omitempty"`
-	// Ignored lists commands that were no steps, since the file ignores them, although they have something
-	// to do with a step or a rule: each with the reason. Then the search is not complete.
+	// Ignored lists commands that the file ignores, although they affect a step or a rule, each with the reason. If there
+	// are any, the search is not complete.
 	Ignored []string `json:"ignored,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in the file
-	// Uncompared lists what may differ from every order of the buyers, since two runs of the same order differ
-	// in it or the file excepts it: columns, and places in the answers.
+	// Uncompared lists columns, and places in the answers, that are not compared with the serial runs. Either two runs
+	// of the same order differed there, or the file excepts them.
 	Uncompared []string `json:"uncompared,omitempty"`
-	// Pauses lists commands after which every pause of the program was too short for another buyer's
-	// move. No such move was explored.
+	// Pauses lists commands after which every pause of the program was too short for another buyer's move. No such
+	// move was explored.
 	Pauses []string `json:"pauses,omitempty"`
-	// Unforeseen is why commands that counted as commuting may not commute, in one line; "": they do. Then
-	// the search is not complete.
+	// Unforeseen is one line with the reason why commands that counted as commuting may not commute; "": none. If it is
+	// set, the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
-	Keeps         bool   `json:"keeps,omitempty"`           // replays began with restarted programs, since a replay without a restart did not fit
-	GaveUp        string `json:"gave_up,omitempty"`         // says in one line how a buyer continued after its last try; then the search is not complete
-	Racing        string `json:"racing,omitempty"`          // which buyer alone breaks a rule, since its own commands race, in one line
+	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since a replay without a restart had diverged
+	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
+	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
-	Stray         string `json:"stray,omitempty"`           // release of a lock on another connection than the one on which its buyer took it, or a lock that a pooler may so release
-	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have sent
+	Stray         string `json:"stray,omitempty"`           // release of a lock on a connection that does not hold it, or a lock that a pooler may so release
+	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
 
-	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another's lock
+	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules in which a buyer was refused, and a later buyer could buy; with a program, one after the other it is served
+	Early          int      `json:"early_sold_out"` // schedules that refused a buyer although a later one could buy; with a program, although a serial run serves it
 
 	again          string // the command that repeats the search
 	split          bool   // see Config.Split
 	exploredWithin int
-	first          bool // it ended at the first violation
-	exhausted      bool // nothing was left to run
+	first          bool // the search ended at the first violation
+	exhausted      bool // no choice was left to explore
 }
 
 // AppEngine is Report.Engine for a program under test.
 const AppEngine = "app"
 
-// NewReport makes the report on result r of configuration c.
+// NewReport makes the report on result r of a search with configuration c.
 func NewReport(c Config, r Result) Report {
 	report := newReport(c, r)
 	c.mode().origin(&report)
 	return report
 }
 
-// newReport makes a report without an engine.
+// newReport makes a report without the fields that mode.origin sets.
 func newReport(c Config, r Result) Report {
 	report := Report{
 		Strategy: c.mode().name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
@@ -156,10 +156,10 @@ func newReport(c Config, r Result) Report {
 	return report
 }
 
-// Replay returns the command that runs a schedule of the search again.
+// Replay returns the command that replays a schedule of the search.
 func (r Report) Replay(w *Witness) string { return r.again + " --replay " + w.Schedule }
 
-// Replay returns the command that runs a schedule again; flags are those of engine.Flags.
+// Replay returns the command that replays a schedule of a strategy. flags are those of engine.Flags.
 func Replay(strategy, flags string, w *Witness) string {
 	return command(strategy, flags) + " --replay " + w.Schedule
 }
@@ -167,7 +167,7 @@ func Replay(strategy, flags string, w *Witness) string {
 // command returns the command that explores a strategy.
 func command(strategy, flags string) string { return "shop explore " + strategy + flags }
 
-// Extent describes how much was explored, and claims no more. "N of N" means that nothing was left out.
+// Extent describes the extent of the search. "N of N" means that no schedule was left out.
 func (r Report) Extent() string {
 	text := witness.Count(r.Explored, "schedule")
 	var notes []string
@@ -211,8 +211,8 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
-// Notes returns the lines below the result: the answers, the gaps of the search, the share of replays in
-// which an unsteady witness broke, and the void runs.
+// Notes returns the lines below the result: the answers, the gaps of the search, the share of replays in which an
+// unsteady witness broke, and the void runs.
 func (r Report) Notes() (all []string) {
 	if len(r.Answers) > 0 {
 		var counts []string
@@ -269,7 +269,7 @@ func (r Report) Notes() (all []string) {
 	return all
 }
 
-// kinds returns the counts of the verdicts that are violations; nil if there is none.
+// kinds returns the counts of the verdicts that are violations; nil if there are none.
 func kinds(all map[verdict.Verdict]int) map[verdict.Verdict]int {
 	violations := maps.Clone(all)
 	delete(violations, verdict.Holds)
@@ -279,7 +279,7 @@ func kinds(all map[verdict.Verdict]int) map[verdict.Verdict]int {
 	return violations
 }
 
-// Broken counts the violations: "40 violations (19 broken, 21 failed)", or "1 violation".
+// Broken returns the number of violations as text: "40 violations (19 broken, 21 failed)", or "1 violation".
 func (r Report) Broken() string {
 	text := witness.Count(r.Violations, "violation")
 	if len(r.Kinds) < 2 {
@@ -294,10 +294,10 @@ func (r Report) Broken() string {
 	return text + " (" + strings.Join(all, ", ") + ")"
 }
 
-// mostNamed is the number of commands in a line.
+// mostNamed is the maximum number of commands that named lists.
 const mostNamed = 3
 
-// named lists commands in one line, the first mostNamed by name.
+// named lists commands in one line: the first mostNamed, and the number of the others.
 func named(commands []string) string {
 	text := strings.Join(commands[:min(len(commands), mostNamed)], " | ")
 	if more := len(commands) - mostNamed; more > 0 {
@@ -306,7 +306,7 @@ func named(commands []string) string {
 	return text
 }
 
-// limits describes what was left out on purpose.
+// limits describes the limits that the user has set.
 func (r Report) limits(bound *int) string {
 	var limits []string
 	if r.MaxEvents != nil {
@@ -321,11 +321,10 @@ func (r Report) limits(bound *int) string {
 	return " of at most " + strings.Join(limits, " and ")
 }
 
-// Empty reports whether the search proves nothing about the wanted events, since none of them could
-// happen.
+// Empty reports whether no requested event could happen. Then the search proves nothing about them.
 func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
 
-// WhyEmpty says why the search proves nothing, if Empty. The text does not name the subject.
+// WhyEmpty returns why the search proves nothing, if Empty is true. The text does not name the subject.
 func (r Report) WhyEmpty() string {
 	text := "the result proves nothing: "
 	for _, k := range schedule.Kinds() {
@@ -336,7 +335,7 @@ func (r Report) WhyEmpty() string {
 	return text + "without --events every schedule is explored"
 }
 
-// gaps describes what is missing, and how far the search got.
+// gaps describes which schedules are missing, and how far the search got.
 func (r Report) gaps() (text string) {
 	if len(r.Never) > 0 {
 		var names []string
@@ -371,7 +370,7 @@ func (r Report) gaps() (text string) {
 	return text
 }
 
-// voidRuns describes the runs that do not count.
+// voidRuns describes the runs that are not counted.
 func (r Report) voidRuns() (text string) {
 	if r.Void > 0 {
 		text = fmt.Sprintf("; %s discarded (%s), not counted", witness.Count(r.Void, "run"), reasons(r.Voids))

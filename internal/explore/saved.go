@@ -17,14 +17,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// savedVersion changes when an old file would get another meaning.
+// savedVersion must change if the meaning of existing files changes.
 const savedVersion = 1
 
-// mostSaved is the maximum size of a file with a saved schedule, in bytes: MaxLine long names.
+// mostSaved is the maximum size in bytes of a file with a saved schedule. MaxLine steps with long names fit into it.
 const mostSaved = 100 << 20
 
-// Saved returns a witness of this explorer's program in the form that Save writes. It fails for a
-// witness of the catalogue, and for one that did not run a second time.
+// Saved returns a witness of this explorer's program in the form that Save writes. It fails for a witness of a
+// strategy, and for a schedule that could not be repeated.
 func (x *Explorer) Saved(w *Witness) (*Saved, error) {
 	if w.Program == "" || w.Choices == nil {
 		return nil, errors.New("cannot save this schedule: it belongs to no program, or it did not run a second time")
@@ -39,8 +39,8 @@ func (x *Explorer) Saved(w *Witness) (*Saved, error) {
 	return s, nil
 }
 
-// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. It replaces the
-// file completely or, after an error, not at all. The error is one line.
+// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. It replaces the file
+// completely or, after an error, leaves it unchanged. The error is one line.
 func (x *Explorer) Save(w *Witness, path string) error {
 	s, err := x.Saved(w)
 	if err != nil {
@@ -50,7 +50,7 @@ func (x *Explorer) Save(w *Witness, path string) error {
 	return report.Save([]report.File{{Flag: "save", Path: path, Format: format}}, report.Document{Value: s}, os.Stdout)
 }
 
-// LoadSaved reads a file of Save. The error is one line.
+// LoadSaved reads a file that Save has written. The error is one line.
 func LoadSaved(path string) (*Saved, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -122,9 +122,9 @@ func checkSaved(s *Saved) error {
 	return nil
 }
 
-// find returns the current choice for a saved step. For a command it is the same buyer's command of the
-// same name; if there are several, the one with the same token. Events and concurrent pairs are found
-// by their token.
+// find returns the current choice for a saved step: the command of the same buyer with the same name. If there are
+// several, it returns the command with the same token. It finds events and concurrent pairs by their
+// token.
 func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
 	byToken, same := schedule.Find(choices, step.Token)
 	name := withoutNames(step.Name)
@@ -139,17 +139,17 @@ func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice
 	return found, false
 }
 
-// valueName matches the name of a value that differs between runs: <1> in old files, or <orders.1>.
+// valueName matches the name of a value that differs between runs: <orders.1>, or <1> in old files.
 var valueName = regexp.MustCompile(`<(?:\d+|[\w-]+[.:]\w+|time)>`)
 
 // withoutNames removes the names of values from the name of a command.
 func withoutNames(name string) string { return valueName.ReplaceAllString(name, "<>") }
 
-// OtherWay says where a program left the course of the saved schedule.
+// OtherWay describes the step at which a program deviated from the saved schedule.
 type OtherWay struct {
-	Step     int    // counts from 1
+	Step     int    // number of the step, from 1
 	Buyer    int    // the buyer; 0 for an event
-	Expected string // name of the saved command; "": the schedule was over
+	Expected string // name of the saved command; "": there was no further step
 	Got      string // names of the available commands; "": none
 }
 
@@ -166,8 +166,8 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere describes what is available instead of a step; a zero step means that the schedule was
-// over.
+// elsewhere describes the choices that were available instead of a saved step. A zero step means that there was no
+// further step.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

@@ -20,42 +20,42 @@ import (
 type Result struct {
 	Explored int    // complete schedules; with merged states most of them were not run, since their continuation was known
 	Runs     int    // schedules that were run, to their end or to a known state
-	Merged   bool   // equal states were continued once
-	States   int    // number of states, if they are merged
-	Digest   string // hash of the schedules that were run, in order, and of their ends
+	Merged   bool   // equal states were merged
+	States   int    // number of states, if Merged
+	Digest   string // hash of the schedules that were run, in order, and of their verdicts
 	Complete bool   // no other schedules exist within the bound
 	Whole    bool   // no other schedules exist at all
-	All      int    // with Whole: number of schedules without a bound
+	All      int    // if Whole: number of schedules without a bound
 
-	Within         int // all schedules with this many preemptions were explored; -1: not even those with none
+	Within         int // all schedules with up to this many preemptions were explored; -1: not even those without one
 	ExploredWithin int // number of those schedules
 
-	Never      []Event        // those of Config.Events that could not happen at any step
-	Cut        int            // schedules given up because they had too many steps: no proof
+	Never      []Event        // events of Config.Events that could not happen at any step
+	Cut        int            // schedules given up because they had too many steps: they prove nothing
 	Overlapped int            // explored schedules with a concurrent pair
-	Missed     int            // branches below a concurrent pair that did not occur again
-	Courses    map[string]int // results of concurrent pairs
+	Missed     int            // branches below a concurrent pair whose result did not occur again
+	Courses    map[string]int // number of occurrences of each result of a concurrent pair
 	Violations int
 	Verdicts   map[verdict.Verdict]int
 	Seconds    float64
 	First      float64  // seconds until the first violation
 	Witness    *Witness // of a violation; nil if there is none
 
-	// The following applies to a program under test. With any void run, and with Late or Ignored, the result
-	// is not Complete.
-	Void    int      // runs that the runner lost control of, which count nowhere else
+	// The following fields apply to a program under test. The result is not Complete if any run was void, or if
+	// Late or Ignored is set.
+	Void    int      // discarded runs, which no other field counts
 	Voided  []Voided // their reasons and details
 	Lost    int      // branches given up: all their runs were void
-	Dropped int      // violations that did not break again, and no longer count
-	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
+	Dropped int      // violations that did not break again, and are not counted
+	// Unconfirmed counts the violations that were not replayed, if no replay of another violation broke. Violations
 	// does not include them.
 	Unconfirmed int
-	Reduced     bool // of schedules that differ only in commuting commands, one was run
-	Asleep      int  // runs that ended where only such schedules were left
-	Held        bool // Config.Tries has left schedules out
-	Late        bool // schedules are left out, see schedule.Point.Late
+	Reduced     bool // of schedules that differ only in the order of commuting commands, one was run
+	Asleep      int  // runs that ended early, since all remaining choices were asleep, see sleep.go
+	Held        bool // Config.Tries has left out schedules
+	Late        bool // schedules were left out, see schedule.Point.Late
 
-	Compound []string // commands of several statements, the first maxNamed that were seen
+	Compound []string // see Report.Compound; at most maxNamed
 	Pauses   []string // see Report.Pauses; at most maxNamed
 	Divided  []string // see Report.Divided; at most maxNamed
 	Holdable bool     // Report.Holdable
@@ -75,49 +75,49 @@ type Result struct {
 
 	exhausted bool // neither a budget nor the first violation ended the search
 
-	Foreign        int      // schedules in which a buyer released another's lock, with or without harm
+	Foreign        int      // schedules in which a buyer released another buyer's lock, with or without harm
 	ForeignWitness *Witness // one of these schedules
 
-	// Early counts schedules in which a buyer was told sold out, and a late buyer could buy after all
-	// others were done. The committed stock never rises, so there was enough all the time. If another
-	// buyer gets the unit, the mistake does not show, unless that buyer crashes.
+	// Early counts schedules that told a buyer "sold out", although a later buyer could buy after all others were done. The
+	// committed stock never rises, so there was a unit all the time. If another buyer gets that unit, the mistake is not
+	// visible, unless that buyer crashes.
 	Early int
 }
 
-// A search is one run of Search.
+// A search is the state of one call of Explorer.Search.
 type search struct {
 	x       *Explorer
-	choices map[schedule.Choice]*schedule.Choice // one object for each choice
-	offered map[Event]bool                       // events that could have happened
+	choices map[schedule.Choice]*schedule.Choice // one pointer for each distinct choice
+	offered map[Event]bool                       // events that were a choice at some step
 	result  Result
 	digest  hash.Hash
-	broken  int  // runs that broke, before any is dropped
-	final   bool // a schedule had schedule.Ended.Final
+	broken  int  // number of runs that broke, including those that are dropped later
+	final   bool // a schedule had schedule.Ended.Final set
 	begun   time.Time
-	limit   limit // used for a program
+	limit   limit // used only for a program
 
 	best, foreign *candidate
 	violations    violations
 	voids         voids
 }
 
-// A plan decides which schedule is run next. It is a tree or a graph.
+// A plan decides which schedule runs next. It is a tree or a graph.
 type plan interface {
-	// next returns the next schedule. cost is a lower bound of its preemptions. more is false if no
-	// schedule is left.
-	next() (cost int, t trip, more bool)
-	// whole reports whether the bound excluded no schedule.
+	// next returns the next execution. Its schedule has at least cost preemptions. more is false if no schedule is
+	// left.
+	next() (cost int, t execution, more bool)
+	// whole reports whether the bound has excluded no schedule.
 	whole() bool
 }
 
-// A trip is one schedule.
-type trip interface {
+// An execution is one run that a plan has selected.
+type execution interface {
 	choose(p *schedule.Point) (token string, err error) // implements schedule.Chooser
 	done(e schedule.Ended)
 }
 
-// Search explores until all schedules were run, the budget is spent, or ctx ends. The result
-// covers the schedules until then. If ctx has ended, the error is the context's cause.
+// Search explores until all schedules have been run, the budget is spent, or ctx ends. The result covers the schedules
+// until then. If ctx has ended, the error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := newSearch(x)
 	bounded, cancel := s.limit.bounded(ctx)
@@ -141,7 +141,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
-	if s.result.Complete { // otherwise they may still happen
+	if s.result.Complete { // in an incomplete search, an event may be possible in a schedule that was not run
 		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
 	}
 	if x, ok := x.runner.(schedule.Poller); ok {
@@ -169,11 +169,11 @@ func newSearch(x *Explorer) *search {
 	return s
 }
 
-// all runs one schedule after the other.
+// all runs the schedules of a plan, one after the other.
 func (s *search) all(ctx context.Context, p plan) error {
 	c, result := s.x.config, &s.result
 	for {
-		cost, trip, more := p.next()
+		cost, execution, more := p.next()
 		if !more {
 			break
 		}
@@ -183,7 +183,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		if c.Schedules > 0 && result.Runs+result.Void >= c.Schedules || s.violations.spent() {
 			return nil
 		}
-		if err := s.run(ctx, trip); err != nil {
+		if err := s.run(ctx, execution); err != nil {
 			return err
 		}
 		if c.Progress != nil {
@@ -199,7 +199,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 	return nil
 }
 
-// outlast lets a buyer run out of its tries if Config.Tries has left such schedules out and nothing else is missing.
+// outlast lets a buyer use up its retries, if Config.Tries has left out such schedules and nothing else is missing.
 func (s *search) outlast(ctx context.Context) error {
 	x, ok := s.x.runner.(schedule.Patient)
 	if !ok || !s.result.Held || !s.result.Complete || s.result.Violations > 0 {
@@ -225,8 +225,8 @@ func (s *search) outlast(ctx context.Context) error {
 	}
 }
 
-// run runs one schedule and records its end.
-func (s *search) run(ctx context.Context, t trip) error {
+// run runs one schedule and records its result.
+func (s *search) run(ctx context.Context, t execution) error {
 	begun := time.Now()
 	defer func() { s.limit.took(time.Since(begun)) }()
 	e, err := s.x.runner.Run(ctx, t.choose, s.x.config.Overlap)
@@ -249,10 +249,10 @@ func (s *search) run(ctx context.Context, t trip) error {
 	return nil
 }
 
-// maxNamed is the maximum length of each list of commands in a result. A list need not be complete.
+// maxNamed is the maximum length of each list of commands in a result.
 const maxNamed = 20
 
-// withNew appends the commands of seen that all lacks, up to maxNamed.
+// withNew appends those commands of seen that are not in all, up to maxNamed.
 func withNew(all, seen []string) []string {
 	for _, text := range seen {
 		if !slices.Contains(all, text) && len(all) < maxNamed {
@@ -262,7 +262,7 @@ func withNew(all, seen []string) []string {
 	return all
 }
 
-// note counts a schedule.
+// note adds the result of a schedule.
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	r.Compound, r.Divided, r.Holdable = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided), r.Holdable || e.Holdable
@@ -308,10 +308,10 @@ func (s *search) note(e schedule.Ended) {
 	}
 }
 
-// options returns the choices of a point, as the search's own objects.
+// options returns the choices of a point that the search explores, as its own pointers.
 func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
-	newcomer := 0              // with Symmetry: the one buyer that may begin
-	first := map[string]bool{} // of equal nodes, the one that was offered
+	newcomer := 0              // with Symmetry: the only buyer that may start
+	first := map[string]bool{} // for each class of interchangeable nodes: whether one was offered
 	for _, a := range p.Choices {
 		if a.Event != "" {
 			s.offered[a.Event] = true
@@ -336,7 +336,7 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	return all
 }
 
-// fresh returns Point.Fresh if nodes are treated as equal. Otherwise it returns zero values.
+// fresh returns Point.Fresh if symmetry reduction applies to nodes, otherwise zero values.
 func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh bool) {
 	if !s.x.config.nodesAlike() {
 		return "", false
@@ -344,7 +344,7 @@ func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh
 	return p.Fresh(server)
 }
 
-// one returns the search's object for a choice that is equal to c.
+// one returns the search's pointer for choices equal to c.
 func (s *search) one(c schedule.Choice) *schedule.Choice {
 	known := s.choices[c]
 	if known == nil {

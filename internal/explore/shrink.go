@@ -10,13 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// longestCut is the maximum number of steps in a row that are left out at once.
+// longestCut is the maximum number of consecutive steps that shrink leaves out at once.
 const longestCut = 6
 
-// shrink looks for a shorter schedule that breaks in the same way, by leaving out steps of this one
-// (the simplest form of delta debugging, Zeller and Hildebrandt, TSE 2002). A complete search does not
-// need it. For a program it ends with ctx or with the time for shrinking, and returns the shortest
-// schedule until then.
+// shrink searches for a shorter schedule that breaks with the same verdict, by leaving out steps
+// (the simplest form of delta debugging, Zeller and Hildebrandt, TSE 2002). A complete search does not need it.
+// For a program it ends with ctx or with the time for shrinking, and returns the shortest schedule found until
+// then.
 func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	if c == nil || s.x.mode.schedule(c.Tokens).Concurrent() {
 		return c, nil
@@ -52,8 +52,7 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	return c.renamed(ctx, s)
 }
 
-// steadily runs the tokens without the n from i on. For a program it repeats that while the run is
-// void.
+// steadily runs the tokens except n of them, starting at index i. For a program it repeats void runs.
 func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
 	for range shownTries {
 		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)
@@ -73,8 +72,7 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 	return e, err
 }
 
-// renamed renumbers the buyers so that they begin in order. Until they begin, nothing distinguishes
-// them.
+// renamed renumbers the buyers so that they start in order. Before they start, they are interchangeable.
 func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) {
 	names := map[string]string{}
 	var tokens []string
@@ -96,11 +94,11 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 	return &candidate{Ended: e, cost: c.cost}, nil
 }
 
-// number matches a buyer in a token.
+// number matches the number of a buyer in a token.
 var number = regexp.MustCompile(`[1-9]`)
 
-// leavingOut follows the tokens without the n from i on. It also skips a token that is not available.
-// After the last token any buyer that can continue does.
+// leavingOut returns a chooser that follows the tokens except n of them, starting at index i. It also skips tokens that
+// are not available. After the last token, it takes the first command that is available.
 func leavingOut(tokens []string, i, n int) schedule.Chooser {
 	rest := slices.Delete(slices.Clone(tokens), i, i+n)
 	return func(p *schedule.Point) (string, error) {

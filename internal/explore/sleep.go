@@ -6,14 +6,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Sleep sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032,
-// 1996, chapter 5): of the schedules that differ only in neighbours that commute, one is run to its
-// end. If the choices a and b of a node are independent, b followed by a leads to the same state as a
-// followed by b. So below b, a sleeps: it is not chosen until a step that does not commute with it. If
-// all choices sleep, every continuation is run elsewhere.
+// Sleep sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996,
+// chapter 5): of the schedules that differ only in the order of adjacent commuting steps, the search runs one to its
+// end. If the choices a and b of a node are independent, "b, a" leads to the same state as "a, b". So after b, the
+// choice a sleeps: the search does not make it before a step that does not commute with it. If all choices sleep,
+// every continuation is run elsewhere.
 //
-// The order of a node's choices decides what sleeps, not the time at which its branches are run. So the
-// frontier may run them in any order.
+// Which choices sleep depends on the order of a node's choices, not on when its branches run. So the frontier may
+// run them in any order.
 
 // awake returns the choices of n that do not sleep, in the order of exploration.
 func (n *node) awake() []*schedule.Choice {
@@ -24,8 +24,8 @@ func (n *node) awake() []*schedule.Choice {
 	return slices.DeleteFunc(ordered, func(c *schedule.Choice) bool { return slices.Contains(n.sleep, c) })
 }
 
-// asleepBelow returns the choices that sleep below the choice by of n: those that sleep at n or are
-// explored before by, if they commute with by.
+// asleepBelow returns the choices that sleep after choice by of n. They sleep at n, or are explored before by, and
+// commute with by.
 func (n *node) asleepBelow(by *schedule.Choice) (sleep []*schedule.Choice) {
 	if n.mixed {
 		return nil

@@ -13,16 +13,16 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// OfStrategy is the part of Config for a strategy of the catalogue.
+// OfStrategy is the part of Config for strategies of the catalogue.
 type OfStrategy struct {
 	Engine   *engine.Engine // used only by this exploration
 	Strategy lockstrategy.Entry
 	Stock    int64     // units on sale
-	Units    Units     // units that the buyers ask for, each 1 to MaxBuyers
-	Parts    int64     // rows among which the stock is divided evenly when a schedule begins; 0: the product's own row has it
-	Product  string    // its records are cleared before each schedule
-	OneKey   bool      // all orders have one Idempotency-Key
-	Before   own.Front // the part of the shop in front of the strategy; "": none
+	Units    Units     // units that each buyer asks for, 1 to MaxBuyers
+	Parts    int64     // number of rows into which the stock is divided evenly; 0: it is in the product's own row
+	Product  string    // the product; its records are deleted before each schedule
+	OneKey   bool      // all purchases have one Idempotency-Key
+	Before   own.Front // the part of the shop that runs before the strategy; "": none
 }
 
 // strategyMode is the mode of a strategy of the catalogue.
@@ -66,7 +66,7 @@ func (m strategyMode) stocked(s Schedule) bool {
 	return s.Stock == m.Stock && s.Units.String() == m.Units.String() && s.Parts == m.Parts && s.OneKey == m.OneKey
 }
 
-func (m strategyMode) merges() bool { return !m.Full && !m.Overlap } // the server decides the result of a pair
+func (m strategyMode) merges() bool { return !m.Full && !m.Overlap } // the server decides the result of a concurrent pair
 
 func (m strategyMode) diverged(details string) error {
 	return fmt.Errorf("%w: %w: %s", ErrHarness, schedule.ErrUnrepeated, details)
@@ -86,7 +86,7 @@ func (m strategyMode) origin(r *Report) {
 	}
 }
 
-// ownViolations keeps the best violation of a strategy of the catalogue. A run is never void there.
+// ownViolations keeps the best violation of a strategy of the catalogue. Runs of a strategy are never void.
 type ownViolations struct{ s *search }
 
 func (v ownViolations) begin(bool)                  {}
@@ -95,7 +95,7 @@ func (v ownViolations) ended(schedule.Ended)        {}
 func (v ownViolations) rank(e schedule.Ended)       { v.s.best = v.s.best.better(e) }
 func (v ownViolations) isLate(context.Context) bool { return false }
 
-// spent implements violations. At least one schedule is run.
+// spent implements violations. It lets at least one schedule run.
 func (v ownViolations) spent() bool {
 	budget := v.s.x.config.Budget
 	return v.s.result.Runs > 0 && budget > 0 && time.Since(v.s.begun) > budget

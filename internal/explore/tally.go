@@ -9,13 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A tally counts the ends of the schedules from a place on.
+// A tally counts the ends of all schedules that continue from a place.
 type tally struct {
 	schedules, foreign, early int
 	verdicts                  map[verdict.Verdict]int
 }
 
-// tallies computes the tally of each place once.
+// tallies caches the tally of each place.
 type tallies map[place]tally
 
 func (all tallies) of(p place) tally {
@@ -51,20 +51,20 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// A suffix is the rest of a schedule. Its cost has the same three numbers as candidate.cost.
+// A suffix is the rest of a schedule. The three numbers of its cost have the same meaning as in candidate.cost.
 type suffix struct {
 	cost  [3]int
 	token string
 	rest  *suffix
 }
 
-// ends finds the best suffix from each place to a wanted end.
+// ends finds the best suffix from each place to an end for which wanted returns true.
 type ends struct {
 	wanted func(*schedule.Ended) bool
 	best   map[place]*suffix
 }
 
-// of returns the best suffix, or nil if there is none.
+// of returns the best suffix from p; nil if there is none.
 func (all ends) of(p place) *suffix {
 	if w, known := all.best[p]; known {
 		return w
@@ -94,7 +94,7 @@ func (all ends) of(p place) *suffix {
 	return best
 }
 
-// before reports whether a suffix is better than another.
+// before reports whether w is better than other.
 func (w *suffix) before(other *suffix) bool {
 	return cmp.Or(slices.Compare(w.cost[:], other.cost[:]), slices.Compare(w.tokens(), other.tokens())) < 0
 }
@@ -106,9 +106,9 @@ func (w *suffix) tokens() (tokens []string) {
 	return tokens
 }
 
-// count fills in the result. A schedule is a path through the graph, and most of these paths were never
-// run. The graph has no cycle, since each step adds to the memory of a process. So the number of
-// paths, their ends and the best one are sums.
+// count sets the counts of the result. A schedule is a path through the graph, and most of these paths were never
+// run. The graph has no cycle, since each step adds to the answers that a process has received. So count can sum up
+// the paths and their ends.
 func (g *graph) count() {
 	r := &g.result
 	r.States = len(g.states)
@@ -135,7 +135,7 @@ func (g *graph) count() {
 	}
 }
 
-// shortest returns the best schedule with a wanted end.
+// shortest returns the best schedule with an end for which wanted returns true.
 func (g *graph) shortest(wanted func(*schedule.Ended) bool) *candidate {
 	w := ends{wanted, map[place]*suffix{}}.of(g.start(g.x.config.Bound))
 	if w == nil {

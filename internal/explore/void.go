@@ -13,16 +13,16 @@ import (
 )
 
 // A run of a program under test is discarded, or void, if the explorer lost control of it, for example
-// after an unexpected command. Such a run shows nothing, and is repeated.
+// after an unexpected command. Such a run proves nothing, and is repeated.
 const (
-	voidTries   = 3  // runs of one branch; if all are void, the branch is given up
+	voidTries   = 3  // runs of one branch; if all of them are void, the branch is given up
 	shownTries  = 5  // replays of a violation that is to be reported
-	voidAtFirst = 10 // void runs at the start, with no other run: the search ends
-	voidInARow  = 50 // void runs in a row: the search ends
-	mostReasons = 3  // maximum in one line
+	voidAtFirst = 10 // void runs at the start, without any other run; then the search ends
+	voidInARow  = 50 // void runs in a row; then the search ends
+	mostReasons = 3  // maximum number of reasons in one line
 )
 
-// Voided counts the void runs with one reason and one set of details. Ids in the details may differ.
+// Voided counts the void runs with equal reasons and details, except for ids in the details.
 type Voided struct {
 	Why     string `json:"why"`
 	Details string `json:"details,omitempty"` // the command and its buyer; "" after the first mostVoided
@@ -38,7 +38,7 @@ func isVoid(err error) bool {
 	return is
 }
 
-// retry puts the branch of a void run back. It returns false if the branch is to be given up.
+// retry puts the branch of a void run back into the frontier. It returns false if the branch must be given up.
 func (w *walk) retry(sure bool) bool {
 	if w.voids++; sure && w.voids >= voidTries {
 		return false
@@ -47,19 +47,19 @@ func (w *walk) retry(sure bool) bool {
 	return true
 }
 
-// A voids counts the void runs of a search, and decides when there are too many.
+// A voids counts the void runs of a search, and detects when there are too many.
 type voids struct {
 	result *Result
 	sure   bool // at least one run was not void
 	inARow int
-	// forgiven is set when the search is over: from then on no number of void replays is an error.
+	// forgiven is set after the search: from then on, any number of void replays is permitted.
 	forgiven bool
 }
 
 // good records a run that was not void.
 func (v *voids) good() { v.sure, v.inARow = true, 0 }
 
-// count counts a void run. An error means that there are too many, and ends the search.
+// count counts a void run. It returns an error, which ends the search, if there are too many.
 func (v *voids) count(err error) error {
 	void, _ := schedule.AsVoid(err)
 	if void.Missed {
@@ -100,11 +100,11 @@ func counted(all []Voided, v schedule.Void) []Voided {
 	return all
 }
 
-// id matches a value that may differ between runs: a UUID, a hexadecimal number or a number. A number
-// after a lower-case word, such as "buyer 1", is the explorer's own and does not differ.
+// id matches a value that may differ between runs: a UUID, a hexadecimal number or a number. It also matches a
+// number after a lower-case word, such as "buyer 1", which does not differ: withoutIDs leaves it unchanged.
 var id = regexp.MustCompile(`[a-z] \d+\b|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-fA-F]{16,}\b|\d+`)
 
-// withoutIDs replaces the ids in a text, so that texts which differ only in ids become equal.
+// withoutIDs replaces the ids in a text, so that texts become equal if they differ only in ids.
 func withoutIDs(text string) string {
 	return id.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.Contains(found, " ") {
@@ -125,12 +125,12 @@ func (r Result) Voids() (runs map[string]int) {
 	return runs
 }
 
-// commonest sorts by falling number of runs.
+// commonest sorts the entries by decreasing number of runs.
 func commonest(all []Voided) []Voided {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b Voided) int { return b.Runs - a.Runs })
 }
 
-// String returns the line of a report.
+// String returns the line for a report.
 func (v Voided) String() string {
 	text := witness.Count(v.Runs, "run") + " discarded: " + v.Why
 	if v.Details != "" {
@@ -139,8 +139,8 @@ func (v Voided) String() string {
 	return text
 }
 
-// voidBranch counts a void run and puts its branch back, or gives it up.
-func (s *search) voidBranch(t trip, err error) error {
+// voidBranch counts a void run. It puts the branch back into the frontier, or gives it up.
+func (s *search) voidBranch(t execution, err error) error {
 	s.violations.doubt()
 	if w, is := t.(*walk); is && !w.retry(s.voids.sure) {
 		s.result.Lost++
@@ -148,8 +148,8 @@ func (s *search) voidBranch(t trip, err error) error {
 	return s.voids.count(err)
 }
 
-// reasons lists the reasons of void runs, the commonest first, each with its count if there are
-// several.
+// reasons lists the reasons of void runs, the most frequent first. If there are several, each has its
+// count.
 func reasons(voids map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(voids), func(a, b string) int {
 		return cmp.Or(voids[b]-voids[a], strings.Compare(a, b))

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A walk makes the choices of one branch of a tree: those of its path, then the branch's choice, then
-// the first available ones.
+// A walk is the execution of one branch of a tree. It makes the choices on the path to the branch, then the branch's
+// choice, and then the first available choices.
 type walk struct {
 	*tree
 	branch
@@ -17,14 +17,14 @@ type walk struct {
 	path       []*node
 	now        *node // the current node
 	by         *schedule.Choice
-	concurrent bool // the path contains a concurrent pair
-	strayed    bool // the server took another course than before
+	concurrent bool // the run has made a concurrent pair
+	strayed    bool // the server did not repeat the result of a concurrent pair
 
 	kids  []*node // new nodes below a concurrent pair
 	found []found
 }
 
-// found is a branch that a run has discovered, with its cost.
+// found is a new branch that a run has discovered, with its cost.
 type found struct {
 	branch
 	cost int
@@ -58,7 +58,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 		}
 		w.strayed = true
 		if slices.ContainsFunc(w.now.kids, n.same) {
-			return "", nil // this course is explored as a branch of its own
+			return "", nil // another branch explores this result
 		}
 		w.now, w.by = n, w.open(n)
 	case p.Depth == len(w.path)-1:
@@ -89,7 +89,7 @@ func list(choices []*schedule.Choice) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// below returns the node to which by leads from n.
+// below returns a new node, to which choice by leads from n.
 func (w *walk) below(n *node, by *schedule.Choice) *node {
 	kid := below(n, by)
 	if n != nil && w.x.config.reduced() {
@@ -98,8 +98,9 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// open adds a new node. Its first choice is made now, and the others become branches; of commands, only
-// those that a race asks for, see races. It returns nil at the end, and if only sleeping choices are left.
+// open adds a new node. It returns the node's first choice, which the run makes now; the other choices become
+// branches. If n.races is set, commands of other buyers become branches only for a race, see races. open returns nil
+// at the end of a schedule, or if only sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)

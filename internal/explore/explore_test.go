@@ -21,8 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestShortest: the witness of none is the one that a person would draw, and no schedule is
-// shorter.
+// TestShortest: the witness of the strategy "none" is the obvious one, and no schedule is shorter.
 func TestShortest(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), entry))
@@ -40,9 +39,8 @@ func TestShortest(t *testing.T) {
 	}
 }
 
-// TestMerged: the search continues schedules with equal states only once, and loses nothing. It
-// counts as many schedules with the same results and the same shortest witness as a search that
-// runs each schedule.
+// TestMerged: the search continues schedules with equal states only once. It must count as many schedules, with the
+// same results and the same shortest witness, as a search that runs each schedule.
 func TestMerged(t *testing.T) {
 	tier.Test(t, "a search that runs each schedule")
 	e := enginetest.Embedded(t)
@@ -80,8 +78,8 @@ func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
 }
 
-// TestHandedOver: a buyer that got its lock from another buyer of the same process releases a lock
-// of its own.
+// TestHandedOver: a buyer that gets the lock from another buyer of the same process releases its own lock, not another
+// holder's.
 func TestHandedOver(t *testing.T) {
 	config := exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "redisson"))
 	config.Shared, config.Bound = true, 1
@@ -91,7 +89,7 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestManyBuyers: the explorer controls eight buyers as well as two, and the report names the bound.
+// TestManyBuyers: the explorer controls eight buyers, and the report names the bound.
 func TestManyBuyers(t *testing.T) {
 	e := enginetest.Embedded(t)
 	many := exploretest.Config(e, exploretest.Entry(t, "none"))
@@ -143,8 +141,8 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
-// TestRushVerdict: one broken round decides, then one failed round. A void or missing round makes the
-// rush inconclusive.
+// TestRushVerdict: a broken round makes the rush broken; otherwise, a failed round makes it failed. An inconclusive or
+// missing round makes it inconclusive.
 func TestRushVerdict(t *testing.T) {
 	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
 	failed := target.Crowd{Verdict: verdict.Failed, Why: "f"}
@@ -168,7 +166,7 @@ func TestRushVerdict(t *testing.T) {
 	}
 }
 
-// TestProgramReport: the content of a report about a program.
+// TestProgramReport checks the content of a report about a program.
 func TestProgramReport(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
@@ -192,7 +190,7 @@ func TestProgramReport(t *testing.T) {
 	}
 }
 
-// TestMissing: a search that may have left out schedules is complete for no number of preemptions.
+// TestMissing: a search that may have left out schedules claims completeness for no number of preemptions.
 func TestMissing(t *testing.T) {
 	late := func(_ *world, p *schedule.Point) error {
 		p.Late = true
@@ -212,9 +210,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestShortestWay: the shortest path to a violation is the witness of the search. From each of its
-// steps, the rest of it is the shortest path. Where no path leads to a violation, the result says
-// so.
+// TestShortestWay: the shortest schedule to a violation is the witness of the search. After each of its steps, the
+// rest of the witness is the shortest continuation. If no schedule leads to a violation, the result says so.
 func TestShortestWay(t *testing.T) {
 	x := exploretest.Open(t, exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "none")))
 	result, err := x.Search(t.Context())
@@ -242,8 +239,8 @@ func TestShortestWay(t *testing.T) {
 	}
 }
 
-// FuzzParseSchedule: a string is refused in one line, or it is parsed to a schedule that is written
-// back equivalently.
+// FuzzParseSchedule: a string is either refused in one line, or parsed to a schedule whose own string is
+// equivalent.
 func FuzzParseSchedule(f *testing.F) {
 	for _, line := range []string{
 		"v1:none:b2:s1:1*2.2*5.1*3", "v1:pooled:b2:s1:shared:1.1~2*2.1*3",

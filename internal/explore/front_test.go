@@ -21,8 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestFronts: every strategy keeps its promise behind each part of the shop, with at most one
-// preemption. A failing read of the stock refuses no buyer.
+// TestFronts: every strategy keeps its promise behind each part of the shop that can run before it, with at most one
+// preemption. A failing read of the stock causes no refusal.
 func TestFronts(t *testing.T) {
 	tier.Test(t, "a search of each strategy")
 	e := enginetest.Embedded(t)
@@ -33,7 +33,7 @@ func TestFronts(t *testing.T) {
 		}
 		for _, front := range own.Fronts() {
 			if front == own.Admission && entry.WritesLater || front == own.FailingRead && promised != verdict.Holds {
-				continue // a worker's commands belong to no buyer; without preemptions a broken strategy does not break
+				continue // a worker's commands belong to no buyer; and without preemptions, a broken strategy would not break
 			}
 			t.Run(entry.Name+"/"+string(front), func(t *testing.T) {
 				if !slices.Contains([]string{"none", "for-update", "optimistic", "queue", "bucketed", "coalesced", "setnx", "redis-lua"}, entry.Name) {
@@ -62,8 +62,8 @@ func TestFronts(t *testing.T) {
 	}
 }
 
-// TestJudgedFirst: a buyer that sends much after the change that matters is preempted before that
-// change first.
+// TestJudgedFirst: the search first preempts a buyer before the change that a rule judges, even if the buyer sends many
+// commands after it.
 func TestJudgedFirst(t *testing.T) {
 	buyer := []command{{"read", "a", "x"}, {"add", "a", "x"}}
 	for range 20 {
@@ -90,9 +90,9 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestEarlySoldOut: a strategy tells a buyer sold out because its own row is empty, while another
-// row has a unit. The search counts this if the buyer that would have got the unit crashes. The
-// corrected strategy never does it.
+// TestEarlySoldOut: a mistaken strategy answers "sold out" because its own row is empty, while another row has a unit.
+// The search counts this if the buyer that would have got the unit crashes. The corrected strategy is never
+// counted.
 func TestEarlySoldOut(t *testing.T) {
 	for _, mistake := range []bool{true, false} {
 		config := exploretest.Config(enginetest.Embedded(t), lockstrategy.Entry{
@@ -113,8 +113,7 @@ func TestEarlySoldOut(t *testing.T) {
 	}
 }
 
-// ownRow takes a unit from a row of its own. Unless it has the mistake, it also checks the other
-// row.
+// ownRow takes a unit from the buyer's own row. Without the mistake, it also checks the other row.
 type ownRow struct {
 	deps    lockstrategy.Deps
 	mistake bool
@@ -144,8 +143,8 @@ func (s ownRow) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	return receipt, err
 }
 
-// TestCheckConnects: the first read of a sold-out check connects to its server. Meanwhile its buyer does
-// not wait for another one.
+// TestCheckConnects: the first read of a sold-out check connects to its server. During that, the buyer must not count as
+// waiting for another buyer.
 func TestCheckConnects(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		exploretest.Check(t, open(t), exploretest.Entry(t, "for-update"), exploretest.Expectation{Want: verdict.Holds, Config: func(c *explore.Config) {

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// atOnce is a gate.Scheduler that releases every command at once and records it.
+// atOnce is a gate.Scheduler that releases and records every command at once.
 type atOnce struct{ ops []*gate.Op }
 
 func (s *atOnce) Free() bool    { return false }
@@ -29,9 +29,9 @@ func (s *atOnce) Hear(r gate.Message) {
 	}
 }
 
-// TestChanged: the reported changes of a command are its own, whatever was sent over its connection
-// before. SQLite reports for a BEGIN how many rows the last INSERT or UPDATE has changed, which may
-// have been in an earlier schedule.
+// TestChanged: a command reports only its own changes, not those of an earlier command on the connection. For a BEGIN,
+// SQLite returns the number of rows that the last INSERT or UPDATE has changed, perhaps in an earlier
+// schedule.
 func TestChanged(t *testing.T) {
 	ctx, e := t.Context(), enginetest.Embedded(t)
 	require.NoError(t, product.Put(e.Admin.WithContext(ctx), "apple", 5))
@@ -71,7 +71,7 @@ func (noNotes) Listen(string, string) {}
 // TestGivenUpRedis: a command or a pipeline whose context has ended is not sent, and every command
 // returns the error of the context.
 func TestGivenUpRedis(t *testing.T) {
-	like := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // not connected to
+	like := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // the test does not connect to it
 	defer like.Close()
 	gates, scheduler := gate.New(nil), &atOnce{}
 	client, err := gates.Client(like, 1, "redis", noNotes{})

@@ -20,39 +20,39 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// A little is a program in memory: a schedule.Runner for tests of the search. Each buyer has one
-// thread or more, each with a list of commands for two servers. The earlier answers of a buyer
-// determine the values that it writes, and which commands it skips.
+// A little is a small program in memory: a schedule.Runner for tests of the search. Each buyer has at least one
+// thread, with a list of commands for two servers. The earlier answers of a buyer determine the values that it
+// writes, and the commands that it skips.
 type little struct {
 	buyers [][][]command
 	events []schedule.Event
 	wrong  func(*world) string // the error at the end; "": none
 	mild   verdict.Verdict     // the verdict of every run without an error; "": holds
 
-	lies     bool                                // whether writes are described as reads
-	unmixed  bool                                // whether Point.Mixed is never set
-	unheld   bool                                // whether footprints do not have the locks of the transaction
-	races    bool                                // whether the search follows races
-	rows     func(command) string                // the row in the footprint of a command; nil: no footprints
+	lies     bool                                // writes are described as reads
+	unmixed  bool                                // Point.Mixed is never set
+	unheld   bool                                // footprints do not include the locks of the transaction
+	races    bool                                // the search follows races
+	rows     func(command) string                // the row that a command uses, for its footprint; nil: no footprints
 	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
-	judged   string                              // the name of server a whose changes the rules judge
+	judged   string                              // changes of this name at server a are judged by a rule
 	compound func() []string                     // Ended.Compound; may be nil
 	ignored  []string                            // Ended.Ignored
 	runs     int
-	kept     bool                       // something of an earlier run is in the program's memory
+	kept     bool                       // the program's memory holds data from an earlier run
 	finals   map[string]verdict.Verdict // verdicts of the judged runs
-	observed int                        // number of runs with observe
+	observed int                        // number of observed runs
 }
 
 type command struct {
-	do     string // read, write, lock, unlock, local, maybe; update, commit, see in a database; join the buyer's other threads
+	do     string // read, write, lock, unlock, local, maybe; in a database: update, commit, see; join: wait for the buyer's other threads
 	server string
 	name   string // the name that is read, written or locked
 }
 
 func (c command) String() string { return c.do + " " + c.server + "." + c.name }
 
-// A world is one run: the conductor's subject.
+// A world is the state of one run. It implements conduct.Subject.
 type world struct {
 	l       *little
 	c       *conduct.Conductor[*thread]
@@ -60,7 +60,7 @@ type world struct {
 	holder  map[string]*thread
 	queue   map[string][]*thread
 	threads []*thread
-	answers map[int][]string // of each buyer
+	answers map[int][]string // by buyer
 	tokens  []string
 	steps   []witness.Step
 }
@@ -69,10 +69,10 @@ type thread struct {
 	buyer   int
 	token   string
 	left    []command
-	waits   string         // the lock that it waits for
-	changes map[string]int // the new values of its transaction, by row
+	waits   string         // the lock for which it waits
+	changes map[string]int // by row: the new values of its transaction
 	uses    schedule.Footprint
-	failed  bool // its transaction has
+	failed  bool // its transaction has failed
 }
 
 func (l *little) Stated() bool { return false }
@@ -150,10 +150,10 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 	return all, ctx.Err()
 }
 
-// footprints has one pointer for each footprint.
+// footprints holds the pointer that equal footprints share.
 var footprints sync.Map
 
-// footprint returns what a thread's command uses; nil for a lock.
+// footprint returns the footprint of a thread's command; nil for a lock.
 func (l *little) footprint(t *thread, c command) *schedule.Footprint {
 	if l.rows == nil || c.do == "lock" || c.do == "unlock" {
 		return nil
@@ -275,8 +275,8 @@ func (w *world) execute(t *thread) string {
 	return w.answers[t.buyer][len(w.answers[t.buyer])-1]
 }
 
-// update changes a row in the thread's transaction, as PostgreSQL does at READ COMMITTED. If it waits for
-// itself, its transaction fails, and rolls back at once.
+// update changes a row in the thread's transaction, like PostgreSQL at READ COMMITTED. If the wait would close a
+// cycle, the transaction fails, and releases its rows at once.
 func (w *world) update(t *thread, at string) {
 	switch holder := w.holder[at]; {
 	case t.failed:
@@ -310,8 +310,8 @@ func (w *world) change(t *thread, at string) {
 	w.answer(t, fmt.Sprint(t.changes[at]))
 }
 
-// reaches reports whether a thread waits for another one, also through others: for the holder of the row,
-// and for those that have waited longer.
+// reaches reports whether the thread from waits for the thread to, perhaps through others. A thread waits for the
+// holder of the row, and for the threads ahead of it in the queue.
 func (w *world) reaches(from, to *thread, seen map[*thread]bool) bool {
 	if from.waits == "" || seen[from] {
 		return false
@@ -326,7 +326,7 @@ func (w *world) reaches(from, to *thread, seen map[*thread]bool) bool {
 	})
 }
 
-// end ends a transaction: it rolls back if it has failed.
+// end ends a transaction. It rolls back a failed transaction.
 func (w *world) end(t *thread) {
 	if t.failed {
 		w.answer(t, "rolled back")
@@ -338,7 +338,7 @@ func (w *world) end(t *thread) {
 	w.release(t)
 }
 
-// release gives the rows of a transaction to those that have waited longest.
+// release passes each row of a transaction to the thread that has waited longest.
 func (w *world) release(t *thread) {
 	rows := slices.Sorted(maps.Keys(t.changes))
 	t.changes, t.uses = nil, nil
@@ -401,7 +401,7 @@ func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 	return nil
 }
 
-// littleConfig configures a search of all schedules.
+// littleConfig returns the configuration of a search of all schedules.
 func littleConfig(l *little) explore.Config {
 	return explore.Config{
 		OfProgram: explore.OfProgram{Program: "little", Servers: "A 1, B 2", Again: "shop explore --app little.yaml"},
@@ -436,7 +436,7 @@ func randomly(r *rand.Rand) *little {
 		}
 		return ""
 	}}
-	if r.IntN(8) == 0 { // one thread waits in a server while its buyer has more to send
+	if r.IntN(8) == 0 { // in this program, a thread waits in a server while its buyer has more to send
 		holder := [][]command{{{"lock", "b", "m"}, {"unlock", "b", "m"}}}
 		waiter := [][]command{{{"lock", "b", "m"}}, {{[]string{"read", "write", "add"}[r.IntN(3)], "a", "x"}}}
 		l.buyers = [][][]command{waiter, holder}
@@ -468,7 +468,7 @@ func randomly(r *rand.Rand) *little {
 	return l
 }
 
-// parallelly returns a random program in which the first buyer has two transactions at once.
+// parallelly returns a random program in which buyer 1 has two transactions at once.
 func parallelly(r *rand.Rand) *little {
 	transaction := func(most int) (all []command) {
 		for range 1 + r.IntN(most) {
@@ -486,7 +486,7 @@ func parallelly(r *rand.Rand) *little {
 	return l
 }
 
-// atMost reports whether the program has at most n schedules, if no command waits.
+// atMost reports whether the program has at most n schedules if no command waits.
 func (l *little) atMost(n float64) bool {
 	orders, commands := 1.0, len(l.events)
 	for _, threads := range l.buyers {
@@ -500,8 +500,7 @@ func (l *little) atMost(n float64) bool {
 	return orders <= n
 }
 
-// oversells returns the naive shop with a log of its visits: each buyer reads, sells, and writes to
-// the log.
+// oversells returns a naive shop with a log: each buyer reads the stock, sells, and writes to the log.
 func oversells() *little {
 	buyer := [][]command{{{"add", "b", "visits"}, {"read", "a", "x"}, {"add", "a", "x"}}}
 	return &little{buyers: [][][]command{buyer, buyer}, wrong: func(w *world) string {

@@ -23,13 +23,12 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestMergedServers checks what TestMerged and TestState check, on servers in which statements
-// wait: a merged search counts as many schedules, with the same results and the same shortest
-// witness.
+// TestMergedServers repeats TestMerged and TestState on servers in which statements wait: a merged search must count as
+// many schedules, with the same results and the same shortest witness.
 func TestMergedServers(t *testing.T) {
 	crash, timeout := []explore.Event{explore.Crash}, []explore.Event{explore.Timeout}
 	three := func(c *explore.Config) { c.Buyers, c.Bound, c.Symmetry = 3, 1, true }
-	// In make test, a search that runs hundreds of schedules one by one uses one of the databases.
+	// In make test, a search with hundreds of separate runs uses only one of the databases.
 	elsewhere := func(t *testing.T, long bool) {
 		if long {
 			tier.Soak(t, "a long search; make test runs it on one database")
@@ -113,8 +112,8 @@ func sameMerged(t *testing.T, config explore.Config) (merged, full explore.Resul
 	return merged, full
 }
 
-// passed distinguishes two schedules with the same state. The first buyer notes its progress in
-// Redis, and the second buyer reads that note before it or after it.
+// passed creates two schedules with the same state. The first buyer records its progress in Redis, and the second
+// buyer reads that record, before it or after it.
 func (s *planted) passed(ctx context.Context, o purchase.Order) (bool, error) {
 	if !second(o) {
 		return true, s.deps.Redis.Set(ctx, "planted:passed", "1", 0).Err()
@@ -123,7 +122,7 @@ func (s *planted) passed(ctx context.Context, o purchase.Order) (bool, error) {
 	return n > 0, err
 }
 
-// lost takes a unit without a record if err is an error, so that a refusal leaves a trace.
+// lost takes a unit without a record if err is an error, so that a refusal changes the stock.
 func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
 	if err == nil {
 		return nil
@@ -131,8 +130,8 @@ func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
 	return errors.Join(err, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
 }
 
-// byLostID sells correctly only if its record follows one of its own that was rolled back. The
-// second buyer also rolls back a record, or another change if the first buyer has passed.
+// byLostID sells correctly only if its record follows another of its records that was rolled back. The second buyer
+// also rolls back a record, or another change if the first buyer has passed.
 func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	lost := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	insert := func(tx *gorm.DB) error { return purchase.Insert(ctx, tx, "", s.deps.Now(), &lost) }
@@ -162,7 +161,7 @@ func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 	return receipt, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error
 }
 
-// rolledBack runs do in a transaction and rolls it back.
+// rolledBack runs do in a transaction, which it rolls back.
 func (s *planted) rolledBack(ctx context.Context, do func(tx *gorm.DB) error) error {
 	undone := errors.New("rolled back")
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error { return cmp.Or(do(tx), undone) })
@@ -172,8 +171,8 @@ func (s *planted) rolledBack(ctx context.Context, do func(tx *gorm.DB) error) er
 	return err
 }
 
-// byUnseenLock locks the existing parts without reading them. The second buyer inserts a part, and
-// then waits for the first buyer, or does not.
+// byUnseenLock locks the existing parts without reading them. The second buyer inserts a part, and then either waits for
+// the first buyer or does not.
 func byUnseenLock(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	db := s.deps.DB.WithContext(ctx)
 	if second(o) {
@@ -195,8 +194,8 @@ func byUnseenLock(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 }
 
-// byChangedBack sells in a snapshot. After it began, the second buyer changed the product and
-// changed it back, or changed another row. Only in the first case PostgreSQL rejects the write.
+// byChangedBack sells in a snapshot. After the snapshot began, the second buyer either changed the product and changed
+// it back, or changed another row. PostgreSQL rejects the write only in the first case.
 func byChangedBack(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	db := s.deps.DB.WithContext(ctx)
 	if second(o) {
@@ -229,8 +228,8 @@ func byChangedBack(ctx context.Context, s *planted, o purchase.Order) (purchase.
 	return receipt, s.lost(ctx, o, err)
 }
 
-// byEndedReader makes PostgreSQL reject one of two transactions that read each other's writes. The
-// second buyer, which has ended, has read the product or has not.
+// byEndedReader makes PostgreSQL reject one of two transactions that read each other's writes. The second buyer, whose
+// transaction has ended, either has read the product or has not.
 func byEndedReader(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	level := &sql.TxOptions{Isolation: sql.LevelSerializable}
 	if second(o) {
@@ -264,7 +263,7 @@ func byEndedReader(ctx context.Context, s *planted, o purchase.Order) (purchase.
 	return receipt, s.lost(ctx, o, err)
 }
 
-// byFirstRead sells by its snapshot, which began with its first plain read. That is correct only if
+// byFirstRead sells according to its snapshot, which begins with its first plain read. That is correct only if
 // no other buyer has sold since.
 func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
@@ -289,8 +288,8 @@ func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt pur
 	})
 }
 
-// byLine waits for the row in one transaction, and sells in another one by the earlier read. The
-// order of the buyers may have changed in between.
+// byLine waits for the row in one transaction, and sells in another, according to the earlier read. In between, the
+// buyers may have changed places in the queue.
 func byLine(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	var seen product.Product
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) (err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// save writes the witness of a little to a file and reads it.
+// save writes the witness of a little to a file and reads the file.
 func save(t *testing.T, c explore.Config, l *little) *explore.Saved {
 	t.Helper()
 	x := openLittle(t, c, l)
@@ -32,7 +32,7 @@ func save(t *testing.T, c explore.Config, l *little) *explore.Saved {
 	return s
 }
 
-// TestAgain: a saved schedule after changes to the program.
+// TestAgain replays a saved schedule after changes to the program.
 func TestAgain(t *testing.T) {
 	none := func(*world) string { return "" }
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestAgain(t *testing.T) {
 				return nil
 			}
 		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
-		{"another token", func(l *little) { // an additional thread that ends before
+		{"another token", func(l *little) { // an additional thread that ends first
 			l.buyers[0] = [][]command{nil, l.buyers[0][0]}
 		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
 		{"mended", func(l *little) { l.wrong = none }, "the same schedule no longer breaks", false, explore.OtherWay{}},
@@ -77,7 +77,7 @@ func TestAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before := oversells()
 			s := save(t, littleConfig(before), before)
-			s.Steps = nil // a schedule in which one buyer ends before the other begins
+			s.Steps = nil // a schedule in which one buyer ends before the other starts
 			for _, token := range strings.Fields("1 1 2 2 1 2") {
 				name := []string{"add b.visits", "read a.x", "add a.x"}[strings.Count(tokensOf(s), token)]
 				s.Steps = append(s.Steps, witness.Choice{Buyer: int(token[0] - '0'), Token: token, Name: name})
@@ -107,8 +107,7 @@ func tokensOf(s *explore.Saved) (all string) {
 	return all
 }
 
-// TestResembling: the buyers of a changed program take their turns in the saved order, as long as the
-// locks let them.
+// TestResembling: the buyers of a changed program move in the saved order, as long as the locks let them.
 func TestResembling(t *testing.T) {
 	read, one, two := command{"read", "a", "x"}, command{"add", "a", "<x.1>"}, command{"add", "b", "x"}
 	renamed := command{"add", "a", "<x.2>"} // its value has another name in this run
@@ -157,7 +156,7 @@ func TestResembling(t *testing.T) {
 	}
 }
 
-// TestAgainVoid: after five discarded runs, Again reports the schedule as discarded.
+// TestAgainVoid: after five discarded runs, Again returns the schedule as discarded.
 func TestAgainVoid(t *testing.T) {
 	l := oversells()
 	s := save(t, littleConfig(l), l)
@@ -174,7 +173,7 @@ func TestAgainVoid(t *testing.T) {
 	}
 }
 
-// TestAgainEvents: an event is identified by its token, and the search must include it.
+// TestAgainEvents: an event is identified by its token, and the search must include that event.
 func TestAgainEvents(t *testing.T) {
 	l := oversells()
 	l.events = []schedule.Event{"expire"}
@@ -203,7 +202,7 @@ func TestAgainEvents(t *testing.T) {
 	}
 }
 
-// TestReplayProgram: the replay string of a program, and a run that ends in another verdict.
+// TestReplayProgram replays the replay string of a program, and a run that ends with another verdict.
 func TestReplayProgram(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
@@ -225,7 +224,7 @@ func TestReplayProgram(t *testing.T) {
 	}
 }
 
-// TestNewOn: configurations that are refused.
+// TestNewOn checks which configurations NewOn refuses.
 func TestNewOn(t *testing.T) {
 	for name, want := range map[string]string{"": "invalid program name", "a:b": "invalid program name", "a b": "invalid program name", "-x": "invalid program name", strings.Repeat("a", 65): "invalid program name", "shop-1_x.y": ""} {
 		c := littleConfig(oversells())
@@ -247,7 +246,7 @@ func TestNewOn(t *testing.T) {
 	}
 }
 
-// TestSaveRefused: an error in saving or reading is reported in one line.
+// TestSaveRefused: an error while saving or reading is one line.
 func TestSaveRefused(t *testing.T) {
 	l := oversells()
 	x := openLittle(t, littleConfig(l), l)
@@ -286,7 +285,7 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// FuzzSaved: a file is refused in one line, or saving it again gives an equivalent file.
+// FuzzSaved: a file is either refused in one line, or saving it again gives an equivalent file.
 func FuzzSaved(f *testing.F) {
 	f.Add(`{"version": 1, "program": "x", "buyers": 2, "events": ["expire", "crash"], "verdict": "broken", "why": "a\nb", "schedule": "v1:x:b2:s1:1", "steps": [{"buyer": 1, "token": "1a", "name": "SELECT ?", "server": "mysql"}, {"buyer": 0, "token": "expire", "name": "expire"}, {"buyer": 2, "token": "1+2", "name": "a with b"}]}`)
 	f.Add(`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1*3", "name": "n"}]}`)

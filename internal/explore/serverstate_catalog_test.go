@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// checkCatalog runs statements, and compares what the catalog then says about others.
+// checkCatalog runs statements, and compares the catalog's answers about other statements.
 func checkCatalog(t *testing.T, db *sql.DB, protocol string, statements []string, want map[string]string) {
 	t.Helper()
 	for _, s := range statements {

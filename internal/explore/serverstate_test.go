@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// checkTables runs statements, and compares what is known about the tables whose names begin with "f_".
+// checkTables runs statements, and compares the result of ReadTables for tables whose names begin with "f_".
 func checkTables(t *testing.T, db *sql.DB, protocol string, statements []string, want serverstate.Tables) {
 	t.Helper()
 	for _, s := range statements {
@@ -35,7 +35,7 @@ func checkTables(t *testing.T, db *sql.DB, protocol string, statements []string,
 	}
 }
 
-// commonTables are the statements for both databases.
+// commonTables are statements that both databases accept.
 var commonTables = []string{
 	"CREATE TABLE f_parent (id int PRIMARY KEY, a int)",
 	"CREATE TABLE f_child (id int PRIMARY KEY, parent int, FOREIGN KEY (parent) REFERENCES f_parent (id) ON DELETE CASCADE)",
@@ -44,7 +44,7 @@ var commonTables = []string{
 	"CREATE VIEW f_view AS SELECT id FROM f_parent",
 }
 
-// TestTablesMySQL: ReadTables finds all by which a statement touches a table that it does not name.
+// TestTablesMySQL: ReadTables finds everything through which a statement touches tables that it does not name.
 func TestTablesMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
 	require.NoError(t, err)
@@ -79,25 +79,25 @@ func TestTablesPostgres(t *testing.T) {
 		"f_child":   {Reads: []string{"f_parent"}},
 		"f_strict":  {Reads: []string{"f_parent"}},
 		"f_logged":  {Fires: true},
-		"f_view":    {View: true, Opaque: true, Fires: true}, // a view is a rule
+		"f_view":    {View: true, Opaque: true, Fires: true}, // a view has a rule
 		"f_default": {Fires: true},
 		"f_check":   {Fires: true},
 		"f_rule":    {Fires: true},
 		"f_policy":  {Opaque: true},
 		"f_whole":   {Parts: []string{"f_part"}},
 		"f_part":    {Parts: []string{"f_whole"}},
-		"f_kept":    {View: true, Opaque: true, Fires: true}, // a view is a rule
+		"f_kept":    {View: true, Opaque: true, Fires: true}, // a view has a rule
 	})
 }
 
-// A holding is a list of statements and the locks of a connection after them.
+// A holding is a list of statements, and the locks that the connection holds after them.
 type holding struct {
 	statements []string
 	want       []string
 }
 
-// TestHeldMySQL: Held lists the locks and the transaction that statements left on a connection. Without
-// the plugin that lists metadata locks, it finds a named lock by its name.
+// TestHeldMySQL: Held lists the locks and the transaction that statements leave on a connection. Without the plugin
+// that lists metadata locks, it finds a named lock by its name.
 func TestHeldMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestHeldPostgres(t *testing.T) {
 	})
 }
 
-// checkHeld compares Held with the expectation after each list of statements on a new connection.
+// checkHeld compares Held with the expected locks after each list of statements, each on a new connection.
 func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask string, all []holding) {
 	t.Helper()
 	for _, h := range all {
@@ -144,7 +144,7 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 		require.NoError(t, conn.QueryRowContext(t.Context(), ask).Scan(&id))
 		for _, statement := range h.statements {
 			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-				t.Log(err) // one statement fails on purpose
+				t.Log(err) // one of the statements is meant to fail
 			}
 		}
 		held, err := database.Held(t.Context(), []string{"it'em"})
@@ -158,8 +158,8 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 	}
 }
 
-// TestTableWaits: a session that waits for LOCK TABLES is found. It is no longer found once the
-// lock is released, however long it takes to wake, with and without the server's own information.
+// TestTableWaits: Waiting returns a session that waits for LOCK TABLES. After the lock is released, it no longer returns
+// the session, even if the session wakes late. This holds with and without the server's plugin.
 func TestTableWaits(t *testing.T) {
 	ctx := t.Context()
 	db, err := enginetest.Local(t).DB.DB()
@@ -188,7 +188,7 @@ func TestTableWaits(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		if told {
 			if _, err := db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'"); err != nil {
-				t.Skip(err) // MySQL's
+				t.Skip(err) // MySQL does not have the plugin
 			}
 		}
 		d := serverstate.For(dialect.MySQL, db)

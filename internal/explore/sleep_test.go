@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestReduce: of schedules that differ only in commuting commands, one is enough. The reduced
-// search finds the same results as the full one, for hundreds of programs, and for thousands in
-// make soak. If the commands are described wrongly, the results differ.
+// TestReduce: one of the schedules that differ only in the order of commuting commands is enough. The reduced search
+// finds the same results as the full search, for hundreds of programs, and for thousands in make soak. If the
+// commands are described wrongly, the results must differ.
 func TestReduce(t *testing.T) {
 	tier.Test(t, "long searches")
 	enough := 400
@@ -77,7 +77,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestReduceNowhereElse: a search that must run every schedule skips none.
+// TestReduceNowhereElse: a search that must run every schedule is not reduced.
 func TestReduceNowhereElse(t *testing.T) {
 	for name, set := range map[string]func(*explore.Config){
 		"full":       func(c *explore.Config) { c.Full = true },

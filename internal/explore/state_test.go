@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// A planted strategy's decision depends on one fact that a state must distinguish.
+// A planted strategy makes a decision that depends on one fact. The hash of a state must distinguish that fact.
 type planted struct {
 	deps     lockstrategy.Deps
 	listener *redis.PubSub // for byMessage
@@ -32,8 +32,8 @@ func (s *planted) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return s.buy(ctx, s, o)
 }
 
-// Close is called after the schedule. If a listener left earlier, a server that has not noticed yet
-// would still count it.
+// Close is called after the schedule. If the listener left during the schedule, a server that has not noticed this
+// could still count it.
 func (s *planted) Close() error {
 	if s.listener == nil {
 		return nil
@@ -41,9 +41,9 @@ func (s *planted) Close() error {
 	return s.listener.Close()
 }
 
-// TestState has strategies whose decision depends on one fact. Every other process that knew the
-// fact has ended, so states with and without the fact differ only in their hash. Merged and full
-// searches must count the same. make soak runs every schedule, make test those with two preemptions.
+// TestState runs strategies whose decision depends on one fact. Every other process that knew the fact has ended, so only
+// the hash of the state can distinguish the fact. Merged and full searches must count the same. make soak runs every
+// schedule, make test those with two preemptions.
 func TestState(t *testing.T) {
 	tier.Test(t, "a search that runs each schedule")
 	e := enginetest.Embedded(t)
@@ -82,7 +82,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// search deletes its keys.
+// search runs a search and deletes its keys.
 func search(t *testing.T, c explore.Config) explore.Result {
 	t.Helper()
 	x, err := explore.New(t.Context(), c)
@@ -92,12 +92,12 @@ func search(t *testing.T, c explore.Config) explore.Result {
 	return result
 }
 
-// second reports whether this is the second buyer. The first buyer decides, and the second creates
-// the fact that the decision depends on.
+// second reports whether o belongs to the second buyer. The first buyer makes the decision, and the second buyer
+// creates the fact.
 func second(o purchase.Order) bool { return o.Purchaser == "buyer-2" }
 
-// sell records a sale. If right is false, it does not take the unit from the stock. The commands
-// differ only in their values.
+// sell records a sale. If right is false, it takes no unit from the stock. The two commands differ only in
+// their values.
 func (s *planted) sell(ctx context.Context, o purchase.Order, right bool) (receipt purchase.Receipt, err error) {
 	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	units := 0
@@ -113,7 +113,7 @@ func (s *planted) sell(ctx context.Context, o purchase.Order, right bool) (recei
 	return receipt, err
 }
 
-// gone is the answer of a buyer that only assists the other one.
+// gone is the answer to a buyer that only assists the other buyer.
 func gone(err error) (purchase.Receipt, error) {
 	return purchase.Receipt{}, errors.Join(purchase.ErrBusy, err)
 }
@@ -174,7 +174,7 @@ func byInsertID(ctx context.Context, s *planted, o purchase.Order) (purchase.Rec
 
 func byView(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	db := s.deps.DB.WithContext(ctx)
-	if second(o) { // writes that undo each other
+	if second(o) { // writes that cancel each other
 		for n := range 4 {
 			if err := db.Exec("UPDATE product SET version = ? WHERE name = ?", 1-n%2, o.Product).Error; err != nil {
 				return gone(err)
@@ -183,7 +183,7 @@ func byView(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt
 		return gone(nil)
 	}
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
-	_, err := product.ByName(db, o.Product) // so that more than its snapshot has changed since its first read
+	_, err := product.ByName(db, o.Product) // so that not only its snapshot has changed since its first read
 	if err != nil {
 		return receipt, err
 	}
@@ -227,7 +227,7 @@ func byRecordTime(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 			return gone(err)
 		}
 		claim := purchase.Record{ProductName: o.Product, Purchaser: "a claim", PurchaseTime: s.deps.Now(), Strategy: "claim"}
-		return gone(db.Create(&claim).Error) // not purchase.Insert, which refuses a record without units
+		return gone(db.Create(&claim).Error) // purchase.Insert would refuse a record without units
 	}
 	var claims []purchase.Record
 	if err := db.Where("purchaser = ?", "a claim").Find(&claims).Error; err != nil {
@@ -240,7 +240,7 @@ func byRecordTime(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 func byMessage(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	const channel = "planted:channel"
 	if second(o) {
-		for _, word := range []string{"good", "bad", "bad"} { // it may crash after the second
+		for _, word := range []string{"good", "bad", "bad"} { // the buyer may crash after the second word
 			if err := s.deps.Redis.Publish(ctx, channel, word).Err(); err != nil {
 				return gone(err)
 			}
@@ -267,7 +267,7 @@ func byAnswer(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 	return s.byValue(ctx, o, "good: 1", "bad: 1")
 }
 
-// byValue sells correctly or not, as the value of a key says.
+// byValue sells correctly or not, depending on the value of a key.
 func (s *planted) byValue(ctx context.Context, o purchase.Order, good, bad string) (purchase.Receipt, error) {
 	const key = "planted:value"
 	if second(o) {
@@ -322,7 +322,7 @@ func byOtherKeys(ctx context.Context, s *planted, o purchase.Order) (purchase.Re
 	return s.sell(ctx, o, values[1] == "good")
 }
 
-// byWatch asks EXEC whether the second buyer has changed the key.
+// byWatch learns from EXEC whether the second buyer has changed the key.
 func byWatch(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	const key = "planted:watched-key"
 	if second(o) {
@@ -342,7 +342,7 @@ func byWatch(ctx context.Context, s *planted, o purchase.Order) (purchase.Receip
 	return s.sell(ctx, o, err == nil)
 }
 
-// byTimePassed takes a lock with a watchdog and the database's write lock, each buyer in another
+// byTimePassed takes two locks: a lock with a watchdog, and the database's write lock. Each buyer takes them in another
 // order. If each buyer has one of them, both are blocked until time passes.
 func byTimePassed(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	const key = "planted:watched"

@@ -15,8 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestSymmetry: it does not matter which of the buyers that have not begun begins, except for their
-// names.
+// TestSymmetry: buyers that have not started are interchangeable.
 func TestSymmetry(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
@@ -35,7 +34,7 @@ func TestSymmetry(t *testing.T) {
 			all := exploretest.Search(t, config)
 			config.Symmetry = true
 			symmetric := exploretest.Search(t, config)
-			// With three buyers, each sequence of first steps occurs once and not six times.
+			// With three buyers, there are six times as many schedules without the symmetry reduction.
 			if !all.Complete || !symmetric.Complete || all.Explored != 6*symmetric.Explored {
 				t.Errorf("explored %d (%v) and with symmetry %d (%v), want six times as many", all.Explored, all.Complete, symmetric.Explored, symmetric.Complete)
 			}
@@ -48,8 +47,8 @@ func TestSymmetry(t *testing.T) {
 	}
 }
 
-// TestNodesAlike: it does not matter which node of a lock is asked first, except for the names.
-// There are fewer schedules, with the same results.
+// TestNodesAlike: the nodes of a lock that were not asked yet are interchangeable. The reduced search has fewer
+// schedules and the same results.
 func TestNodesAlike(t *testing.T) {
 	tier.Test(t, "a search of three nodes, with and without the reduction")
 	e := enginetest.Embedded(t)
@@ -66,7 +65,7 @@ func TestNodesAlike(t *testing.T) {
 	}
 }
 
-// TestWithin: a search that is cut short knows which bound it has completed.
+// TestWithin: an incomplete search reports the number of preemptions up to which it is complete.
 func TestWithin(t *testing.T) {
 	e := enginetest.Embedded(t)
 	entry := exploretest.Entry(t, "none")
@@ -88,15 +87,15 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestOverlap: pairs of concurrent commands find the same violations as single commands, and none
-// in correct strategies. The server decides between the two commands.
+// TestOverlap: with concurrent pairs, the search finds the same violations, and none in correct strategies. The
+// server decides the order of the two commands.
 func TestOverlap(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		e := start(t)
 		for _, c := range []struct {
 			strategy string
 			broken   bool
-			course   string // how an overlapped step may end on MariaDB
+			course   string // a possible result of the pair on MariaDB
 		}{
 			{"none", true, "waits"},
 			{"transaction", true, "waits"},
@@ -108,7 +107,7 @@ func TestOverlap(t *testing.T) {
 			{"redisson", false, "unchanged"},
 		} {
 			if e.DB.Name() != "mysql" && (c.strategy == "transaction" || c.strategy == "serializable") {
-				continue // SQLite rejects them and they try again, in thousands of schedules
+				continue // SQLite rejects them, and they retry in thousands of schedules
 			}
 			t.Run(c.strategy, func(t *testing.T) {
 				if e.DB.Name() == dialect.SQLite && c.strategy != "none" && c.strategy != "for-update" {
@@ -118,7 +117,7 @@ func TestOverlap(t *testing.T) {
 				config := exploretest.Config(e, entry)
 				config.Overlap = true
 				if c.strategy == "serializable" && !tier.Soaking() {
-					config.Bound = 2 // enough for a deadlock; all schedules take half a minute
+					config.Bound = 2 // enough for a deadlock; all schedules would take half a minute
 				}
 				result := exploretest.Search(t, config)
 				if (result.Violations > 0) != c.broken {
@@ -151,8 +150,7 @@ func comesTo(courses map[string]int, what string) bool {
 	return false
 }
 
-// TestOverlapWitness: a replay string with concurrent commands can be run again and names those
-// commands.
+// TestOverlapWitness: a replay string with a concurrent pair can be replayed, and the witness names both commands.
 func TestOverlapWitness(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
 		entry := exploretest.Entry(t, "none")

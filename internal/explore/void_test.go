@@ -17,14 +17,14 @@ import (
 
 var stray = schedule.Void{Why: "a command came that nobody had waited for"}
 
-// TestVoid: discarded runs are repeated and are not counted.
+// TestVoid: discarded runs are repeated, and not counted.
 func TestVoid(t *testing.T) {
 	clean := oversells()
 	want := searchLittle(t, littleConfig(clean), clean)
 	if !want.Complete || want.Explored != 20 || want.Violations != 12 || want.Void != 0 {
 		t.Fatalf("%+v", want)
 	}
-	// The shortest violation is next to a discarded run, so it is replayed last.
+	// The run next to the shortest violation is discarded, so the search replays that violation last.
 	for reduce, witness := range map[bool]string{false: "v1:little:b2:s1:2.1.2.1.2.1", true: "v1:little:b2:s1:2*2.1*2.2.1"} {
 		l := oversells()
 		l.trouble = func(w *world, p *schedule.Point) error {
@@ -52,8 +52,8 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// TestVoidSeen: the report shows the details of each reason, the most frequent first, up to its
-// limit.
+// TestVoidSeen: the report shows the details of each reason, the most frequent first, up to the maximum number of
+// entries.
 func TestVoidSeen(t *testing.T) {
 	l := oversells()
 	l.trouble = func(_ *world, p *schedule.Point) error {
@@ -102,8 +102,8 @@ func seenIn(t *testing.T, r explore.Report) []string {
 	return notes[1:]
 }
 
-// TestVoidIDs: discarded runs count as the same if their details differ only in ids. A different
-// buyer or command makes them different.
+// TestVoidIDs: discarded runs count together if their details differ only in ids. With a different buyer or command they
+// count separately.
 func TestVoidIDs(t *testing.T) {
 	seen := []string{
 		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,
@@ -135,7 +135,7 @@ func TestVoidIDs(t *testing.T) {
 	}
 }
 
-// TestCompound: commands with several statements are listed once each, up to the limit of the line.
+// TestCompound: each command with several statements is listed once, up to the maximum for a line.
 func TestCompound(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
@@ -172,7 +172,7 @@ func TestVoidLost(t *testing.T) {
 	}
 }
 
-// TestVoidAlways: if every run is discarded, the search ends and says why.
+// TestVoidAlways: if every run is discarded, the search ends with the reason.
 func TestVoidAlways(t *testing.T) {
 	for _, c := range []struct {
 		good, runs int
@@ -199,15 +199,15 @@ func TestVoidAlways(t *testing.T) {
 	}
 }
 
-// longer returns a little with many schedules.
+// longer returns a little with more schedules.
 func longer() *little {
 	l := oversells()
 	l.buyers = append(l.buyers, l.buyers[0])
 	return l
 }
 
-// TestVoidStray: if a program sends a different command on the way to a branch, that run is
-// discarded, and no other run is affected.
+// TestVoidStray: if a program sends a different command before it reaches a branch, that run is discarded. Other runs are
+// not affected.
 func TestVoidStray(t *testing.T) {
 	l := oversells()
 	l.trouble = func(w *world, p *schedule.Point) error {
@@ -222,7 +222,7 @@ func TestVoidStray(t *testing.T) {
 	}
 }
 
-// TestVoidDropped: a violation that does not recur is dropped, and the next one is shown.
+// TestVoidDropped: a violation that does not recur in a replay is dropped, and the next violation is shown.
 func TestVoidDropped(t *testing.T) {
 	clean := oversells()
 	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
@@ -259,7 +259,7 @@ func TestVoidDropped(t *testing.T) {
 	}
 }
 
-// TestKeeps: a program that keeps something after a run that breaks is started anew before its replays.
+// TestKeeps: if a program keeps data after a run that breaks, it is restarted before each replay.
 func TestKeeps(t *testing.T) {
 	l := oversells()
 	wrong := l.wrong
@@ -284,8 +284,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestSteady: the witness breaks again in each replay, if there is such a violation. If there is none, the
-// report says how often the witness broke.
+// TestSteady: the witness is a violation that breaks in each replay, if there is one. Otherwise the report says how
+// often the witness broke.
 func TestSteady(t *testing.T) {
 	clean := oversells()
 	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
@@ -331,8 +331,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: the search replays violations until one breaks again. If none does in time, the
-// result counts none and says so. Only its pauses take time here.
+// TestUnconfirmed: the search replays violations until one breaks again. If none does so in time, the result counts no
+// violation and reports this. Only the pauses take time here.
 func TestUnconfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -379,7 +379,7 @@ func TestUnconfirmed(t *testing.T) {
 	})
 }
 
-// TestMildness: the witness is a broken rule, although every other schedule fails or leaks a lock.
+// TestMildness: the witness is a broken rule, even if every other schedule fails or leaks a lock.
 func TestMildness(t *testing.T) {
 	for _, mild := range []verdict.Verdict{verdict.Failed, verdict.LeakedLock} {
 		l := oversells()
@@ -427,7 +427,7 @@ func TestShrinkEnds(t *testing.T) {
 	})
 }
 
-// TestShrinkVoid: a run that is discarded while a violation is shrunk is repeated.
+// TestShrinkVoid: a run that is discarded during shrinking is repeated.
 func TestShrinkVoid(t *testing.T) {
 	shrunk := func(trouble func(l *little) error) explore.Result {
 		l := longer()

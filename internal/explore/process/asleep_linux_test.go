@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// echo is a server whose threads answer a byte after a while, or at once.
+// echo is a server whose threads answer each byte, after a while or at once.
 const echo = `
 import random, socket, threading, time
 def serve(c):
@@ -29,7 +29,7 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
 
-// TestAsleep: a program that has a runnable process or thread at each moment is never asleep.
+// TestAsleep: a program is never asleep if at each moment one of its processes or threads is runnable.
 func TestAsleep(t *testing.T) {
 	tier.Test(t, "busy programs take seconds to judge")
 	for name, program := range map[string]string{
@@ -49,7 +49,7 @@ if os.fork() == 0:
         while True: pass
     os.wait()
 os.wait()`,
-		// At each moment at least one of the two can run: the writer wakes the other before it
+		// At each moment at least one of the two processes can run: a writer wakes the other process before it
 		// waits.
 		"two processes in turn": `
 import os
@@ -59,7 +59,7 @@ r, w = (ar, bw) if child else (br, aw)
 if child: print("begin")
 else: os.write(w, b"x")
 while True: os.write(w, os.read(r, 1))`,
-		// A check that looks at each thread once is wrong here within a few looks.
+		// A check that reads each thread only once would be wrong here after a few calls.
 		"six processes in turn": `
 import os
 pipes = [os.pipe() for _ in range(6)]
@@ -88,7 +88,7 @@ import threading
 print("begin")
 while True:
     t = threading.Thread(target=lambda: None); t.start(); t.join()`,
-		// No process waits for another: each is an orphan of its parent.
+		// No process waits for another: each loses its parent.
 		"a daemon after the other": `
 import os
 print("begin")
@@ -110,7 +110,7 @@ while True:
 	}
 }
 
-// TestRests: a waiting process is asleep, whichever process started it.
+// TestRests: a waiting process is asleep, even if another process of the program has started it.
 func TestRests(t *testing.T) {
 	for name, program := range map[string]string{
 		"a pipe": `
@@ -142,7 +142,7 @@ print("begin"); os.read(r, 1)`,
 	}
 }
 
-// TestStopped: a stopped process is not asleep, since it will continue where it was.
+// TestStopped: a stopped process is not asleep, since it will continue its work.
 func TestStopped(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os
@@ -166,7 +166,7 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 	until(t, "it sleeps again", p.Asleep)
 }
 
-// TestAsleepAnswers: once a program is asleep, it has sent all its answers.
+// TestAsleepAnswers: when a program is asleep, it has sent all its answers.
 func TestAsleepAnswers(t *testing.T) {
 	s := newTestNetwork(t)
 	p, _ := begin(t, s, python(t, echo))
@@ -204,7 +204,7 @@ func TestAsleepAnswers(t *testing.T) {
 	}
 }
 
-// TestAsleepLog: a program that waits for room in its log wakes by itself.
+// TestAsleepLog: a program that waits for space in its log's pipe wakes by itself, so it is not asleep.
 func TestAsleepLog(t *testing.T) {
 	read, write := io.Pipe()
 	p, err := Start(nil, Command{Line: "cat /dev/zero", Log: write})
@@ -263,7 +263,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestScanned: without lists of children, the parent ids are used.
+// TestScanned: on a kernel without lists of children, the tree uses the parent ids of all processes.
 func TestScanned(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os

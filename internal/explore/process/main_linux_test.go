@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNotRoot runs the tests that root's rights could affect as the user "nobody", in user namespaces.
+// TestNotRoot repeats, as the user "nobody" in user namespaces, the tests on which root's rights may have an effect.
 func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("is not root already")
@@ -67,7 +67,7 @@ func newTestNetwork(t *testing.T) *Network {
 	return s
 }
 
-// begin starts a program. Its log goes to the test's log.
+// begin starts a program. The program's log becomes part of the test's log.
 func begin(t *testing.T, s *Network, line string) (*Program, *buffer) {
 	t.Helper()
 	log := &buffer{}
@@ -94,7 +94,7 @@ func python(t *testing.T, program string) string {
 	return path + " -u " + file
 }
 
-// until polls until is returns true.
+// until polls until the function is returns true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -104,7 +104,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// dial connects to a server that may only be about to listen.
+// dial connects to a server, and waits until it listens.
 func dial(t *testing.T, s *Network, address string) *net.TCPConn {
 	t.Helper()
 	var c *net.TCPConn
@@ -117,7 +117,7 @@ func dial(t *testing.T, s *Network, address string) *net.TCPConn {
 	return c
 }
 
-// running returns the processes with a mark in their command lines, except zombies.
+// running returns the processes whose command line contains the mark, except zombies.
 func running(mark string) (pids []int) {
 	all, _ := os.ReadDir("/proc")
 	for _, entry := range all {
@@ -143,7 +143,7 @@ func keepers(pid int) (found []int) {
 	return found
 }
 
-// A buffer may be read during writes.
+// A buffer allows reads during writes.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

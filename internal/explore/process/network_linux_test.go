@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestSpaces: the same address is a different one in each space, and never the host's.
+// TestSpaces: networks are separate. The same address is a different address in each network and on the host.
 func TestSpaces(t *testing.T) {
 	spaces := []*Network{newTestNetwork(t), newTestNetwork(t)}
 	for i, s := range spaces {
@@ -42,7 +42,7 @@ func TestSpaces(t *testing.T) {
 		if want := string(rune('a' + i)); err != nil || string(b) != want {
 			t.Errorf("got %q, %v, want %q", b, err, want)
 		}
-		// A program reaches it, too.
+		// A program in the network can connect, too.
 		_, log := begin(t, s, python(t, `
 import socket
 print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
@@ -102,7 +102,7 @@ func control2(l *net.TCPListener, do func(fd int) error) (err error) {
 	return err
 }
 
-// TestForeignAddresses: a network can have the address of a server on another machine.
+// TestForeignAddresses: a network can contain the address of a server on another machine.
 func TestForeignAddresses(t *testing.T) {
 	s := newTestNetwork(t)
 	for _, address := range []string{"192.0.2.77:3306", "192.0.2.77:5432", "198.51.100.77:3306", "[2001:db8::7]:3306", "[::1]:8080"} {
@@ -168,8 +168,8 @@ while True: signal.pause()`))
 	}
 }
 
-// TestUnacknowledged counts bytes that were sent and have not arrived. A program that does not read
-// gets only as much as its kernel buffers.
+// TestUnacknowledged checks the count of bytes that were sent and have not arrived. If a program does not read, its
+// kernel accepts only as many bytes as it can buffer.
 func TestUnacknowledged(t *testing.T) {
 	for name, s := range map[string]*Network{"space": newTestNetwork(t), "host": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestUnacknowledged(t *testing.T) {
 				t.Errorf("nothing was sent: %d, %v", n, err)
 			}
 			begun := time.Now()
-			for range 20 { // without TCP_QUICKACK most take 40 ms
+			for range 20 { // without TCP_QUICKACK, most of these would take 40 ms
 				if _, err := other.Write([]byte("x")); err != nil {
 					t.Fatal(err)
 				}
@@ -208,7 +208,7 @@ func TestUnacknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent := 0
-			until(t, "more was sent than there is room for", func() bool { // a slow machine takes nothing for a while
+			until(t, "more was sent than there is room for", func() bool { // on a slow machine, the other end may accept nothing for a while
 				_ = other.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 				taken, err := other.Write(make([]byte, 1<<20))
 				if sent += taken; !errors.Is(err, os.ErrDeadlineExceeded) && (err != nil || sent > 64<<20) {
@@ -238,7 +238,7 @@ func TestUnacknowledged(t *testing.T) {
 	}
 }
 
-// TestHost: nil is the host's network, and every method works on it.
+// TestHost: a nil Network is the host's network, and every method works on it.
 func TestHost(t *testing.T) {
 	var s *Network
 	l, err := s.Listen("127.0.0.1:0")

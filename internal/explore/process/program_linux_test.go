@@ -16,12 +16,12 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// daemon returns a program that leaves its session, its parent and its first process.
+// daemon returns a program whose processes leave their session and lose their parent.
 func daemon(mark int) string {
 	return fmt.Sprintf("setsid sh -c 'sleep %d & setsid sleep %d & exec sleep %d' & sleep %d", mark, mark, mark, mark)
 }
 
-// TestPID: a program begins with the process id that was asked for, and names it itself.
+// TestPID: the first process of a program gets the requested process id, and sees that id itself.
 func TestPID(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(newTestNetwork(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
@@ -34,7 +34,7 @@ func TestPID(t *testing.T) {
 	}
 }
 
-// TestKilled: whenever the explorer is killed, its programs end.
+// TestKilled: if the explorer is killed at any moment, its programs end.
 func TestKilled(t *testing.T) {
 	for _, how := range []string{"space", "host", "bare"} {
 		t.Run(how, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestKilled(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				time.Sleep(rand.N(10 * time.Millisecond)) // any moment will do
+				time.Sleep(rand.N(10 * time.Millisecond)) // kill the explorer at a random moment
 				kept := keepers(explorer.Process.Pid)
 				if len(kept) == 0 {
 					t.Error("no keeper was seen")
@@ -84,7 +84,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// inNetwork returns the processes in a network namespace.
+// inNetwork returns the processes in the given network namespace.
 func inNetwork(name string) (found []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, link := range links {
@@ -95,7 +95,7 @@ func inNetwork(name string) (found []string) {
 	return found
 }
 
-// explorer starts programs until it is killed, and prints the network of each.
+// explorer starts programs until it is killed. It prints the network of each program.
 func explorer(how string) {
 	var mark int
 	_, err := fmt.Sscan(os.Getenv("MARK"), &mark)
@@ -120,7 +120,7 @@ func explorer(how string) {
 	panic(err)
 }
 
-// startBare calls Start as on a machine without namespaces.
+// startBare starts a program as on a machine without namespaces.
 func startBare(c Command) (*Program, error) {
 	log, write, err := newOutput(c.Log)
 	if err != nil {
@@ -134,7 +134,7 @@ func startBare(c Command) (*Program, error) {
 	return k.start(c, false, log)
 }
 
-// TestStop: after Stop no process is left and the log is complete. It may be called again.
+// TestStop: when Stop returns, no process is left and the log is complete. Stop may be called again.
 func TestStop(t *testing.T) {
 	starts := map[string]func(Command) (*Program, error){
 		"space": func(c Command) (*Program, error) { return Start(newTestNetwork(t), c) },
@@ -147,7 +147,7 @@ func TestStop(t *testing.T) {
 			log := &buffer{}
 			p, err := start(Command{Line: "echo begin >&2; " + daemon(mark), Log: log})
 			require.NoError(t, err)
-			// Three daemons and one child. The shells have been replaced, or wait.
+			// Three daemons and one child. The shells wait, or were replaced.
 			until(t, "the daemons run", func() bool { return len(running("sleep\x00"+fmt.Sprint(mark))) == 4 })
 			if err := p.Err(); err != nil {
 				t.Errorf("it runs, and has ended: %v", err)
@@ -170,7 +170,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestEnded: the exit of a first process is reported, and its children live on until Stop.
+// TestEnded: the end of the first process is reported, and its children continue to run until Stop.
 func TestEnded(t *testing.T) {
 	s := newTestNetwork(t)
 	for line, want := range map[string]string{
@@ -189,7 +189,7 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 		if line[0] == 't' && want == "exit status 127" {
-			until(t, "the shell says why", log.has("there-is-no-such: ")) // not found, or in a folder that we may not read
+			until(t, "the shell says why", log.has("there-is-no-such: ")) // either "not found", or a folder that the user may not read
 		}
 	}
 	p, _ := begin(t, s, "sleep 987002 & true")
@@ -202,7 +202,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestCommand: working folder, variables and user of a command.
+// TestCommand checks the working directory, the environment and the user of a command.
 func TestCommand(t *testing.T) {
 	s, dir := newTestNetwork(t), t.TempDir()
 	log := &buffer{}
@@ -226,7 +226,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestLog: a program can write any amount without waiting, and its log is complete.
+// TestLog: a program can write any amount without blocking, and its log is complete.
 func TestLog(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(nil, Command{Line: "head -c 5000000 /dev/zero; echo end >&2", Log: log})
@@ -238,7 +238,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLine: a simple command replaces its shell.
+// TestLine: a plain command replaces the shell.
 func TestLine(t *testing.T) {
 	env := []string{"PATH=/nowhere:/usr/bin:/bin"}
 	for in, want := range map[string]string{
@@ -269,7 +269,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestAttach: a program that already runs is observed and not changed.
+// TestAttach: a running program is observed and not changed.
 func TestAttach(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "sleep 987003; exit 3")
 	require.NoError(t, cmd.Start())
@@ -308,13 +308,13 @@ func TestAttach(t *testing.T) {
 func TestNoKeep(t *testing.T) {
 	conn, there, err := channel()
 	require.NoError(t, err)
-	_ = there.Close() // as its end does
+	_ = there.Close() // the same happens when the keeper ends
 	if _, err := greet(conn); !errors.Is(err, errKeep) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestRemedy: a user that may not create namespaces is told what to do, in one line.
+// TestRemedy: for a user that may not create namespaces, the error is one line with advice.
 func TestRemedy(t *testing.T) {
 	if !refused(fmt.Errorf("fork/exec: %w", os.ErrPermission)) || refused(errKeep) || refused(nil) {
 		t.Error("what is a refusal?")

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// sleeps is a server with an idle loop and a pool of threads that wait with time-outs. Its requests
-// say how to wait. A sleep that ends is followed by another until the client stops it, so a slow
-// machine sees one, too.
+// sleeps is a server with an idle loop and a pool of threads that wait with time-outs. A request says how to wait. Each
+// sleep is followed by another until the client stops it, so that even a slow machine observes one.
 const sleeps = `
 import os, queue, select, socket, threading, time
 q = queue.Queue()
@@ -51,7 +50,7 @@ while True:
     if p.poll(500): threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
 
-// asleepNow calls Asleep for a while, since idle loops wake now and then.
+// asleepNow waits until Asleep returns true, since idle loops wake from time to time.
 func asleepNow(t *testing.T, p *Program) {
 	t.Helper()
 	until(t, "it sleeps", p.Asleep)
@@ -63,12 +62,12 @@ func baseline(t *testing.T, p *Program) {
 	for range 20 {
 		asleepNow(t, p)
 		p.Baseline()
-		time.Sleep(5 * time.Millisecond) // its loops run meanwhile
+		time.Sleep(5 * time.Millisecond) // meanwhile, the program's loops run
 	}
 }
 
-// TestSleeps: a process that waits only for time is distinguished from one that waits for others, and
-// from one that always waits like that.
+// TestSleeps: Sleeping distinguishes a process that waits only for time from one that waits for others. A process that
+// always waits in this way does not count.
 func TestSleeps(t *testing.T) {
 	t.Parallel()
 	s := newTestNetwork(t)
@@ -136,7 +135,7 @@ func TestSleeps(t *testing.T) {
 	}
 }
 
-// TestSleep: which waits count as sleeps.
+// TestSleep checks which waits count as sleeps.
 func TestSleep(t *testing.T) {
 	futex := func(tid int, depth, word uint64) wait {
 		return wait{tid: tid, at: place{kind: "worker", call: 202, pc: 7, depth: depth}, sp: uint64(tid)<<12 + depth, word: word, left: time.Second}
@@ -172,7 +171,7 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// TestSleepsTimer: waiting for a descriptor that becomes ready at a certain time is a sleep.
+// TestSleepsTimer: a wait for a timer descriptor counts as a sleep.
 func TestSleepsTimer(t *testing.T) {
 	t.Parallel()
 	s := newTestNetwork(t)
@@ -219,10 +218,10 @@ func TestWait(t *testing.T) {
 		"-1 0x7ffe 0x7f00\n":    false,
 		"0 0x0 0x1 0x1 0x0 0x0": false, // truncated
 		"0 0x0 0x1 0x1 0x0 0x0 0x0 0x7ffe 0x7f\n":                  false, // read
-		"281 0xe 0x7f 0x400 0xffffffff 0x0 0x8 0x7ffe 0x7f\n":      false, // epoll_pwait, none
+		"281 0xe 0x7f 0x400 0xffffffff 0x0 0x8 0x7ffe 0x7f\n":      false, // epoll_pwait without a time-out
 		"281 0xe 0x7f 0x400 0x64 0x0 0x8 0x7ffe 0x7f\n":            true,
 		"7 0x7f 0x1 0x1f4 0x0 0x0 0x0 0x7ffe 0x7f\n":               true,
-		"202 0x56 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f\n":      false, // futex, no time-out
+		"202 0x56 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f\n":      false, // futex without a time-out
 		"202 0x56 0x189 0x0 0x7ffe 0x0 0xffffffff 0x7ffe 0x7f\n":   true,
 		"202 0x56 0x81 0x1 0x7ffe 0x0 0xffffffff 0x7ffe 0x7f\n":    false, // FUTEX_WAKE
 		"230 0x1 0x1 0x7ffe 0x0 0x0 0x0 0x7ffe 0x7f\n":             true,  // clock_nanosleep

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestFolded: people see the rows of the short form and what is left out. With Verbose they see every
-// step, in full. JSON has every step either way.
+// TestFolded: the text shows the rows of the short form and the number of omitted commands. With Verbose it shows every
+// step in full. JSON always contains every step.
 func TestFolded(t *testing.T) {
 	t.Parallel()
 	w := sold()
@@ -59,7 +59,7 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestVerboseOwn: of a strategy, Verbose shows every column of an INSERT.
+// TestVerboseOwn: for a strategy, Verbose shows every column of an INSERT.
 func TestVerboseOwn(t *testing.T) {
 	t.Parallel()
 	w := &Witness{Steps: []Step{{Buyer: 1, Server: "sql", Command: "INSERT INTO purchase_history (a) VALUES (1)"}}}

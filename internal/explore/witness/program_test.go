@@ -27,8 +27,8 @@ func sold() *Witness {
 	return w
 }
 
-// TestProgram: each format shows the user's watched values instead of stock and records, and the
-// result of a query below the verdict.
+// TestProgram: each format shows the user's watched values instead of stock and records, and the result of a rule's
+// query below the verdict.
 func TestProgram(t *testing.T) {
 	w := sold()
 	d := Document{Buyers: 2, Broken: Found{Witness: w, Replay: "shop explore --app shop.yaml --replay " + w.Schedule}, Data: w}
@@ -60,7 +60,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestProgramWatchesNothing: without watched values, nothing is shown there.
+// TestProgramWatchesNothing: without a watch query, no values are shown.
 func TestProgramWatchesNothing(t *testing.T) {
 	w := sold()
 	w.Watch, w.Findings = nil, nil
@@ -72,8 +72,8 @@ func TestProgramWatchesNothing(t *testing.T) {
 	}
 }
 
-// TestMermaidChange: commands share an arrow until a watched value changes, also before the first
-// values are shown. A step without values does not hide a change.
+// TestMermaidChange: commands share an arrow until a watched value changes, even before the first values are shown. A
+// step without values does not hide a change.
 func TestMermaidChange(t *testing.T) {
 	w := sold()
 	w.Steps = nil
@@ -92,7 +92,7 @@ func TestMermaidChange(t *testing.T) {
 	}
 }
 
-// TestOwnJSON: the support for programs has not changed the JSON of strategies.
+// TestOwnJSON: the JSON of a strategy's witness has no fields of programs.
 func TestOwnJSON(t *testing.T) {
 	w := &Witness{Schedule: "s", Steps: []Step{{Buyer: 1, Command: "a <b>", Stock: 1}}, Verdict: verdict.Holds, Why: "w", Outcomes: []Outcome{{Buyer: 1, Answer: "sold"}}}
 	const want = `{"schedule":"s","steps":[{"buyer":1,"command":"a <b>","result":"","stock":1,"records":0,"server":""}],"verdict":"holds","why":"w","outcomes":[{"buyer":1,"told":"sold"}]}`

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestFoldedNotes: a long note is folded into lines that people can read, and a short one stays one line.
+// TestFoldedNotes: a long note is wrapped into lines, and a short note stays one line.
 func TestFoldedNotes(t *testing.T) {
 	long := "2 runs discarded: why" + strings.Repeat(" some words", 80)
 	var out strings.Builder
@@ -24,7 +24,7 @@ func TestFoldedNotes(t *testing.T) {
 	}
 }
 
-// TestFindingFolded: a wide cell of a finding is folded.
+// TestFindingFolded: a wide cell of a finding is wrapped.
 func TestFindingFolded(t *testing.T) {
 	var out strings.Builder
 	f := Finding{Title: "a wide row", Columns: []string{"where", "this run"}, Rows: [][]string{{"orders", strings.Repeat("column value, ", 20)}}}

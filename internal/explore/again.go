@@ -9,8 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Comparison is the result of replaying a saved schedule. Either StillBreaks or NoLongerBreaks is true, or Other is
-// set.
+// A Comparison is the result of replaying a saved schedule: StillBreaks, NoLongerBreaks, or Other.
 type Comparison struct {
 	Saved   *Saved
 	Witness *Witness  // of the current run; nil if Other is set
@@ -36,9 +35,9 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("still breaks: %s: %s", c.Witness.Verdict, c.Witness.Why)
 }
 
-// Again runs a saved schedule and compares the result with the saved one. For each step it takes the command
-// of the same buyer with the same name, at any position. It repeats a void run, up to 5 times; then the error is
-// schedule.Void. It repeats a run with concurrent pairs until the server executes them as saved, up to 10 times.
+// Again runs a saved schedule and compares the results. For each step it takes the command of the same buyer with the
+// same name, at any position. It repeats a void run, up to 5 times; then the error is schedule.Void. It repeats a run
+// with concurrent pairs until the server executes them as saved, up to 10 times.
 func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	if err := x.config.Fits(s); err != nil {
 		return Comparison{}, err

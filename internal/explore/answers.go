@@ -17,7 +17,6 @@ func (a answers) add(e schedule.Ended, n int) answers {
 	return a
 }
 
-// subtract subtracts the counts of other.
 func (a answers) subtract(other answers) {
 	for kind, n := range other {
 		a.change(kind, -n)

@@ -34,7 +34,7 @@ type Config struct {
 	Events    []Event
 	MaxEvents int           // maximum number of events per schedule; 0: no limit
 	Bound     int           // maximum number of preemptions per schedule; negative: unlimited
-	Full      bool          // run every schedule to its end; otherwise, the continuation of equal states runs once
+	Full      bool          // run every schedule to its end; otherwise, equal states are merged
 	Symmetry  bool          // symmetry reduction: of the buyers that have not started, only the first may start
 	Overlap   bool          // concurrent pairs: two buyers' commands may be sent to one server at once
 	Shared    bool          // all buyers in one process

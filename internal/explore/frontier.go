@@ -17,10 +17,10 @@ type branch struct {
 	seen  bool  // the pause occurred in at least one run
 }
 
-// frontier holds the branches to explore, by their cost. The cheapest branch goes first, so all schedules with one
-// preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of equal cost, judged branches
-// go first: they preempt a buyer right after its snapshot, or before a change to a table of a rule. The buyer may
-// then act on an outdated read. Among the rest, the newest branch goes first, which is depth first.
+// frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with one preemption
+// come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of equal cost, judged ones go first: they
+// preempt a buyer right after its snapshot, or before a change to a table of a rule, since the buyer may rely on an
+// earlier read. Among the rest, the newest goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level
@@ -46,8 +46,8 @@ func (f *frontier) push(cost int, b branch) {
 	}
 }
 
-// judged reports whether the branch preempts a buyer whose next command is marked as schedule.Choice.Judged. The first
-// run of a search has no node.
+// judged reports whether the branch preempts a buyer before a command with schedule.Choice.Judged. The first run has no
+// node.
 func (b branch) judged() bool {
 	return b.at != nil && slices.ContainsFunc(b.at.choices, func(c *schedule.Choice) bool { return c.Judged && c.Buyer == b.at.last && b.choice.Buyer != c.Buyer })
 }

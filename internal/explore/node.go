@@ -54,7 +54,6 @@ func after(last int, c *schedule.Choice) int {
 	return last
 }
 
-// path returns the nodes from the root to n.
 func (n *node) path() (path []*node) {
 	for ; n != nil; n = n.parent {
 		path = append(path, n)
@@ -101,7 +100,6 @@ func (n *node) inOrder(last int) []*schedule.Choice {
 	return append(first, others...)
 }
 
-// same reports whether two nodes are equal.
 func (n *node) same(other *node) bool {
 	return n.by == other.by && n.seen == other.seen && slices.Equal(n.choices, other.choices)
 }

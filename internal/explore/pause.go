@@ -6,18 +6,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Buyers that share a process share its connection pools. A buyer that pauses there may have returned its
-// connection. If another buyer moves in the pause, it may get that connection. So after a step with a pause, the
-// search adds a branch for each move of another buyer. "1~2" means a move of buyer 1 and, in the pause that
-// follows, a move of buyer 2. The search continues such a branch only if the commands then wait on other
-// connections than after the moves 1 and 2 without a pause.
+// Buyers that share a process share its connection pools. A buyer that pauses may have returned its connection, and
+// another buyer that moves in the pause may get it. So after a step with a pause, the search adds a branch for each move
+// of another buyer. "1~2" means a move of buyer 1 and, in the pause that follows, a move of buyer 2. The search
+// continues such a branch only if the commands then wait on other connections than after 1 and 2 without a pause.
 
 // pauseTries is the maximum number of runs of such a branch. In any of them, the pause may end before the other buyer
 // has moved.
 const pauseTries = 30
 
-// pauses adds a branch for each move that another buyer could make in the pause before node n. If there was also a pause
-// before n's parent, it records the connections on which the commands now wait, for idle.
+// pauses adds a branch for each move that another buyer could make in the pause before node n. If n's parent also follows
+// a pause, it records the connections on which the commands now wait, for idle.
 func (w *walk) pauses(n *node, p *schedule.Point) {
 	if !w.x.config.Shared || n.parent == nil {
 		return

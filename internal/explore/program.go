@@ -123,7 +123,6 @@ func (v *programViolations) allow(patience time.Duration) {
 	}
 }
 
-// over reports whether the whole budget is spent.
 func (v *programViolations) over() bool {
 	end, limited := v.s.limit.end()
 	return limited && time.Now().After(end)
@@ -144,8 +143,8 @@ func (c *candidate) promises(other *candidate) int {
 // steadyReplays is the number of replays that must break before a violation counts as steady.
 const steadyReplays = 2
 
-// A confirmed violation has broken again in a replay. An unsteady violation does not break in every replay: it depends
-// on something that its schedule does not determine, such as the number of pooled connections.
+// A confirmed violation has broken again in a replay. An unsteady one does not break in every replay: it depends on
+// something that its schedule does not determine, such as the number of pooled connections.
 type confirmed struct {
 	c              *candidate
 	w              *Witness
@@ -282,7 +281,6 @@ func (v *programViolations) anew() {
 	}
 }
 
-// orNil returns nil if no replay broke.
 func (v *confirmed) orNil() *confirmed {
 	if v.broke == 0 {
 		return nil
@@ -304,7 +302,6 @@ func (v *programViolations) dropAll() {
 	}
 }
 
-// drop removes a violation from the result.
 func (v *programViolations) drop(c *candidate) {
 	r := &v.s.result
 	r.Dropped++

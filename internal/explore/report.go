@@ -37,8 +37,8 @@ type Report struct {
 	Complete   bool     `json:"complete"`
 	Never      []Event  `json:"never"`       // events that could not happen at any step
 	Cut        int      `json:"cut"`         // schedules given up because they had too many steps
-	Alike      bool     `json:"alike"`       // symmetry reduction: of the buyers that had not started, only the first could start
-	NodesAlike bool     `json:"nodes_alike"` // symmetry reduction: of a lock's nodes without a command, only the first was asked
+	Alike      bool     `json:"alike"`       // of the buyers that had not started, only the first could start (symmetry reduction)
+	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes without a command, only the first was asked (symmetry reduction)
 	Within     *int     `json:"within"`      // all schedules with up to this many preemptions were explored; null: unknown
 	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored; with a program, held statements
 	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair or a held statement
@@ -63,8 +63,8 @@ type Report struct {
 	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
 	// "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
-	// Compound lists commands that consist of several statements but ran as one step, although another buyer's
-	// command could have come in between.
+	// Compound lists commands of several statements that ran as one step, although another buyer's command could have come
+	// in between.
 	Compound []string `json:"compound,omitempty"`
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between.
@@ -86,7 +86,7 @@ type Report struct {
 	// Unforeseen is one line with the reason why commands that counted as commuting may not commute; "": none. If it is
 	// set, the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
-	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since a replay without a restart had diverged
+	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since without that a replay had diverged
 	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
 	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
@@ -97,7 +97,7 @@ type Report struct {
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules that refused a buyer although a later one could buy; with a program, although a serial run serves it
+	Early          int      `json:"early_sold_out"` // schedules that refused a buyer although a later buyer could buy; with a program, although a serial run serves it
 
 	again          string // the command that repeats the search
 	split          bool   // see Config.Split
@@ -164,7 +164,6 @@ func Replay(strategy, flags string, w *Witness) string {
 	return command(strategy, flags) + " --replay " + w.Schedule
 }
 
-// command returns the command that explores a strategy.
 func command(strategy, flags string) string { return "shop explore " + strategy + flags }
 
 // Extent describes the extent of the search. "N of N" means that no schedule was left out.

@@ -30,8 +30,8 @@ type Move[C comparable] struct {
 type Subject[C comparable] interface {
 	// Begin starts the buyers, and returns when every buyer is blocked, done, or waits at its gate.
 	Begin(ctx context.Context) error
-	// Moves returns the possible next steps, sorted by buyer. It returns none if every buyer is blocked and all
-	// timers that fire without a step have fired.
+	// Moves returns the possible next steps, sorted by buyer. There are none if every buyer is blocked and all timers
+	// that fire without a step have fired.
 	Moves(ctx context.Context) ([]Move[C], error)
 	// Over reports, after Moves returned none, that no event can change anything any more.
 	Over() bool
@@ -60,7 +60,7 @@ type Limits struct {
 	Pauses  bool        // a buyer may move in another buyer's pause; the subject supports Move.During
 }
 
-// A Conductor executes one schedule. It records the events that have happened.
+// A Conductor executes one schedule.
 type Conductor[C comparable] struct {
 	limits   Limits
 	subject  Subject[C]
@@ -92,7 +92,6 @@ func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e sche
 	return e, err
 }
 
-// play makes one move after the other.
 func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *schedule.Ended) error {
 	for depth := 0; ; depth++ {
 		moves, err := c.moves(ctx)

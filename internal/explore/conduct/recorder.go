@@ -14,7 +14,6 @@ type Recorder[C comparable] struct {
 	waiting map[C]int // by command without an answer: the index of its step
 }
 
-// NewRecorder returns a recorder with the given value of Observe.
 func NewRecorder[C comparable](observe bool) *Recorder[C] {
 	return &Recorder[C]{Observe: observe, waiting: map[C]int{}}
 }

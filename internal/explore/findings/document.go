@@ -112,7 +112,6 @@ func witnessTable(w *witness.Witness, buyers int) report.Table {
 	return t
 }
 
-// filled returns the texts that are not empty.
 func filled(texts ...string) (some []string) {
 	for _, t := range texts {
 		if t != "" {

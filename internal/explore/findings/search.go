@@ -41,7 +41,6 @@ func Of(r explore.Report) witness.Document {
 	return d
 }
 
-// subject describes the explored strategy or program and its buyers.
 func subject(r explore.Report) string {
 	if ofProgram(r) {
 		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
@@ -83,8 +82,8 @@ func inParts(parts int64) string {
 	return " in " + witness.Count(int(parts), "part")
 }
 
-// withOrders describes the purchases, and the checks that run before the strategy. It returns "" if each purchase has
-// one unit and its own key, and there are no such checks.
+// withOrders describes the purchases, and the part of the shop before the strategy; "" if each purchase has one unit and
+// its own key, and there is no such part.
 func withOrders(r explore.Report) (text string) {
 	switch {
 	case r.Mixed != nil:

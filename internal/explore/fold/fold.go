@@ -29,7 +29,7 @@ type Run struct {
 	Shared   bool                          // all buyers are in one process, so all steps stay
 }
 
-// maxUnfolded is the maximum number of steps of a witness that is shown in full. They fit on a screen.
+// maxUnfolded is the maximum number of steps of a witness that is shown in full: they fit on a screen.
 const maxUnfolded = 20
 
 // Fold returns the short form of a run. A row with "... N more commands" stands for hidden steps.
@@ -91,8 +91,7 @@ func merge(rows []witness.Row) (all []witness.Row) {
 	return all
 }
 
-// joinRepeats replaces equal successive steps, such as those of a buyer that polls a lock, by one step with their
-// number.
+// joinRepeats replaces equal successive steps, such as polls of a lock, by one step with their number.
 func joinRepeats(steps []witness.Step) (all []witness.Step) {
 	for i := 0; i < len(steps); {
 		n := 1

@@ -97,8 +97,8 @@ func known(names []string, tables serverstate.Tables) map[string]bool {
 	return found
 }
 
-// cascade adds the tables whose rows change when rows of the named table change: through ON UPDATE of their foreign
-// keys or, if deletes is true, also through ON DELETE.
+// cascade adds the tables whose rows change with rows of the named table, through ON UPDATE of their foreign keys or,
+// if deletes is true, through ON DELETE.
 func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
 	next := tables[name].Updates
 	if deletes {
@@ -182,7 +182,6 @@ func isSQL(protocol string) bool {
 	return sql
 }
 
-// buyersOf returns the buyers of the steps.
 func buyersOf(steps []step) map[int]bool {
 	all := map[int]bool{}
 	for _, s := range steps {
@@ -254,9 +253,8 @@ func (a *account) lets(s step, rule map[string]bool) bool {
 	return true
 }
 
-// transactions hides BEGIN and COMMIT of each transaction whose other steps are all hidden. If any other step is
-// shown, it also shows the first statement and the first read, since either may have taken the transaction's
-// snapshot.
+// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. Otherwise it also shows the
+// first statement and the first read, since either may have taken the snapshot.
 func transactions(steps []step, hidden []bool) {
 	type connection struct {
 		server string

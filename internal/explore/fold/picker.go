@@ -70,8 +70,8 @@ func (p *picker) short(s witness.Step) witness.Step {
 	return s
 }
 
-// pick returns the cells of a row that the short form shows. The map named holds the table's column for each column
-// of the answer, since a SELECT may rename a column.
+// pick returns the cells of a row that the short form shows. named maps a column of the answer to its name in the
+// table, since a SELECT may rename it.
 func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
 	count := map[string]int{}
 	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }

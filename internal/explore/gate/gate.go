@@ -24,7 +24,6 @@ var errCrashed = errors.New("explore: this buyer has crashed")
 // A Kind tells what happened to a command.
 type Kind int
 
-// The kinds of Message.
 const (
 	Arrived  Kind = iota // the command waits at the gate
 	Finished             // the command was executed
@@ -47,8 +46,8 @@ type Scheduler interface {
 	Sent()               // called when an Op released with ProceedAloud has been sent; may block
 }
 
-// Gates hold the commands of the current schedule. Between schedules, all commands pass. The gates exist as
-// long as the connections.
+// Gates hold the commands of the current schedule; between schedules, all commands pass. They exist as long as the
+// connections.
 type Gates struct {
 	PubSub *PubSub
 	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: no code panics

@@ -50,16 +50,14 @@ type Op struct {
 
 	ctx      context.Context // the end of this context ends the command
 	conn     *Conn           // for an SQL command
-	undo     func() error    // for a COMMIT of database/sql: the ROLLBACK that runs instead if the buyer's code raises an error
+	undo     func() error    // for a COMMIT of database/sql: the ROLLBACK that runs instead after an error of the buyer's code
 	inBuy    bool            // see Gates.InBuy
 	decision chan Decision
 	timedOut atomic.Bool
 }
 
-// A Decision is the scheduler's decision on a command at the gate.
 type Decision int
 
-// The decisions.
 const (
 	Proceed      Decision = iota
 	Die                   // the buyer has crashed
@@ -102,8 +100,8 @@ var errPanics = fmt.Errorf("%w, as a panic", ErrRaised)
 // command through gorm, in the goroutine of its Buy. A panic in another goroutine would end the process.
 func (o *Op) Panics() bool { return o.Raises() && o.inBuy && !o.Asks && !o.Controls }
 
-// PanicIn registers callbacks that panic after the decision Panic, for statements sent through db. The driver itself
-// must not panic: database/sql does not expect that, and would never free the connection.
+// PanicIn registers callbacks that panic after the decision Panic, for statements sent through db. A panic of the driver
+// itself would keep the connection: database/sql expects none there.
 func PanicIn(db *gorm.DB) error {
 	panics := func(db *gorm.DB) {
 		if errors.Is(db.Error, errPanics) {
@@ -130,7 +128,6 @@ func (o *Op) Conn() *Conn { return o.conn }
 // Got reports whether the command requested a named lock and got it.
 func (o *Op) Got() bool { return o.Asks && o.Err == nil && strings.HasSuffix(o.Result, "=1") }
 
-// statement describes the command for the database.
 func (o *Op) statement() serverstate.Statement {
 	return serverstate.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.Viewing()}
 }
@@ -138,7 +135,6 @@ func (o *Op) statement() serverstate.Statement {
 // Whole returns everything that a strategy can see of the result.
 func (o *Op) Whole() string { return cmp.Or(o.Answer, o.Result) }
 
-// done records the result.
 func (o *Op) done(err error, result string) error {
 	o.Result = result
 	if err != nil {

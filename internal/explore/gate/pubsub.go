@@ -154,8 +154,8 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count counts the frames in the data read. A frame may be split between two reads, so count keeps the beginning of
-// an incomplete frame. That beginning is shorter than a frame, so no frame is counted twice.
+// count counts the frames that were read. It keeps the beginning of an incomplete frame for the next read. That
+// beginning is shorter than a frame, so no frame is counted twice.
 func (t *tap) count(read []byte) {
 	seen := append(t.tail, read...)
 	t.confirmed += bytes.Count(seen, subscribe)

@@ -73,7 +73,7 @@ func (h redisHook) DialHook(next redis.DialHook) redis.DialHook {
 func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c := parse(cmd.Args())
-		if c.name == "UNWATCH" { // no other client notices UNWATCH; the next schedule uses this connection, so it must pass even after a crash
+		if c.name == "UNWATCH" { // it affects no other client; even after a crash, the next schedule needs it
 			return next(context.WithoutCancel(ctx), cmd)
 		}
 		if h.gates.scripts.unsent(h.server, c) {
@@ -153,8 +153,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// op describes a command and records the keys that it uses. The error is ErrHarness if the command is a script without
-// a description.
+// op describes a command and records its keys. The error is ErrHarness if the command is a script without a description.
 func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 	o := &Op{Buyer: buyer, Server: h.server, Effect: c.does().Effect(), Role: c.role(), Key: c.lock(), ctx: ctx}
 	if c.isScript() {
@@ -172,7 +171,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // this channel belongs to no lock, but the next run must also wait until it has no listener
+	if c.name == "PUBLISH" && len(c.args) > 1 { // no lock's channel; the next run waits until it has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

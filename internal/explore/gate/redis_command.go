@@ -46,7 +46,6 @@ func parse(args []any) command {
 	return c
 }
 
-// words returns the arguments from index i on.
 func (c command) words(i int) (words []string) {
 	for ; i < len(c.args); i++ {
 		words = append(words, fmt.Sprint(c.args[i]))
@@ -61,7 +60,6 @@ func (c command) connects() bool {
 
 func (c command) isScript() bool { return c.name == "EVAL" || c.name == "EVALSHA" }
 
-// lock returns the first key.
 func (c command) lock() string {
 	if len(c.keys) == 0 {
 		return ""
@@ -137,7 +135,6 @@ func (c command) listeners(cmd redis.Cmder) (n int) {
 	return max(0, n)
 }
 
-// values returns the values of an answer.
 func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
 }

@@ -54,9 +54,8 @@ func (c command) sha() string {
 	return redisscript.SHA(text)
 }
 
-// unsent reports whether a command names a script by its hash before the full script was sent to that server. The
-// gate then answers NOSCRIPT itself, and the client sends the full script. So both commands are one step, in
-// every run.
+// unsent reports whether a command names a script by its hash before the full script was sent to that server. The gate
+// then answers NOSCRIPT, and the client sends the full script. So both are one step, in every run.
 func (s *scripts) unsent(server string, c command) bool {
 	if c.name != "EVALSHA" {
 		return false

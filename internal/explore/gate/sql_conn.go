@@ -19,10 +19,10 @@ type Conn struct {
 	driver.Conn
 	from  *Connector
 	id    int64        // the connection's number in the database
-	buyer atomic.Int64 // the buyer that uses the connection; atomic, since database/sql may roll back after the buyer's answer
+	buyer atomic.Int64 // its user; atomic, since database/sql may roll back after the buyer's answer
 
 	transaction
-	dead   atomic.Bool // the connection was killed and must not be used again
+	dead   atomic.Bool // killed: it must not be used again
 	closed bool        // guarded by from.mu
 }
 
@@ -59,8 +59,7 @@ func (t *transaction) Holds() string {
 	return "an open transaction (" + *first + ")"
 }
 
-// Viewing reports whether an open transaction has read or written. Such a transaction may see an older state of the
-// database.
+// Viewing reports whether an open transaction has read or written, so that it may see an older state.
 func (t *transaction) Viewing() bool { return t.inTx.Load() && t.touched.Load() }
 
 // Abandon implements serverstate.Conn.
@@ -91,7 +90,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 type sqlTx struct {
 	tx   driver.Tx
 	conn *Conn
-	ctx  context.Context // when this context ends, database/sql rolls back, concurrently with the buyer
+	ctx  context.Context // when it ends, database/sql rolls back, concurrently with the buyer
 }
 
 func (t *sqlTx) Commit() error   { return t.end("COMMIT", t.tx.Commit) }
@@ -125,7 +124,7 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return o.done(err, "")
 		}
 		result = got
-		if o.Controls { // the row count of SQLite would be that of an earlier statement, possibly in an earlier schedule
+		if o.Controls { // SQLite's row count would be that of an earlier statement
 			c.after(o, false, false)
 			return o.done(nil, "")
 		}
@@ -139,8 +138,7 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	return result, err
 }
 
-// QueryContext implements driver.QueryerContext. It reads all rows at once: with an open cursor, the next step would
-// still read.
+// QueryContext implements driver.QueryerContext. It reads all rows, so that the next step reads none of them.
 func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.op(ctx, query, args)
 	var kept *serverstate.Rows
@@ -170,15 +168,14 @@ func (t *transaction) opens(touched bool) {
 	t.inTx.Store(true)
 }
 
-// closes records that no transaction is open.
 func (t *transaction) closes() {
 	t.inTx.Store(false)
 	t.touched.Store(false)
 	t.wrote, t.serializable = false, false
 }
 
-// after records the effect of a successful statement on the transaction. If changed is true, and the statement
-// writes, it has changed rows.
+// after records the effect of a successful statement on the transaction. changed says that a writing statement has
+// changed rows.
 func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":
@@ -202,14 +199,12 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 	o.Changed = o.Effect == schedule.Writes && rows
 }
 
-// controls are the statements that begin or end a transaction. A strategy may send them as plain
-// statements instead of calling database/sql's methods.
+// controls begin or end a transaction. A strategy may send them as plain statements.
 var controls = []string{"BEGIN", "START TRANSACTION", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"}
 
 // quotes removes the quotes around names in MySQL and PostgreSQL.
 var quotes = strings.NewReplacer("`", "", `"`, "")
 
-// op describes a statement.
 func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *Op {
 	if c.from.owner == 0 {
 		if id := BuyerOf(ctx, 0); id != 0 {
@@ -222,7 +217,7 @@ func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *
 	o.Controls = slices.Contains(controls, query)
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
 	if o.Effect = known.Effect; o.Effect == schedule.Reads && c.serializable {
-		o.Effect = schedule.Writes // a serializable transaction locks the rows that it reads, or the server validates them later
+		o.Effect = schedule.Writes // it locks the rows that it reads, or the server validates them later
 	}
 	return o
 }

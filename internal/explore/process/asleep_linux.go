@@ -11,8 +11,8 @@ func (p *Program) Refresh() error {
 }
 
 // Asleep reports whether, at one moment during the call, every thread of the program slept and all of its output was
-// read. The answer true is certain. Asleep checks each thread once, and twice if the thread may have run since the
-// last call. It also returns false if threads cannot be read; Refresh returns the reason.
+// read. The answer true is certain. Asleep checks a thread twice if it may have run since the last call, otherwise
+// once. It also returns false if threads cannot be read; Refresh returns the reason.
 func (p *Program) Asleep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A message between an explorer and a keeper, over a Unix socket. It is sent as a length of four bytes, which
-// carry the files, followed by JSON.
+// A message is a request or an answer between an explorer and a keeper. It is sent over a Unix socket, as a length of
+// four bytes, to which the files are attached, followed by JSON.
 type message struct {
 	Do    string   // "network", "address", "socket", "diag", "spawn" or "run"; in an answer: "ready", "" or "ended"
 	Error string   `json:",omitempty"`

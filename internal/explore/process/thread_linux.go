@@ -180,8 +180,7 @@ func (t *thread) resting() (bool, error) {
 	return false, nil
 }
 
-// asleep reports whether the thread has not been woken. The thread must have been blocked, and not switched in
-// since: it would have to run in order to sleep again.
+// asleep reports whether the thread has not been woken. The thread must have been blocked, and not switched in since.
 func (t *thread) asleep() (bool, error) {
 	if t.wchan != nil { // contains the name of a function only if the thread is blocked; takes a fifth of the time
 		var buf [64]byte

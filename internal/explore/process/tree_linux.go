@@ -158,9 +158,8 @@ func (p *proc) alive() bool {
 	return len(p.threads) == 0
 }
 
-// complete reports whether all threads of the process are known: the link count of the directory is their number plus
-// two. If the known threads are still alive, there is no other thread. Listing the threads would take many times
-// as long.
+// complete reports whether all threads of the process are known: their number is the link count of the directory minus
+// two. If these threads are still alive, there is no other. Listing them would take many times as long.
 func (p *proc) complete() bool {
 	var stat unix.Stat_t
 	return p.task != nil && unix.Fstat(p.task.fd, &stat) == nil && int(stat.Nlink) == 2+len(p.threads)

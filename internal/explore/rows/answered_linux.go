@@ -78,7 +78,6 @@ func (t *Tracker) unclear(tx *transaction, o Command) {
 	t.used = append(t.used, Used{o.Buyer, *o.Usage})
 }
 
-// writes records the tables and columns that a command changes.
 func (t *Tracker) writes(o Command, u Usage) {
 	for _, one := range u.all {
 		if one.Use != schedule.Shows {
@@ -116,7 +115,6 @@ func (t *Tracker) writes(o Command, u Usage) {
 	}
 }
 
-// set records a change of a cell.
 func (t *Tracker) set(o Command, one cell) {
 	t.sets = append(t.sets, cellChange{cell: one, buyer: o.Buyer, conn: o.Conn(), at: len(t.used)})
 }
@@ -134,8 +132,7 @@ func (t *Tracker) Closed(c *wire.Conn) {
 	delete(t.rows, c.Buyer)
 }
 
-// remember stores the values and keys of the rows that a command has inserted, and updates the stored values
-// after an UPDATE.
+// remember stores the keys and values of rows that a command inserts, and updates them after an UPDATE.
 func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	for _, one := range u.all {
 		if one.Use == schedule.Shows && one.Table != u.table {

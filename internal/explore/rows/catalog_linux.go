@@ -19,7 +19,7 @@ type Catalog struct {
 	changes string           // see serverstate.ChangedQuery
 	state   string           // see serverstate.CatalogState
 	ordered map[string]bool  // tables in which other buyers may see the order of written rows, see schedule.Draws
-	ruled   map[string]bool  // names in rules; a rule may show the order of new rows in such a table, and of changes in such a column
+	ruled   map[string]bool  // names in rules; a rule may show the order of new rows of such a table, or of changes of such a column
 	all     bool             // any table may show the order of its rows
 	last    map[string]int64 // by sequence: its value at the last call of Sequences
 	prints  map[string]*schedule.Footprint
@@ -84,10 +84,9 @@ func (c *Catalog) rules(never []string) {
 	}
 }
 
-// Learn compares the rows that each buyer uses alone. For each buyer, meets counts the commands that may use
-// the same rows as a command of another buyer. Learn also records the tables in which other buyers may see the
-// order of written rows: in keys, in times, or in the result of a SELECT without ORDER BY. short reports that some
-// value had no name in a buyer's run.
+// Learn compares the rows that each buyer uses alone. For each buyer, meets counts the commands that may use the same
+// rows as another buyer's. Learn also records the tables in which others may see the order of written rows: in keys, in
+// times, or in the result of a SELECT without ORDER BY. short reports that some value had no name.
 func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
 	c.all = c.all || short
 	meets = make([]int, len(alone))

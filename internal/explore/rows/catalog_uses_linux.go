@@ -88,7 +88,6 @@ func (c *Catalog) checks(table string, p serverstate.Parent, row map[string]stri
 	return schedule.Footprint{{Use: schedule.Checks, Table: p.Table, Fixed: fixed}}
 }
 
-// row returns the known values of a new row.
 func (c *Catalog) row(table string, values effect.Values) map[string]string {
 	row := map[string]string{}
 	for column := range c.shapes[table].Columns {

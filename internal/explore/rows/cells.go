@@ -6,7 +6,6 @@ import "github.com/oversell/oversell/internal/explore/schedule"
 // empty table all tables.
 type cell struct{ table, column, key string }
 
-// A cellChange is a change of a cell.
 type cellChange struct {
 	cell
 	buyer  int

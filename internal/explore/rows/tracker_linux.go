@@ -64,9 +64,8 @@ type transaction struct {
 	buyer   int
 }
 
-// NewTracker returns the tracker of a run with the given number of buyers. If the catalog is nil, no command has
-// a footprint. Set raw for a run whose values are not compared with other runs: then the tracker does not replace
-// values by names.
+// NewTracker returns the tracker of a run with this number of buyers. Without a catalog, no command has a footprint.
+// With raw, values keep no names: they are compared with no other run.
 func NewTracker(c *Catalog, names Names, buyers int, raw bool) *Tracker {
 	return &Tracker{Catalog: c, names: names, buyers: buyers, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
 }
@@ -131,7 +130,7 @@ func (t *Tracker) usage(o Command) (u Usage) {
 		now = slices.DeleteFunc(now, func(one schedule.Touch) bool { return one.Use == schedule.Shows })
 	}
 	if tx := t.open[o.Conn()]; tx != nil {
-		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // with three buyers, a cycle of three waits is possible, which two footprints do not show
+		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // three buyers may wait in a cycle, which two footprints do not show
 	}
 	u.Now = t.one(now)
 	return u

@@ -8,7 +8,6 @@ const Database = "sql"
 // An Effect is the possible effect of a command on its server, as known before it is sent.
 type Effect int
 
-// The effects.
 const (
 	Writes Effect = iota // writes, or may take a lock
 	Reads                // changes nothing, and never waits
@@ -41,8 +40,8 @@ func (c *Choice) Command() bool { return c.Event == "" && !c.Pair }
 // Moves reports whether the choice releases a command or a pair of commands.
 func (c *Choice) Moves() bool { return c.Event == "" }
 
-// Together returns the choice that releases a's command, and b's command before the first is answered. It
-// returns false if the two commands do not belong to two buyers, or go to different servers.
+// Together returns the choice that releases a's command, and b's before the first is answered. It returns false if the
+// commands belong to one buyer, or go to different servers.
 func Together(a, b Choice) (Choice, bool) {
 	if !a.Command() || !b.Command() || a.Buyer == b.Buyer || a.Touches != b.Touches {
 		return Choice{}, false
@@ -50,8 +49,8 @@ func Together(a, b Choice) (Choice, bool) {
 	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
 }
 
-// During returns the choice that makes a's move, and then the move token of another buyer, while a's buyer pauses in
-// the program.
+// During returns the choice that makes a's move and, while a's buyer pauses in the program, the move token of another
+// buyer.
 func During(a Choice, token string) Choice {
 	id := 0
 	if token != "" {

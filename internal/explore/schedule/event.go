@@ -22,9 +22,9 @@ const (
 type Kind struct {
 	Event     Event
 	tokens    string // a regular expression, without groups, for the event's tokens in a replay string
-	NotShared string // reason why the event cannot happen when all buyers share one process; "" if it can
-	Without   string // possible reason why the event could not happen at any step
-	OwnOnly   bool   // the event applies to this project's strategies, not to programs under test
+	NotShared string // why it cannot happen when all buyers share one process; "" if it can
+	Without   string // why it may have happened at no step
+	OwnOnly   bool   // only strategies of this project have it; programs under test do not
 }
 
 // Kinds returns all events in display order.

@@ -32,7 +32,6 @@ type Mover struct {
 	After string // the buyer's command that is under way; "": the buyer is between two commands
 }
 
-// Error names the buyers.
 func (m Moving) Error() string {
 	text := "the explorer cannot tell what these buyers do: "
 	for _, b := range m {
@@ -59,7 +58,6 @@ type Void struct {
 	Diverged bool
 }
 
-// Error returns Why and Details.
 func (v Void) Error() string {
 	if v.Details == "" {
 		return v.Why

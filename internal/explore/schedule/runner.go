@@ -23,7 +23,7 @@ type Runner interface {
 
 // An Anew is a Runner of programs that may keep data in memory between runs.
 type Anew interface {
-	// Anew makes the next Run start the programs again first.
+	// Anew makes the next Run restart the programs first.
 	Anew()
 }
 
@@ -41,9 +41,9 @@ type Patient interface {
 	Outlast(ctx context.Context) (gaveUp string, err error)
 }
 
-// A Chooser picks one of the choices by its token, or returns "" if the schedule need not continue. The
-// point is valid only during the call. At the end of a schedule there is no choice: then any token except "", such
-// as Judge, makes the runner judge the schedule.
+// A Chooser picks a choice by its token, or returns "" if the schedule need not continue. The point is valid only
+// during the call. At the end of a schedule there is no choice: then any token except "", such as Judge, makes the
+// runner judge the schedule.
 type Chooser func(p *Point) (token string, err error)
 
 // Judge is the token that a Chooser returns at the end of a schedule.
@@ -60,20 +60,19 @@ type Point struct {
 	Seen    string   // result of the last step, if that was a concurrent pair
 
 	Begun func(buyer int) bool // reports whether the buyer has sent a command
-	// Fresh reports whether a server is a node of a multi-node lock to which no buyer has sent a command. standing
-	// lists the commands that wait at its gates. Two fresh nodes with equal lists are interchangeable.
+	// Fresh reports whether a server is a node of a multi-node lock that received no command yet. standing lists the
+	// commands at its gates. Two fresh nodes with equal lists are interchangeable.
 	Fresh func(server string) (standing string, fresh bool)
-	// Paused is a buyer that has paused in the program since the last step, while another buyer could
-	// have moved; 0: none. Only runners of programs with a shared instance set it.
+	// Paused is a buyer that has paused in the program since the last step, while another buyer could have moved; 0: none.
+	// It is set only for a shared instance, like Standing.
 	Paused int
-	// Standing lists each command with the earlier use of its connection. Two runs with different lists got
-	// different connections from the program's pools. Only runners that set Paused set it.
+	// Standing lists each command with the earlier use of its connection. It differs if the program's pools have lent
+	// other connections.
 	Standing string
 	Told     bool // the last step delivered a message to a buyer
-	// Mixed reports that steps of two other buyers may both lead to an answer for one buyer, so their order is
-	// visible to that buyer. It has a command at its gate and another waiting in a server; or two waiting in servers;
-	// or it listens to one server and waits in another. Then no two choices of this point count as commuting, see
-	// explore.Config.Reduce.
+	// Mixed reports that steps of two other buyers may both lead to an answer for one buyer, which then sees their order.
+	// That buyer has a command at its gate and another waiting in a server; or two waiting in servers; or it listens to one
+	// server and waits in another. Then no two choices of this point count as commuting, see explore.Config.Reduce.
 	Mixed bool
 	// Races permits the search to reorder only commands that race, see explore.Config.Reduce.
 	Races bool
@@ -101,11 +100,10 @@ type Ended struct {
 	Findings []witness.Finding // rows that broken rules returned
 	Folded   *witness.Folded   // with observe: the short form of the steps; nil: show all steps
 
-	// Compound lists commands that consist of several statements but ran as one step, although another buyer's
-	// command could have come in between. It omits values that differ between runs.
+	// Compound lists commands of several statements that ran as one step, although another buyer's command could have come
+	// in between. Like Divided, it omits values that differ between runs.
 	Compound []string
-	// Divided lists commands that read and write in one step, although another buyer's write could have
-	// come in between. It omits values that differ between runs.
+	// Divided lists commands that read and write in one step, although another buyer's write could have come in between.
 	Divided []string
 	// Holdable reports that --overlap could hold one of Divided.
 	Holdable bool
@@ -115,8 +113,7 @@ type Ended struct {
 	// Uncompared lists the differences from the serial runs that are allowed, see package oracle.
 	Uncompared []string
 
-	// Stray is a release of a lock on a connection other than the one on which its buyer took it. It may also be a lock
-	// that a pooler may release so. "": none was seen.
+	// Stray is a release of a lock on a connection that does not hold it, or a lock that a pooler may so release; "": none.
 	Stray string
 	// Namesakes is a host name and process id that two instances have both sent; "": none.
 	Namesakes string

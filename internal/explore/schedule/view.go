@@ -6,8 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A View shows a point of a schedule to a user who chooses the steps. Making a View queries the servers and
-// changes nothing there.
+// A View shows a point of a schedule to a user who chooses the steps. Making it queries the servers.
 type View struct {
 	Buyers  []Standing
 	Stock   int64 // as another connection reads it, so without uncommitted writes

@@ -29,7 +29,6 @@ func ReadCatalog(ctx context.Context, db *sql.DB, protocol string) (*effect.Cata
 	return c, r.postgres()
 }
 
-// A catalogReader fills a catalog.
 type catalogReader struct {
 	ctx      context.Context
 	db       *sql.DB
@@ -85,7 +84,6 @@ func (r catalogReader) mysql() error {
 	return err
 }
 
-// eventOf returns the event for an SQL keyword.
 func eventOf(word string) effect.Event {
 	return map[string]effect.Event{"INSERT": effect.Inserts, "UPDATE": effect.Updates, "DELETE": effect.Deletes}[word]
 }
@@ -206,7 +204,7 @@ func (r catalogReader) code(table string, one effect.Code) {
 
 func (r catalogReader) view(name, definition string) { r.table(name).View = definition }
 
-// cascade records a foreign key from child to parent, and whether a deletion or an update of the parent changes child.
+// cascade records a foreign key from child to parent, and whether changes of the parent change child.
 func (r catalogReader) cascade(child, parent, column string, deletes, updates bool) {
 	from, to := r.table(child), r.table(parent)
 	from.Related, to.Related = append(from.Related, parent), append(to.Related, child)

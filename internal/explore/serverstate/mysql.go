@@ -210,8 +210,8 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a waiting statement. The server would notice that, and roll back, only at an
-		// unpredictable time after the wait. So end the connection now; other clients cannot see the difference.
+		// The driver has hung up on a waiting statement. The server would roll back at an unpredictable time after the wait, so
+		// end the connection now. Other clients cannot see the difference.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}

@@ -44,10 +44,9 @@ func (d *metadataLocks) plugin(ctx context.Context) error {
 }
 
 // waiting adds the connections that wait for a metadata lock. A LOCK TABLES waits for another LOCK TABLES or for a
-// transaction that has used the table; a statement waits for a LOCK TABLES. A connection that gets the lock keeps
-// its waiting state until its thread runs, but then has one more lock than when its wait was first seen. Only
-// MariaDB's plugin METADATA_LOCK_INFO shows the number of locks. Without the plugin, waiting uses the state alone, and a
-// run is void if a connection was slow to wake.
+// transaction that has used the table; a statement waits for a LOCK TABLES. A connection that gets the lock keeps its
+// waiting state until its thread runs, but then has one more lock than before. Only MariaDB's plugin METADATA_LOCK_INFO
+// shows that. Without it, a run is void if a connection was slow to wake.
 func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) error {
 	if err := d.plugin(ctx); err != nil {
 		return err
@@ -68,8 +67,8 @@ func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) err
 	})
 }
 
-// held adds the named locks, and the table locks of connections without a transaction. The table locks of a
-// transaction end with it. If the plugin is not installed, held adds no locks and returns false.
+// held adds the named locks, and the table locks of connections without a transaction; the others end with their
+// transaction. Without the plugin, it adds no locks and returns false.
 func (d *metadataLocks) held(ctx context.Context, held map[int64][]string) (listed bool, _ error) {
 	if err := d.plugin(ctx); err != nil || !d.lists {
 		return false, err

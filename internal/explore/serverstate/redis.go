@@ -190,7 +190,6 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// valueOf asks for the complete value of a key.
 func valueOf(ctx context.Context, p redis.Pipeliner, kind, name string) redis.Cmder {
 	switch kind {
 	case "hash":
@@ -207,7 +206,6 @@ func valueOf(ctx context.Context, p redis.Pipeliner, kind, name string) redis.Cm
 	return p.Get(ctx, name)
 }
 
-// text returns an answer of valueOf as text.
 func text(value redis.Cmder) string {
 	switch v := value.(type) {
 	case *redis.MapStringStringCmd:

@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// stretched is the time to live that every lease gets after a change, since only an event may end a lease in a
-// run. It is short, since such leases remain in a user's server if the explorer is killed. In a run without a
-// change for that long, a key may expire; Expired shows that.
+// stretched is the time to live that Stretch gives to a lease, since only an event may end a lease in a run. It is
+// short, since such leases remain in a user's server if the explorer is killed. A key may expire in a run without a
+// change for that long; Expired shows that.
 const stretched = 2 * time.Minute
 
 // A Keyspace is everything that a program uses on a Redis server: all databases that have a key, as listed by INFO
@@ -25,7 +25,7 @@ type Keyspace struct{ client *redis.Client }
 func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
 
 // eachKey returns a script that counts the keys for which condition is true, and runs do for each of them. Both
-// are Lua code. In it, left is the key's time to live in ms, negative if the key does not expire.
+// are Lua code, in which left is the key's time to live in ms, negative if the key does not expire.
 func eachKey(condition, do string) *redis.Script {
 	return redis.NewScript(`
 local n = 0

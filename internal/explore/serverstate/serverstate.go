@@ -88,8 +88,8 @@ type Records interface {
 	Milliseconds() string
 }
 
-// FirstID is far above all other numbers that a strategy receives, except times in ms. So an id is recognized by its
-// size. It has fewer digits than a time in ms.
+// FirstID is far above all other numbers that a strategy receives, so that ids are recognized by their size. It has fewer
+// digits than a time in ms.
 const FirstID = 10_000_000_000
 
 // The descriptions that Held gives to a transaction, and to the rows that it has locked or written.
@@ -128,7 +128,6 @@ func For(name string, admin *sql.DB) Database {
 	}[name]
 }
 
-// connectionID queries a new connection for its number.
 func connectionID(ctx context.Context, conn driver.Conn, query string) (int64, error) {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, query, nil)
 	if err != nil {

@@ -120,7 +120,7 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 		}
 		before = append(before, again)
 	}
-	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // compared has named the values, so learn the habits again
+	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the habits again, now with the names that compared has given
 		_, err := x.alone(ctx, first.Buyer)
 		return err
 	}
@@ -209,7 +209,7 @@ func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
 	return x.programs.Servers.Never(ctx, told)
 }
 
-// inTurn runs the buyers one after the other, in the given order. It calls each after each answer.
+// inTurn runs the buyers in the given order, one after the other. It calls the function each after every answer.
 func (x checker) inTurn(ctx context.Context, order []int, each func(a *Alone, reply client.Reply, failed error)) error {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return err
@@ -322,8 +322,8 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	return err
 }
 
-// longProgram is a number of steps, summed over all buyers alone. Only above it does the search use footprints (see
-// package rows): shorter searches are complete without them.
+// longProgram is the total number of steps of all buyers alone above which the search uses footprints, see package
+// rows. Shorter searches are complete without them.
 const longProgram = 100
 
 // byRows reports whether the search may use footprints, see package rows. Each buyer needs its own instance, and

@@ -19,13 +19,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// mayMeet reports whether the other move belongs to another buyer and may change rows that this move reads.
-// Without gates the server could run both commands at once, since both are waiting.
+// mayMeet reports whether move other belongs to another buyer and may change rows that move m reads. Without gates,
+// the server could run both commands at once.
 func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
 
-// mayCross reports whether the moves belong to two buyers, and may deadlock inside their two commands.
+// mayCross reports whether two buyers' moves may deadlock inside their two commands.
 func (r *choices) mayCross(m, other move) bool {
 	return other.Command != nil && m.Effect == schedule.Writes && other.Effect == schedule.Writes && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Crosses(m.Command, other.Command)
 }
@@ -34,7 +34,7 @@ func (r *choices) mayCross(m, other move) bool {
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
-	filled    func(buyer int) app.Request // the buyer's request, with the values of `before` filled in
+	filled    func(buyer int) app.Request // its request, with the values of `before`
 	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
@@ -48,14 +48,14 @@ type choices struct {
 
 	coming  []*client.Buyer // buyers that have not sent a request; with a shared instance, sending is a step
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
-	held    bool            // the last moves leave out a command that would only repeat a futile retry
-	waiter  int             // the buyer of that command, if held is true
+	held    bool            // a command is left out of the last moves, since it would only repeat a futile retry
+	waiter  int             // the buyer of that command
 	divided []string        // commands that read and write, although another buyer's write could come between
 
-	holdable bool // --overlap could hold a command of divided
+	holdable bool // --overlap could hold one of these
 }
 
-// divides records each command that may be divided by another move of the list.
+// divides records the commands inside which another of the moves could happen.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
 		if m.Command == nil {
@@ -75,7 +75,7 @@ func (r *choices) judged(o *gates.Op) bool {
 	return o.Alters && sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return r.app.RuleOn(name) != "" })
 }
 
-// ready returns the current moves. If all buyers only poll, time passes: waits with a limit of the program end
+// ready returns the current moves. If all buyers only poll, time passes: waits that the program has limited end
 // first, then a polling buyer tries again.
 func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
@@ -140,10 +140,9 @@ func (r *choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// over returns the waits in the servers that may end when no other buyer can move. Any of them may end first,
-// since that depends on when each began. The second result, again, lists the waits that have already ended
-// several times without a change. A wait without a limit of the program, such as a wait for a row, is in neither
-// list: only the server's own time-out ends it, and no buyer is served until then.
+// over returns the waits in the servers that may end when no other buyer can move. Any of them may end first. The
+// second result, again, lists those that have already ended several times without a change. A wait that the program
+// has not limited, such as a wait for a row, is in neither list: no buyer is served before the server's own time-out.
 func (r *choices) over() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {
@@ -174,8 +173,8 @@ func (r *choices) endWait(ctx context.Context, o *gates.Op) error {
 // isLate reports whether a command is held back for a later step, see repeating.
 func isLate(o *gates.Op) bool { return o.Late }
 
-// movesOf returns one move for each command of the buyer. Its token distinguishes it from the buyer's other
-// commands. Commands of timers get the last letters, since they may be missing in a replay.
+// movesOf returns one move for each command of the buyer, each with its own token. Commands of timers get the last
+// letters, since they may be missing in a replay.
 func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *gates.Op) bool { return o.Buyer != b.ID })
 	plain := 0

@@ -12,8 +12,8 @@ import (
 type Crowd struct {
 	Buyers     int               `json:"buyers"`
 	Sold       int               `json:"sold"`       // buyers that were told of a sale
-	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program; none of them bought
-	Unanswered int               `json:"unanswered"` // buyers that sent a request and got no complete answer, so they may have bought
+	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program: no sale
+	Unanswered int               `json:"unanswered"` // buyers that got no complete answer to their request, so they may have bought
 	AtOnce     int               `json:"at_once"`    // maximum number of commands at the servers at once
 	Alone      int               `json:"alone"`      // AtOnce of a buyer that runs alone
 	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken, Failed or Inconclusive
@@ -23,14 +23,13 @@ type Crowd struct {
 	late       int               // unanswered buyers whose time was up; they are no failures
 }
 
-// inconclusive sets the verdict to Inconclusive, with the reason.
 func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict by the user's own queries. The function never returns the broken rules, given the number of
-// each answer. A buyer without an answer may have bought, so judge tries every possible number of sales. The
-// burst is broken only if every number breaks a rule. No fault is injected, so a failure breaks the promise, too.
+// judge sets the verdict by the rules of `never`. Its parameter, the function never, runs them. A buyer without an
+// answer may have bought, so judge tries every possible number of sales. The burst is broken only if every number
+// breaks a rule. No fault is injected, so a failure breaks the promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
@@ -62,7 +61,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves makes the burst inconclusive if undone, a problem, is not "". A broken promise stays broken.
+// leaves adds undone, a problem, to the verdict: a burst that would hold becomes inconclusive. "" changes nothing.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":
@@ -74,7 +73,6 @@ func (c *Crowd) leaves(undone string) {
 	}
 }
 
-// findingsOf converts findings for a witness.
 func findingsOf(found []app.Finding) (all []witness.Finding) {
 	for _, f := range found {
 		all = append(all, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})

@@ -16,8 +16,7 @@ import (
 )
 
 // A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time.
-// It reports each command and answer to the other parts of the run. It implements rest.Run: a rest.Settling
-// calls it when the program is idle.
+// It reports both to the other parts of the run. A rest.Settling calls it, as rest.Run, when the program is idle.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard
@@ -60,8 +59,8 @@ func (d *delivery) changedAll() {
 	}
 }
 
-// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last, otherwise to the
-// first buyer that has one. It waits while the order of the answers is uncertain.
+// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last, otherwise to the first buyer
+// that has one. While the order of the answers is uncertain, it delivers none.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
 	passed := d.free()
 	come, err := d.attribute()
@@ -97,10 +96,10 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 // isCurrent reports whether the command belongs to the buyer that moved or was answered last.
 func (d *delivery) isCurrent(o *gates.Op) bool { return o.Buyer == d.buyers.Current }
 
-// uncertain reports whether another answer may still come before those that have arrived. The last command may have
-// released locks in the server, and the answers to unblocked buyers may come before its own. In a shared
-// instance the order of delivery decides which connection the program's pool lends next. ordered is the number
-// of the last event if the servers report that no other answer will come.
+// uncertain reports whether another answer may have to come first. The last command may have released locks in the
+// server, and the answers to unblocked buyers may come before its own. In a shared instance, the order of delivery
+// decides which connection the program's pool lends next. ordered is the number of the last event if the servers
+// report that no other answer will come.
 func (d *delivery) uncertain(now gates.Commands, ordered int64) bool {
 	return d.programs.Instances.Shared() && len(now.Flying) > 0 && d.programs.Gates.Pulse.Seq() != ordered && !slices.ContainsFunc(now.Answered, d.isCurrent)
 }
@@ -113,7 +112,7 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 		}
 	}
 	come = d.programs.Gates.Table.Now().Fresh
-	// The names of values that differ between runs are numbered in this order, so the order must not depend on them.
+	// Values that differ between runs get their names in this order, so it must not depend on them.
 	slices.SortStableFunc(come, func(a, b *gates.Op) int {
 		return cmp.Or(cmp.Compare(d.names.Blank(a.Text), d.names.Blank(b.Text)), a.Came.Compare(b.Came))
 	})
@@ -158,8 +157,8 @@ func (d *delivery) setUp() (passed bool) {
 	return passed
 }
 
-// waitsFor reports whether the buyer may wait for this command inside its program: the buyer has no answer yet,
-// and no command on another connection.
+// waitsFor reports whether the buyer may wait for this command: it has no answer yet, and no command on another
+// connection.
 func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	now := d.programs.Gates.Table.Now()
 	now.Fresh = nil
@@ -168,8 +167,8 @@ func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 }
 
 // If all buyers share one instance, a pool may lend a buyer's connection while the buyer waits for a command on
-// another connection. This matters if the lent connection has an open transaction or a lock. The command that
-// the buyer waits for is then a step, even a ping or SELECT 1, so that other buyers can move.
+// another one. This matters if the lent connection has an open transaction or a lock. That command is then a step,
+// even a ping or SELECT 1, so that other buyers can move.
 
 // free lets all other commands pass that are no step, and reports whether there are any.
 func (d *delivery) free() (passed bool) {

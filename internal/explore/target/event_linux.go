@@ -17,7 +17,6 @@ type events struct {
 	choices  *choices
 }
 
-// all lists the events in display order.
 func (e events) all() []conduct.Event[*gates.Op] {
 	return []conduct.Event[*gates.Op]{
 		{Name: schedule.Expire, Moves: e.expire},

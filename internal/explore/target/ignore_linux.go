@@ -18,8 +18,8 @@ import (
 // longestIgnored is how long an ignored command may wait in its server for a buyer's lock before it is an error.
 const longestIgnored = 3 * time.Second
 
-// An ignoreGuard checks that ignored commands hide no bug: if an ignored command or a step changes a table or key,
-// the other must not use it, and no ignored command may change a table of a rule.
+// An ignoreGuard checks that ignored commands hide no bug. If an ignored command or a step changes a table or key,
+// the other must not use it. No ignored command may change a table of a rule.
 type ignoreGuard struct {
 	programs session.Programs
 	tables   map[string]serverstate.Tables // by protocol

@@ -133,7 +133,6 @@ func (r judgement) withRefusals(v schedule.Void) schedule.Void {
 	return v
 }
 
-// outcomes returns the answers to the buyers.
 func (r judgement) outcomes() (all []witness.Outcome) {
 	for _, b := range r.buyers.All {
 		all = append(all, r.outcome(b))
@@ -141,7 +140,6 @@ func (r judgement) outcomes() (all []witness.Outcome) {
 	return all
 }
 
-// outcome returns the answer to one buyer.
 func (r judgement) outcome(b *client.Buyer) witness.Outcome {
 	o := witness.Outcome{Buyer: b.ID, Answer: "no answer"}
 	switch reply, answered, err := r.buyers.Answer(b); {

@@ -26,8 +26,8 @@ type use struct {
 	step  int // index in the witness
 }
 
-// A leftover finds the locks that a run leaves behind, and the commands that took them. The run calls the method
-// answered after each answer.
+// A leftover finds the locks that a run leaves behind, and the commands that took them. The run reports each
+// answered command.
 type leftover struct {
 	holdings *backend.Holdings
 	pulse    *gates.Pulse
@@ -40,7 +40,6 @@ type leftover struct {
 	at   int64                // Pulse.Seq before last was read
 }
 
-// answered records an answered command.
 func (l *leftover) answered(o *gates.Op) {
 	l.used[o.Conn()] = use{o.Buyer, o.Shown, len(l.record.Steps) - 1}
 }

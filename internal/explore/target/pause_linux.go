@@ -17,8 +17,7 @@ import (
 // next. The explorer cannot stop the program's clock, so it makes the other buyer's move as soon as it sees the
 // pause. If the pause ends before that move is complete, the order of the two is unknown, and the run is void.
 
-// A pause makes one buyer's move while another buyer pauses. It also records the commands that each connection has
-// carried in the run.
+// A pause makes one buyer's move while another pauses. It also records which commands each connection has carried.
 type pause struct {
 	shared  bool
 	table   *gates.Table

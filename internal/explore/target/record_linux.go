@@ -27,7 +27,7 @@ type recorder struct {
 	leftover *leftover
 	watched  []string // the columns of the user's watch query
 
-	columns []string // equal to watched after its first query; nil before
+	columns []string // watched, after the first query; nil before
 	shown   int      // number of steps with watched values
 }
 
@@ -45,13 +45,12 @@ func (w *recorder) executed(o *gates.Op) {
 	w.answer(o, o.Result+", held inside the server before its commit")
 }
 
-// commits records the commit of such a command.
+// commits records that a held command commits.
 func (w *recorder) commits(o *gates.Op) {
 	s := witness.Step{Buyer: o.Buyer, Command: "(commits) " + naming.UpToTable(o.Shown), Name: "COMMIT of " + naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
 	w.Sent(o, s)
 }
 
-// answered records the result of a command.
 func (w *recorder) answered(o *gates.Op) {
 	if o.Committing && !o.Answer.Failed {
 		w.Answered(o, witness.Step{Buyer: o.Buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: "committed"}, false)
@@ -82,7 +81,6 @@ func (w *recorder) pushed(o *gates.Op) {
 	}
 }
 
-// happened records an event, or the sending of a request.
 func (w *recorder) happened(m move) {
 	w.Happened(witness.Step{Buyer: m.Buyer, Name: m.Name, Token: m.Token}, m.Text)
 }

@@ -62,7 +62,7 @@ func heldCommandOf(o *gates.Op) heldCommand {
 	return heldCommand{h.Sum64(), o.Timed}
 }
 
-// A window is the interval in which a timer of an instance fires.
+// A window is the interval in which the next timer of an instance fires.
 type window struct{ from, to time.Time }
 
 // repeating ensures that the same commands are at the gates at each point as in earlier runs. It belongs to one run
@@ -103,7 +103,7 @@ func (r *repeating) repeat(ctx context.Context) error {
 	return nil
 }
 
-// several reports whether some buyer has more than one of the held commands. They are sorted by buyer.
+// several reports whether some buyer has more than one of the held commands, which are sorted by buyer.
 func several(held []*gates.Op) bool {
 	for i := 1; i < len(held); i++ {
 		if held[i].Buyer == held[i-1].Buyer {
@@ -113,8 +113,8 @@ func several(held []*gates.Op) bool {
 	return false
 }
 
-// mark marks the commands of timers: those that have come since the last point although nothing was delivered
-// to their buyer. If timed is true, it marks all commands that have come. It returns the held commands.
+// mark marks as timed the commands that have come since the last point although nothing was delivered to their
+// buyer. If timed is true, it marks all that have come. It returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {
@@ -163,7 +163,6 @@ func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	return r.settling.Settle(ctx)
 }
 
-// remember records the commands at the gates.
 func (r *repeating) remember() {
 	if r.alone || len(r.memory.points) >= mostPoints {
 		return

@@ -9,7 +9,7 @@ type CheckReport struct {
 	Guesses []string       `json:"guesses,omitempty"` // keys of the file that are still marked as guesses
 	Buyers  []AloneReport  `json:"buyers"`
 	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
-	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore`, with those of the file, that let the pollers pass
+	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` for these pollers, with those of the file
 
 	Orders     int      `json:"orders,omitempty"`     // number of serial runs, each of some or all buyers
 	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from the serial runs
@@ -27,7 +27,7 @@ type AloneReport struct {
 	Ignored  []string     `json:"ignored,omitempty"` // commands that the file ignores
 	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that affect a step or a rule, each with the reason
 	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs
-	Meets    int          `json:"meets,omitempty"`   // commands whose order relative to another buyer's commands may matter; 0: not known
+	Meets    int          `json:"meets,omitempty"`   // commands whose order relative to another buyer's may matter; 0: not known
 	Why      string       `json:"why,omitempty"`
 }
 

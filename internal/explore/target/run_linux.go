@@ -49,8 +49,8 @@ type run struct {
 	struck    bool     // an event has happened
 }
 
-// newRun returns a run with all buyers. If observe is true, the run records more, for a witness. If alone is true,
-// only one of the buyers will send its request.
+// newRun returns a run with all buyers. With observe, it records more, for a witness. With alone, only one buyer will
+// send its request.
 func (x *Runner) newRun(observe, alone bool) *run {
 	p, l := x.programs, &x.learned
 	r := &run{programs: p, guard: x.guard, learned: l, buyers: client.New(p.Gates, p.App.Buyers), names: naming.New(&l.varying, l.coarse)}

@@ -85,7 +85,6 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	return c, undone == "", nil
 }
 
-// tell counts the answer to one buyer.
 func (c *Crowd) tell(b instance.Told, a *app.App) {
 	if b.Late {
 		c.late++

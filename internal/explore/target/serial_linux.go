@@ -26,7 +26,7 @@ type serialOracle struct {
 	reader  *oracle.Reader
 	reset   oracle.Data     // data after reset, before any buyer
 	touched map[string]bool // tables that a buyer alone names or changes
-	aged    map[string]bool // places of differences for which age has repeated a serial run
+	aged    map[string]bool // by place of a difference: age has repeated a serial run for it
 	ended   *oracle.Run     // the end of the last judged run
 	struck  bool            // an event has happened in that run
 	differs *oracle.Difference
@@ -147,7 +147,6 @@ func answerOf(reply client.Reply, lost bool, a *app.App) oracle.Answer {
 	return oracle.Answer{Lost: lost, No: a.Refused.Has(reply.Status, reply.Body), Status: reply.Status, Body: reply.Body}
 }
 
-// mentioned records the tables that a command names.
 func (o *serialOracle) mentioned(server, text string) {
 	dialects := map[string]effect.Dialect{"mysql": effect.MySQL, "postgres": effect.Postgres}
 	if d, is := dialects[server]; is {
@@ -178,7 +177,6 @@ func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck 
 	return o.found()
 }
 
-// found returns the findings for the last run.
 func (o *serialOracle) found() (_ []witness.Finding, early bool, err error) {
 	var refused []int
 	if o.differs, refused, err = o.Judge(*o.ended); err != nil {
@@ -191,7 +189,7 @@ func (o *serialOracle) found() (_ []witness.Finding, early bool, err error) {
 			Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
 			Columns: []string{"where", "this run", "one after the other"},
 		}
-		if places := d.Places(); !slices.Contains(places, "status") { // only an answer that occurs in no order may be left out
+		if places := d.Places(); !slices.Contains(places, "status") { // a different status cannot be excepted
 			f.Remedy = "if that may differ, add to the file: except: [" + strings.Join(quoted(places), ", ") + "]"
 		}
 		for _, w := range d.Rows {

@@ -22,7 +22,6 @@ const (
 
 var beginsSnapshot = regexp.MustCompile(`(?is)^\s*(?:BEGIN|START)\b.*\b(?:REPEATABLE\s+READ|SERIALIZABLE)\b`)
 
-// answered records a command that a server has answered.
 func (s snapshots) answered(conn *wire.Conn, text string) {
 	switch {
 	case beginsSnapshot.MatchString(text):

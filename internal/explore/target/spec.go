@@ -21,8 +21,8 @@ type Spec struct {
 	// Tries is the maximum number of futile retries in a row while another buyer could continue, 1 to
 	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
 	Tries int
-	// Overlap holds a statement that commits by itself inside its database, if another buyer's command could
-	// notice the difference, see splitting.
+	// Overlap divides a statement that commits by itself into two steps, if another buyer's command could notice the
+	// difference, see splitting.
 	Overlap bool
 }
 
@@ -37,7 +37,7 @@ type Check struct {
 	Servers string
 	Buyers  []Alone
 	Pollers []gates.Poller // commands that the program sent while no buyer was there
-	Ignore  []string       // entries of `ignore`, with those of the file, that let the pollers pass; nil if there are no pollers
+	Ignore  []string       // entries of `ignore` for these pollers, with those of the file; nil without pollers
 
 	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` suffice
 	Uncompared []string // allowed differences from the serial runs, see explore.Report
@@ -59,11 +59,11 @@ type Alone struct {
 	Hides    string   // an entry of Hidden that writes what a rule reads; "": none
 	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
 	Why      string   // problem; "" if there is none
-	AtOnce   int      // maximum number of the buyer's commands at the servers at once, if all were released
-	Races    string   // the rule that the buyer breaks alone, with several commands at once; "": none
+	AtOnce   int      // maximum number of its commands at the servers at once, if all were released
+	Races    string   // the rule that it breaks alone, with several commands at once; "": none
 
-	// Meets is the number of the buyer's commands whose order relative to another buyer's commands may matter. 0
-	// means that the search does not use this number: the program is short or has no PostgreSQL.
+	// Meets is the number of its commands whose order relative to another buyer's may matter. 0: the search does not
+	// use this number, since the program is short or has no PostgreSQL.
 	Meets int
 
 	answers []exchange
@@ -72,7 +72,7 @@ type Alone struct {
 	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 
-// An exchange is a command and its answer, unshortened, with names in place of values that differ between runs.
+// An exchange is a command and its answer, in full, with names in place of values that differ between runs.
 type exchange struct {
 	command, server, answer string
 	usage                   usage
@@ -87,7 +87,7 @@ type usage struct {
 	database             string     // "db 1"; another text means the first database
 }
 
-// A Resource is a table of a database, its named locks, or a Redis key. The name * stands for all of the server's.
+// A Resource is a table of a database, its named locks, or a Redis key. The name * stands for all of them.
 type Resource struct{ Server, Name string }
 
 const anything = "*"
@@ -115,7 +115,7 @@ type Footprint struct {
 	Reads  []Resource // including rows that the server reads for a foreign key
 	Locks  []Resource // including locks that a command only tries to take, as with NOWAIT or SKIP LOCKED
 	Writes []Resource
-	Naive  []Resource // written after a read without a lock; another buyer's command between the two makes that read stale
+	Naive  []Resource // written after a read without a lock, which another buyer's command can make stale
 }
 
 // Empty reports whether the buyer used nothing.
@@ -139,7 +139,6 @@ func (c Check) Err() error {
 	return nil
 }
 
-// commands returns the commands of all buyers.
 func (c Check) commands() (all []gates.Seen) {
 	for _, a := range c.Buyers {
 		all = append(all, a.Commands...)

@@ -11,8 +11,8 @@ import (
 )
 
 // A splitting divides a statement that its database would commit by itself into two steps, for Spec.Overlap:
-// the server executes the statement, and later commits it. In between, the statement of another buyer sees the old
-// rows, and waits for rows that the first statement has locked. So both statements are inside the server at once.
+// its execution and its commit. In between, another buyer's statement sees the old rows, and waits for rows that the
+// first has locked. So both statements are inside the server at once.
 //
 // While a statement is held before its commit, the next command must be one that could notice it, see meets.
 // Any other command would have the same effect before the statement, and another schedule covers that order. A
@@ -53,8 +53,8 @@ func (s *splitting) unmet() *gates.Op {
 	return nil
 }
 
-// restrict returns the only moves that matter while a statement is held before its commit and no other command
-// has met it: its commit, and the commands that would meet it. restricted is false if no such statement is held.
+// restrict returns the moves that matter while a statement is held before its commit and no other command has met
+// it: its commit, and the commands that would meet it. restricted is false if no such statement is held.
 func (s *splitting) restrict(all []move) (_ []move, restricted bool) {
 	held := s.unmet()
 	if held == nil {

@@ -36,7 +36,6 @@ func (d suspectRules) decide(found []app.Finding) error {
 	return nil
 }
 
-// errAtReset returns the error for a rule that is broken right after reset.
 func errAtReset(f *app.Finding) error {
 	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: correct the query, or let reset make a state in which it returns none", f.Query)
 }

@@ -34,8 +34,8 @@ func (w history) after(command, answer string) history {
 	return sha256.Sum256(fmt.Appendf(w[:], "%q %q", command, answer))
 }
 
-// habits records which commands followed each history, and how often each came before the next answer. It
-// uses only commands of a certain buyer.
+// habits records which commands followed each history, and how often each came before the next answer. It uses
+// only commands whose buyer is certain.
 type habits struct {
 	next     map[history]map[string]int
 	parallel bool // a buyer may send while another of its commands has no answer
@@ -102,7 +102,6 @@ func newAttribution(now func() gates.Commands, b *client.Buyers, n *naming.Names
 	return a
 }
 
-// of returns the trace of a buyer.
 func (a *attribution) of(b *client.Buyer) *trace {
 	if t := a.traces[b.ID]; t != nil {
 		return t
@@ -119,7 +118,7 @@ func (a *attribution) senders() (all []*client.Buyer) {
 	inside := a.buyers.Inside(a.now())
 	parallel, late := h.parallel || a.parallel, h.late || a.late
 	for _, b := range a.buyers.All {
-		// A buyer whose command has no answer yet sends nothing before it receives something.
+		// A buyer whose command has no answer yet sends nothing.
 		if a.buyers.IsWaiting(b) && (parallel || slices.Contains(inside, b.ID) || b == now && b.Since > a.before) {
 			all = append(all, b)
 		}
@@ -172,7 +171,7 @@ func (a *attribution) whose(o *gates.Op) error {
 	return nil
 }
 
-// expected returns the buyers known to send such a command next (would), and the buyers of unknown habits (may).
+// expected returns the buyers known to send such a command next, and those whose next command is unknown.
 func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*client.Buyer) {
 	for _, b := range all {
 		switch next := a.habits.next[a.of(b).history]; {
@@ -204,8 +203,8 @@ func (a *attribution) waits(b *client.Buyer, o *gates.Op) bool {
 	return slices.ContainsFunc(slices.Concat(now.Held, now.Flying, now.Uncommitted), func(other *gates.Op) bool { return other != o && other.Buyer == b.ID })
 }
 
-// answered processes the buyers that were answered since the last call. If a buyer is answered although more of its
-// commands were expected, the attribution was wrong: it counted one of its commands for another buyer.
+// answered processes the buyers that were answered since the last call. If more commands of such a buyer were expected,
+// the attribution was wrong: one of them was counted for another buyer.
 func (a *attribution) answered() error {
 	h := a.habits
 	for _, b := range a.buyers.All {
@@ -244,8 +243,7 @@ func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
 	return false
 }
 
-// transaction records which buyers use a connection of the shared program while a transaction is open on it. A
-// pool may lend the connection to several buyers in that time.
+// transaction records which buyers use a connection while a transaction is open on it. A pool may lend it to several.
 func (a *attribution) transaction(o *gates.Op) {
 	c := o.Conn()
 	if o.Ends || !o.Answer.Open {

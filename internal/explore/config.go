@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// DatabaseWait is how long a statement of an explored buyer may wait for a row lock. It is longer than the search lets
-// a buyer stay blocked.
+// DatabaseWait is how long a statement of an explored buyer may wait for a row lock: longer than the search lets a buyer
+// stay blocked.
 const DatabaseWait = time.Minute
 
 // Limits of Config.Buyers.
@@ -35,11 +35,11 @@ type Config struct {
 	MaxEvents int           // maximum number of events per schedule; 0: no limit
 	Bound     int           // maximum number of preemptions per schedule; negative: unlimited
 	Full      bool          // run every schedule to its end; otherwise, equal states are merged
-	Symmetry  bool          // symmetry reduction: of the buyers that have not started, only the first may start
+	Symmetry  bool          // of the buyers that have not started, only the first may start (symmetry reduction)
 	Overlap   bool          // concurrent pairs: two buyers' commands may be sent to one server at once
 	Shared    bool          // all buyers in one process
 	Budget    time.Duration // time for the search; 0: unlimited
-	Schedules int           // maximum number of runs, a limit that does not depend on the machine's speed; 0: unlimited
+	Schedules int           // maximum number of runs, which does not depend on the machine's speed; 0: unlimited
 	First     bool          // stop at the first violation, which need not be the shortest
 
 	// Progress is called after each schedule; may be nil.
@@ -51,8 +51,8 @@ func (c Config) reduced() bool {
 	return c.Reduce && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
 
-// nodesAlike reports whether symmetry reduction applies to the nodes of a lock: of the nodes that received no command
-// yet, only the first is asked.
+// nodesAlike reports whether symmetry reduction applies to a lock's nodes: of those without a command, only the first is
+// asked.
 func (c Config) nodesAlike() bool {
 	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
@@ -89,8 +89,8 @@ func Ungated(e lockstrategy.Entry) string {
 
 // UngatedRedis returns why the explorer does not support a Redis of the given topology; "" if it does.
 //
-// A step is one command at one server. On a cluster, one call may be several commands at several servers (MOVED,
-// ASK). Also, the initial state of a schedule consists of the keys and the clock of a single server.
+// On a cluster, one call may be several commands at several servers (MOVED, ASK), but a step is one command at one
+// server. Also, the initial state of a schedule is the keys and the clock of a single server.
 func UngatedRedis(kind string) string {
 	if kind == "" || kind == topology.Single {
 		return ""

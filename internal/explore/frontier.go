@@ -10,10 +10,10 @@ import (
 type branch struct {
 	at     *node
 	choice *schedule.Choice
-	tries  int // runs in which the server did not repeat the path to the branch, see pair.go
+	tries  int // runs in which the server did not repeat the path, see pair.go
 	voids  int // runs that were void, see void.go
 
-	after *node // for a move in a pause: the node after which the same move follows the pause, see pause.go
+	after *node // for a move in a pause: the node where the same move follows the pause, see pause.go
 	seen  bool  // the pause occurred in at least one run
 }
 
@@ -27,7 +27,7 @@ type frontier struct {
 	cut    bool // a branch exceeded the limit and was dropped
 }
 
-// A level holds the branches of one cost. The list judged has those for which branch.judged is true.
+// A level holds the branches of one cost. judged are those for which branch.judged is true.
 type level struct{ judged, others []branch }
 
 func (f *frontier) push(cost int, b branch) {

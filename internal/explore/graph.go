@@ -8,9 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A graph merges the schedules that reach the same state, and explores their continuations once. Each run follows known
-// edges to an unexplored choice. From there it continues, even through known states, as long as it can find
-// something new.
+// A graph merges the schedules that reach the same state. Each run follows known edges to an unexplored choice. From
+// there it continues, even through known states, as long as it can find something new.
 //
 // The continuation with the fewest preemptions goes first, as in a tree.
 type graph struct {
@@ -26,8 +25,7 @@ func newGraph(s *search) *graph {
 	return &graph{search: s, states: map[schedule.State]*node{}, closed: map[place]bool{}}
 }
 
-// A place is a node together with the buyer of the last step (last) and the number of preemptions left (left). A
-// negative number means no limit.
+// A place is a node, with the buyer of the last step and the number of preemptions left; negative means no limit.
 type place struct {
 	at         *node
 	last, left int
@@ -39,9 +37,9 @@ const anyNumber = -1
 // start is the place where all schedules begin.
 func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
-// by returns the place to which a choice leads from p. It returns false if the choice needs more preemptions than are
-// left. The place has no node if the choice was not made yet.
-func (p place) by(c *schedule.Choice) (to place, payable bool) {
+// successor returns the place to which a choice leads from p; its node is nil if the choice was not made yet. payable is
+// false if the choice needs more preemptions than are left.
+func (p place) successor(c *schedule.Choice) (to place, payable bool) {
 	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
 	if p.left >= 0 {
 		to.left -= p.at.price(p.last, c)
@@ -52,7 +50,7 @@ func (p place) by(c *schedule.Choice) (to place, payable bool) {
 // follow calls f with each place to which a permitted choice has led.
 func (p place) follow(f func(c *schedule.Choice, to place)) {
 	for _, c := range p.at.choices {
-		if to, payable := p.by(c); payable && to.at != nil {
+		if to, payable := p.successor(c); payable && to.at != nil {
 			f(c, to)
 		}
 	}
@@ -77,19 +75,19 @@ func (g *graph) next() (cost int, _ execution, more bool) {
 // whole implements plan.
 func (g *graph) whole() bool { return g.open(g.start(anyNumber)) == nil }
 
-// open returns a choice at p that was not made yet, or that leads to such a choice; nil if there is none.
+// open returns a choice at p that was not made yet, or that leads to one; nil if there is none.
 func (g *graph) open(p place) *schedule.Choice {
 	if g.closed[p] {
 		return nil
 	}
 	ordered := p.at.inOrder(p.last)
 	for _, c := range ordered {
-		if to, payable := p.by(c); payable && to.at == nil && (g.x.config.Shared || !p.at.infer(c)) {
+		if to, payable := p.successor(c); payable && to.at == nil && (g.x.config.Shared || !p.at.infer(c)) {
 			return c
 		}
 	}
 	for _, c := range ordered {
-		if to, payable := p.by(c); payable && g.open(to) != nil {
+		if to, payable := p.successor(c); payable && g.open(to) != nil {
 			return c
 		}
 	}
@@ -134,7 +132,7 @@ func (n *node) leads(c *schedule.Choice, to *node, loud bool) {
 	to.from = append(to.from, step{n, c})
 }
 
-// A traversal is one run through the graph: it follows known edges to an unexplored choice and continues from there.
+// A traversal is one run through the graph.
 type traversal struct {
 	*graph
 	at         *node            // the last node; nil before the root
@@ -159,13 +157,12 @@ func (w *traversal) choose(p *schedule.Point) (string, error) {
 	if w.by = w.open(here); w.by == nil {
 		return "", nil
 	}
-	to, _ := here.by(w.by)
+	to, _ := here.successor(w.by)
 	w.last, w.left = to.last, to.left
 	return w.by.Token, nil
 }
 
-// arrive returns the node to which the last choice has led: the known node, or the node with the same state, or a
-// new one.
+// arrive returns the node to which the last choice has led: a known node, also for an equal state, or a new one.
 func (w *traversal) arrive(p *schedule.Point) (n *node, err error) {
 	choices := w.options(p)
 	n = w.root
@@ -192,7 +189,7 @@ func (w *traversal) arrive(p *schedule.Point) (n *node, err error) {
 
 var errUnlike = errors.New("two schedules reached one state but have different choices there")
 
-// repeats returns an error if the choices at a node have changed.
+// repeats returns an error if a node's choices have changed.
 func (n *node) repeats(now []*schedule.Choice, what error, p *schedule.Point) error {
 	if slices.Equal(n.choices, now) {
 		return nil
@@ -212,7 +209,7 @@ func (w *traversal) link(n *node, loud bool) {
 // done implements execution.
 func (w *traversal) done(e schedule.Ended) {
 	switch {
-	case e.Cut: // a run that was cut gets an empty node, so that no other run goes there
+	case e.Cut: // no other run must go there
 		w.link(&node{}, true)
 	case !e.Pruned:
 		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign, Early: e.Early}

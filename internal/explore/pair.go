@@ -19,7 +19,7 @@ func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 			}
 			for _, both := range [][2]*schedule.Choice{{a, b}, {b, a}} {
 				if pair, ok := schedule.Together(*both[0], *both[1]); ok {
-					pairs = append(pairs, t.one(pair))
+					pairs = append(pairs, t.intern(pair))
 				}
 			}
 		}

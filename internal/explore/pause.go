@@ -31,7 +31,7 @@ func (w *walk) pauses(n *node, p *schedule.Point) {
 	var all []found
 	for _, c := range n.choices {
 		if c.Command() && c.Buyer != p.Paused {
-			b := branch{at: n.parent, choice: w.one(schedule.During(*n.by, c.Token)), after: n}
+			b := branch{at: n.parent, choice: w.intern(schedule.During(*n.by, c.Token)), after: n}
 			all = append(all, found{b, n.cost + n.price(n.last, c)})
 		}
 	}

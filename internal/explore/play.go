@@ -63,7 +63,7 @@ func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*En
 	}
 	g := newGraph(s)
 	g.before = lastBuyer(after)
-	if err := s.all(ctx, g); err != nil && ctx.Err() == nil {
+	if err := s.runAll(ctx, g); err != nil && ctx.Err() == nil {
 		return Way{}, err
 	}
 	w := Way{Complete: s.result.Complete}

@@ -46,11 +46,11 @@ func (w *walk) races() {
 				w.race(path[i], step.Buyer)
 			}
 			if !all.has(i) {
-				all = all.with(pasts[i])
+				all = all.union(pasts[i])
 			}
 		}
 		if j < executed {
-			pasts[j] = all.with(past{}.and(j))
+			pasts[j] = all.union(past{}.add(j))
 			last[step.Buyer] = j
 		}
 	}
@@ -82,8 +82,8 @@ type past []uint64
 
 func (p past) has(step int) bool { return step/64 < len(p) && p[step/64]&(1<<(step%64)) != 0 }
 
-// and returns the set with one more step.
-func (p past) and(step int) past {
+// add returns the set with one more step.
+func (p past) add(step int) past {
 	for len(p) <= step/64 {
 		p = append(p, 0)
 	}
@@ -91,8 +91,8 @@ func (p past) and(step int) past {
 	return p
 }
 
-// with returns the union of both sets. It reuses p's memory if possible.
-func (p past) with(other past) past {
+// union returns the union. It reuses p's memory if possible.
+func (p past) union(other past) past {
 	for len(p) < len(other) {
 		p = append(p, 0)
 	}

@@ -20,7 +20,7 @@ import (
 // savedVersion must change if the meaning of existing files changes.
 const savedVersion = 1
 
-// mostSaved is the maximum size in bytes of a file with a saved schedule. MaxLine steps with long names fit into it.
+// mostSaved is the maximum size in bytes of a file with a saved schedule: MaxLine steps with long names.
 const mostSaved = 100 << 20
 
 // Saved returns a witness of this explorer's program in the form that Save writes. It fails for a witness of a
@@ -122,9 +122,8 @@ func checkSaved(s *Saved) error {
 	return nil
 }
 
-// find returns the current choice for a saved step: the command of the same buyer with the same name. If there are
-// several, it returns the command with the same token. It finds events and concurrent pairs by their
-// token.
+// find returns the current choice for a saved step: the command of the same buyer with the same name and, if there are
+// several, the same token. It finds events and concurrent pairs by their token.
 func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
 	byToken, same := schedule.Find(choices, step.Token)
 	name := withoutNames(step.Name)
@@ -166,8 +165,7 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere describes the choices that were available instead of a saved step. A zero step means that there was no
-// further step.
+// elsewhere describes the choices that were available instead of a saved step, which is zero after the last step.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

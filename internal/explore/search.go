@@ -18,8 +18,8 @@ import (
 
 // A Result holds the findings of a search.
 type Result struct {
-	Explored int    // complete schedules; with merged states most of them were not run, since their continuation was known
-	Runs     int    // schedules that were run, to their end or to a known state
+	Explored int    // complete schedules; with merged states most of them were not run
+	Runs     int    // runs, to the end of the schedule or to a known state
 	Merged   bool   // equal states were merged
 	States   int    // number of states, if Merged
 	Digest   string // hash of the schedules that were run, in order, and of their verdicts
@@ -27,14 +27,14 @@ type Result struct {
 	Whole    bool   // no other schedules exist at all
 	All      int    // if Whole: number of schedules without a bound
 
-	Within         int // all schedules with up to this many preemptions were explored; -1: not even those without one
+	Within         int // all schedules with up to this many preemptions were explored; -1: not even those with 0
 	ExploredWithin int // number of those schedules
 
-	Never      []Event        // events of Config.Events that could not happen at any step
-	Cut        int            // schedules given up because they had too many steps: they prove nothing
+	Never      []Event        // events that could not happen at any step
+	Cut        int            // schedules given up because they had too many steps
 	Overlapped int            // explored schedules with a concurrent pair
-	Missed     int            // branches below a concurrent pair whose result did not occur again
-	Courses    map[string]int // number of occurrences of each result of a concurrent pair
+	Missed     int            // branches after a concurrent pair whose result did not occur again
+	Courses    map[string]int // occurrences of each result of a concurrent pair
 	Violations int
 	Verdicts   map[verdict.Verdict]int
 	Seconds    float64
@@ -43,15 +43,14 @@ type Result struct {
 
 	// The following fields apply to a program under test. The result is not Complete if any run was void, or if
 	// Late or Ignored is set.
-	Void    int      // discarded runs, which no other field counts
+	Void    int      // discarded runs, counted nowhere else
 	Voided  []Voided // their reasons and details
 	Lost    int      // branches given up: all their runs were void
 	Dropped int      // violations that did not break again, and are not counted
-	// Unconfirmed counts the violations that were not replayed, if no replay of another violation broke. Violations
-	// does not include them.
+	// Unconfirmed counts the violations that were not replayed, if no replay of another broke. Violations excludes them.
 	Unconfirmed int
-	Reduced     bool // of schedules that differ only in the order of commuting commands, one was run
-	Asleep      int  // runs that ended early, since all remaining choices were asleep, see sleep.go
+	Reduced     bool // see Report.Reduced
+	Asleep      int  // runs that ended early, since all choices slept, see sleep.go
 	Held        bool // Config.Tries has left out schedules
 	Late        bool // schedules were left out, see schedule.Point.Late
 
@@ -75,12 +74,12 @@ type Result struct {
 
 	exhausted bool // neither a budget nor the first violation ended the search
 
-	Foreign        int      // schedules in which a buyer released another buyer's lock, with or without harm
+	Foreign        int      // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness // one of these schedules
 
 	// Early counts schedules that told a buyer "sold out", although a later buyer could buy after all others were done. The
-	// committed stock never rises, so there was a unit all the time. If another buyer gets that unit, the mistake is not
-	// visible, unless that buyer crashes.
+	// committed stock never rises, so there was a unit all the time. If another buyer gets it, the mistake is hidden, unless
+	// that buyer crashes.
 	Early int
 }
 
@@ -91,8 +90,8 @@ type search struct {
 	offered map[Event]bool                       // events that were a choice at some step
 	result  Result
 	digest  hash.Hash
-	broken  int  // number of runs that broke, including those that are dropped later
-	final   bool // a schedule had schedule.Ended.Final set
+	broken  int  // runs that broke, including those dropped later
+	final   bool // a schedule had Ended.Final
 	begun   time.Time
 	limit   limit // used only for a program
 
@@ -103,10 +102,9 @@ type search struct {
 
 // A plan decides which schedule runs next. It is a tree or a graph.
 type plan interface {
-	// next returns the next execution. Its schedule has at least cost preemptions. more is false if no schedule is
-	// left.
+	// next returns the next execution, and a lower bound for its preemptions. more is false if no schedule is left.
 	next() (cost int, t execution, more bool)
-	// whole reports whether the bound has excluded no schedule.
+	// whole reports whether the bound excluded no schedule.
 	whole() bool
 }
 
@@ -117,7 +115,7 @@ type execution interface {
 }
 
 // Search explores until all schedules have been run, the budget is spent, or ctx ends. The result covers the schedules
-// until then. If ctx has ended, the error is the context's cause.
+// so far. If ctx has ended, the error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := newSearch(x)
 	bounded, cancel := s.limit.bounded(ctx)
@@ -125,10 +123,10 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	var err error
 	if s.result.Merged {
 		g := newGraph(s)
-		err = s.all(bounded, g)
+		err = s.runAll(bounded, g)
 		g.count()
 	} else {
-		err = s.all(bounded, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
+		err = s.runAll(bounded, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
 		if err == nil {
 			err = s.outlast(bounded)
 		}
@@ -141,7 +139,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
-	if s.result.Complete { // in an incomplete search, an event may be possible in a schedule that was not run
+	if s.result.Complete { // otherwise, they may happen in a schedule that was not run
 		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
 	}
 	if x, ok := x.runner.(schedule.Poller); ok {
@@ -169,8 +167,8 @@ func newSearch(x *Explorer) *search {
 	return s
 }
 
-// all runs the schedules of a plan, one after the other.
-func (s *search) all(ctx context.Context, p plan) error {
+// runAll runs the schedules of a plan.
+func (s *search) runAll(ctx context.Context, p plan) error {
 	c, result := s.x.config, &s.result
 	for {
 		cost, execution, more := p.next()
@@ -249,10 +247,10 @@ func (s *search) run(ctx context.Context, t execution) error {
 	return nil
 }
 
-// maxNamed is the maximum length of each list of commands in a result.
+// maxNamed is the maximum length of a list of commands in a result.
 const maxNamed = 20
 
-// withNew appends those commands of seen that are not in all, up to maxNamed.
+// withNew adds the list seen to the list all, without repetitions, up to maxNamed entries.
 func withNew(all, seen []string) []string {
 	for _, text := range seen {
 		if !slices.Contains(all, text) && len(all) < maxNamed {
@@ -308,7 +306,7 @@ func (s *search) note(e schedule.Ended) {
 	}
 }
 
-// options returns the choices of a point that the search explores, as its own pointers.
+// options returns the choices of a point that the search explores, each interned.
 func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	newcomer := 0              // with Symmetry: the only buyer that may start
 	first := map[string]bool{} // for each class of interchangeable nodes: whether one was offered
@@ -331,7 +329,7 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 			}
 			first[same] = true
 		}
-		all = append(all, s.one(a))
+		all = append(all, s.intern(a))
 	}
 	return all
 }
@@ -344,8 +342,8 @@ func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh
 	return p.Fresh(server)
 }
 
-// one returns the search's pointer for choices equal to c.
-func (s *search) one(c schedule.Choice) *schedule.Choice {
+// intern returns the pointer that the search uses for all choices equal to c.
+func (s *search) intern(c schedule.Choice) *schedule.Choice {
 	known := s.choices[c]
 	if known == nil {
 		known = &c

@@ -13,10 +13,9 @@ import (
 // longestCut is the maximum number of consecutive steps that shrink leaves out at once.
 const longestCut = 6
 
-// shrink searches for a shorter schedule that breaks with the same verdict, by leaving out steps
-// (the simplest form of delta debugging, Zeller and Hildebrandt, TSE 2002). A complete search does not need it.
-// For a program it ends with ctx or with the time for shrinking, and returns the shortest schedule found until
-// then.
+// shrink searches for a shorter schedule that breaks with the same verdict, by leaving out steps (the simplest form of
+// delta debugging, Zeller and Hildebrandt, TSE 2002). A complete search does not need it. For a program, it stops when
+// ctx or the time for shrinking ends.
 func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	if c == nil || s.x.mode.schedule(c.Tokens).Concurrent() {
 		return c, nil
@@ -97,8 +96,8 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 // number matches the number of a buyer in a token.
 var number = regexp.MustCompile(`[1-9]`)
 
-// leavingOut returns a chooser that follows the tokens except n of them, starting at index i. It also skips tokens that
-// are not available. After the last token, it takes the first command that is available.
+// leavingOut returns a chooser that follows the tokens except n of them, starting at index i, and except those that
+// are not available. After the last token, it takes the first available command.
 func leavingOut(tokens []string, i, n int) schedule.Chooser {
 	rest := slices.Delete(slices.Clone(tokens), i, i+n)
 	return func(p *schedule.Point) (string, error) {

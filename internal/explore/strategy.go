@@ -19,8 +19,8 @@ type OfStrategy struct {
 	Strategy lockstrategy.Entry
 	Stock    int64     // units on sale
 	Units    Units     // units that each buyer asks for, 1 to MaxBuyers
-	Parts    int64     // number of rows into which the stock is divided evenly; 0: it is in the product's own row
-	Product  string    // the product; its records are deleted before each schedule
+	Parts    int64     // number of rows into which the stock is divided evenly; 0: the product's own row
+	Product  string    // its records are deleted before each schedule
 	OneKey   bool      // all purchases have one Idempotency-Key
 	Before   own.Front // the part of the shop that runs before the strategy; "": none
 }
@@ -86,7 +86,7 @@ func (m strategyMode) origin(r *Report) {
 	}
 }
 
-// ownViolations keeps the best violation of a strategy of the catalogue. Runs of a strategy are never void.
+// ownViolations keeps the best violation of a strategy. Runs of a strategy are never void.
 type ownViolations struct{ s *search }
 
 func (v ownViolations) begin(bool)                  {}

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A tally counts the ends of all schedules that continue from a place.
+// A tally counts the ends of all schedules that pass a place.
 type tally struct {
 	schedules, foreign, early int
 	verdicts                  map[verdict.Verdict]int
@@ -51,7 +51,7 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// A suffix is the rest of a schedule. The three numbers of its cost have the same meaning as in candidate.cost.
+// A suffix is the rest of a schedule. Its cost is defined like candidate.cost.
 type suffix struct {
 	cost  [3]int
 	token string
@@ -106,9 +106,9 @@ func (w *suffix) tokens() (tokens []string) {
 	return tokens
 }
 
-// count sets the counts of the result. A schedule is a path through the graph, and most of these paths were never
-// run. The graph has no cycle, since each step adds to the answers that a process has received. So count can sum up
-// the paths and their ends.
+// count sets the counts of the result. A schedule is a path through the graph, and most paths were never run. The graph
+// has no cycle, since each step adds to the answers that a process has received. So count sums up the paths and their
+// ends.
 func (g *graph) count() {
 	r := &g.result
 	r.States = len(g.states)

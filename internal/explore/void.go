@@ -15,9 +15,9 @@ import (
 // A run of a program under test is discarded, or void, if the explorer lost control of it, for example
 // after an unexpected command. Such a run proves nothing, and is repeated.
 const (
-	voidTries   = 3  // runs of one branch; if all of them are void, the branch is given up
+	voidTries   = 3  // runs of a branch; if all are void, it is given up
 	shownTries  = 5  // replays of a violation that is to be reported
-	voidAtFirst = 10 // void runs at the start, without any other run; then the search ends
+	voidAtFirst = 10 // void runs at the start; then the search ends
 	voidInARow  = 50 // void runs in a row; then the search ends
 	mostReasons = 3  // maximum number of reasons in one line
 )
@@ -38,7 +38,7 @@ func isVoid(err error) bool {
 	return is
 }
 
-// retry puts the branch of a void run back into the frontier. It returns false if the branch must be given up.
+// retry puts the branch of a void run back into the frontier; false if the branch must be given up.
 func (w *walk) retry(sure bool) bool {
 	if w.voids++; sure && w.voids >= voidTries {
 		return false
@@ -100,8 +100,8 @@ func counted(all []Voided, v schedule.Void) []Voided {
 	return all
 }
 
-// id matches a value that may differ between runs: a UUID, a hexadecimal number or a number. It also matches a
-// number after a lower-case word, such as "buyer 1", which does not differ: withoutIDs leaves it unchanged.
+// id matches a value that may differ between runs: a UUID, a hexadecimal number or a number. It also matches a number
+// after a lower-case word, such as "buyer 1", which withoutIDs leaves unchanged.
 var id = regexp.MustCompile(`[a-z] \d+\b|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-fA-F]{16,}\b|\d+`)
 
 // withoutIDs replaces the ids in a text, so that texts become equal if they differ only in ids.
@@ -148,8 +148,7 @@ func (s *search) voidBranch(t execution, err error) error {
 	return s.voids.count(err)
 }
 
-// reasons lists the reasons of void runs, the most frequent first. If there are several, each has its
-// count.
+// reasons lists the reasons of void runs, the most frequent first; several reasons have counts.
 func reasons(voids map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(voids), func(a, b string) int {
 		return cmp.Or(voids[b]-voids[a], strings.Compare(a, b))

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A walk is the execution of one branch of a tree. It makes the choices on the path to the branch, then the branch's
-// choice, and then the first available choices.
+// A walk executes one branch of a tree: the choices on the path to it, its own choice, and then the first available
+// ones.
 type walk struct {
 	*tree
 	branch
@@ -98,9 +98,9 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// open adds a new node. It returns the node's first choice, which the run makes now; the other choices become
-// branches. If n.races is set, commands of other buyers become branches only for a race, see races. open returns nil
-// at the end of a schedule, or if only sleeping choices are left.
+// open adds a new node. It returns the choice that the run makes now; the others become branches. If n.races is set,
+// commands of other buyers become branches only for a race, see races. It returns nil at the end of a schedule, or if
+// only sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)

@@ -1,5 +1,5 @@
-// Package conduct executes one schedule. It asks for the possible moves, lets the search choose one, and makes
-// that move. It stops when no move is left or the maximum number of steps is reached.
+// Package conduct executes one schedule. It asks for the possible moves, lets the search choose one, and makes it, until
+// no move is left or the maximum number of steps is reached.
 //
 // A Subject represents the buyers. Package own is the subject for strategies of this project, whose commands
 // wait at gates in this process. Package target is the subject for a program in any language, with gates on
@@ -19,7 +19,7 @@ import (
 type Move[C comparable] struct {
 	schedule.Choice
 	Command C      // the command to release; for a timeout, the command that stops waiting; otherwise zero
-	Second  C      // for a concurrent pair: the command that is sent before Command is answered
+	Second  C      // for a concurrent pair: sent before Command is answered
 	During  string // token of another buyer's move in the pause that follows; "" if none
 	Text    string // for an event or a request: its description for the user
 	// Make makes the move without waiting for its effects. It is nil for the release of a command.
@@ -37,7 +37,7 @@ type Subject[C comparable] interface {
 	Over() bool
 	// Describe adds the subject's information to point p.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
-	// Do makes a move, and returns when every buyer is blocked, done, or waits at its gate.
+	// Do makes a move, and returns like Begin.
 	Do(ctx context.Context, m Move[C]) error
 	// End ends the run. It judges the run unless e is Pruned or Cut, or err is not nil. It returns err joined with
 	// its own error.
@@ -57,7 +57,7 @@ type Limits struct {
 	Endless func() bool // reports that the schedule already repeats itself; nil: only Steps counts
 	Events  int         // maximum number of events; 0: no limit
 	Pairs   bool        // two commands may be released together
-	Pauses  bool        // a buyer may move in another buyer's pause; the subject supports Move.During
+	Pauses  bool        // a buyer may move in another buyer's pause, see Move.During
 }
 
 // A Conductor executes one schedule.
@@ -150,7 +150,7 @@ func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	return all, nil
 }
 
-// pick finds the move of a token, including pairs such as "1+2" and moves in pauses, if the limits allow them.
+// pick finds the move of a token, including pairs such as "1+2" and moves in pauses, if allowed.
 func (c *Conductor[C]) pick(moves []Move[C], token string) (m Move[C], ok bool) {
 	if before, during, pause := strings.Cut(token, "~"); pause {
 		m, ok = c.pick(moves, before)

@@ -58,8 +58,7 @@ func (p *PubSub) Begin() {
 	clear(p.heard)
 }
 
-// Heard returns the number of messages since its last call, by the owner of the connection: a buyer, or 0 for
-// connections that serve all buyers.
+// Heard returns the number of messages since its last call, by owner of the connection; 0: connections of all buyers.
 func (p *PubSub) Heard() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -53,8 +53,8 @@ func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	return c, err
 }
 
-// one returns the pointer that all footprints equal to f share.
-func (c *Catalog) one(f schedule.Footprint) *schedule.Footprint {
+// intern returns the pointer that all footprints equal to f share.
+func (c *Catalog) intern(f schedule.Footprint) *schedule.Footprint {
 	key := f.String()
 	if c.prints[key] == nil {
 		c.prints[key] = &f

@@ -132,7 +132,7 @@ func (t *Tracker) usage(o Command) (u Usage) {
 	if tx := t.open[o.Conn()]; tx != nil {
 		now = now.Holding(tx.uses, tx.unknown || t.buyers > 2) // three buyers may wait in a cycle, which two footprints do not show
 	}
-	u.Now = t.one(now)
+	u.Now = t.intern(now)
 	return u
 }
 
@@ -148,11 +148,11 @@ func (t *Tracker) control(o Command, m effect.Mention) *schedule.Footprint {
 	case !o.InTransaction && !o.OwnTransaction: // an earlier command may not be answered yet
 		return nil
 	case tx == nil, !m.Ends && !rollsBack.MatchString(o.Text):
-		return t.one(schedule.Footprint{})
+		return t.intern(schedule.Footprint{})
 	case tx.unknown:
 		return nil
 	}
-	return t.one(slices.Clone(tx.uses))
+	return t.intern(slices.Clone(tx.uses))
 }
 
 // rollsBack matches a statement that undoes changes, such as ROLLBACK TO SAVEPOINT.

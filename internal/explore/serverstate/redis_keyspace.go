@@ -17,8 +17,8 @@ import (
 // change for that long; Expired shows that.
 const stretched = 2 * time.Minute
 
-// A Keyspace is everything that a program uses on a Redis server: all databases that have a key, as listed by INFO
-// keyspace. The program may SELECT a database other than the one in its URL.
+// A Keyspace is all databases of a Redis server that have a key, as listed by INFO keyspace. The program may SELECT a
+// database other than the one in its URL.
 type Keyspace struct{ client *redis.Client }
 
 // NewKeyspace returns the keyspace of client's server. The caller closes client.
@@ -61,8 +61,8 @@ func (k Keyspace) Stretch(ctx context.Context) error {
 		Run(ctx, k.client, nil, stretched.Milliseconds()).Err()
 }
 
-// values returns each key and its value. The key is prefixed by its database number, unless that is ARGV[2]. The
-// values do not include times to live or the ids of streams, which are times.
+// values returns each key and its value. The key is prefixed by its database number, unless that is ARGV[2]. Times to
+// live and the ids of streams, which are times, are omitted.
 var values = redis.NewScript(`
 local all = {}
 for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
@@ -87,8 +87,8 @@ for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
 end
 return all`)
 
-// Values returns the keys of all databases, each with its value as text. It fails if there are more than most
-// keys.
+// Values returns the keys of all databases, each with its value as text. most is the maximum number of keys; it fails if
+// there are more.
 func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error) {
 	answer, err := values.Run(ctx, k.client, nil, most, k.client.Options().DB).Slice()
 	if err != nil {

@@ -17,7 +17,7 @@ type Stock struct {
 	Admin   *gorm.DB // not a buyer's connection
 	Product string
 	Stock   int64  // at the start of a schedule
-	Parts   int64  // number of rows into which it is divided evenly; 0: it is in the product's own row
+	Parts   int64  // number of rows into which it is divided evenly; 0: the product's own row
 	Recount string // statement that resets the counter of record ids; "": the ids continue
 
 	Milliseconds string // for Whole: SQL expression for the time of a record in ms since 1970
@@ -57,9 +57,8 @@ func (s Stock) Restore(ctx context.Context) error {
 	})
 }
 
-// Whole returns all data in the product's row, parts and records that can affect a later step. Records are sorted
-// by id. It omits real times; the time of a purchase comes from the strategies' clock. No buyer may move during
-// the call.
+// Whole returns all data in the product's row, parts and records that can affect a later step. Records are sorted by id.
+// Real times are omitted. No buyer may move during the call.
 func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
 	queries := []string{"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?"}
@@ -124,7 +123,7 @@ func (s Stock) Read(ctx context.Context) (State, error) {
 			state.Leftover, state.Stocked = amount, other
 			return
 		}
-		for _, sale := range state.Sales { // each buyer makes one purchase, so a second record of a purchaser is a duplicate
+		for _, sale := range state.Sales { // each buyer makes one purchase
 			if sale.Purchaser == purchaser.String {
 				state.Duplicates++
 				break

@@ -32,9 +32,9 @@ type Table struct {
 // errHidden reports that the user lacks the privilege to see the triggers.
 var errHidden = errors.New("the user may not see the triggers of all tables")
 
-// The queries of ReadTables. Those for tables return the name, and whether the table is a view, is opaque for another
-// reason, and fires. Those for foreign keys return the table and the referenced table. They also return whether a
-// row of the table changes when the referenced row is deleted, and when its key changes.
+// The queries of ReadTables. Those for tables return the name, and whether it is a view, is opaque for another reason,
+// and fires. Those for foreign keys return the table, the referenced table, and whether a row of the table changes when
+// the referenced row is deleted, and when its key changes.
 const (
 	mysqlTriggers = `SELECT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))
 	OR EXISTS (SELECT 1 FROM information_schema.schema_privileges WHERE privilege_type = 'TRIGGER' AND table_schema = DATABASE() AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))`
@@ -100,7 +100,7 @@ func ReadTables(ctx context.Context, db *sql.DB, protocol string) (Tables, error
 	return all, err
 }
 
-// at returns a table. It adds the table if it is new.
+// at returns a table, after adding it if it is new.
 func (t Tables) at(name string) *Table {
 	if t[name] == nil {
 		t[name] = &Table{}

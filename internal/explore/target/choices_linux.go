@@ -110,7 +110,7 @@ func (r *choices) ready() (all []move, _ error) {
 		}
 	}
 	if len(all) == 0 {
-		over, again, err := r.over()
+		over, again, err := r.expiring()
 		if err != nil {
 			return nil, err
 		}
@@ -140,10 +140,10 @@ func (r *choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// over returns the waits in the servers that may end when no other buyer can move. Any of them may end first. The
+// expiring returns the waits in the servers that may end when no other buyer can move. Any of them may end first. The
 // second result, again, lists those that have already ended several times without a change. A wait that the program
 // has not limited, such as a wait for a row, is in neither list: no buyer is served before the server's own time-out.
-func (r *choices) over() (over, again []move, _ error) {
+func (r *choices) expiring() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {
 		theirs, err := movesOf(b, limited)

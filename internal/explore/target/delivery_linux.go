@@ -136,10 +136,9 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 	return come, nil
 }
 
-// A pool may open a connection by itself, for example every 30 seconds, and set it up: SET autocommit=1. The
-// clock would decide at which step that command comes. A new connection has no transaction, so its first
-// commands change nothing that another connection can see. If no buyer waits for such a command, it passes at
-// once and is no step.
+// A pool may open a connection by itself, for example every 30 seconds, and set it up: SET autocommit=1. The clock would
+// decide at which step that command comes. A new connection has no transaction, so the command changes nothing that
+// another connection can see. If no buyer waits for it, it passes at once and is no step.
 
 // setUp lets such commands pass, and reports whether there are any.
 func (d *delivery) setUp() (passed bool) {

@@ -93,7 +93,7 @@ type hidden struct {
 }
 
 // hidden returns the ignored commands in passed that may hide a bug, given the steps of the same run. For Redis it
-// only compares commands with known keys: many programs run their queues as scripts, whose keys are unknown.
+// compares only commands with known keys: many programs run their queues as scripts, whose keys are unknown.
 func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Template) (all []hidden) {
 	if !g.on() {
 		return nil

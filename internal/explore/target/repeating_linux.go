@@ -13,21 +13,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
-// A buyer with several commands at the gates may also have timers: one branch of its request pauses, and then
-// sends a command on its own connection. The speed of the machine decides after how many steps that command
-// comes. So the first run that reaches a point of the schedule decides which commands wait there. Later runs
-// wait for a missing command, and hold back an early one. So the search sees each command at the same step.
+// A buyer with several commands at the gates may also have timers: one branch of its request pauses, and then sends a
+// command on its own connection. The speed of the machine decides after how many steps that command comes. So the first
+// run that reaches a point of the schedule decides which commands wait there. Later runs wait for a missing one, and hold
+// back an early one, so the search sees each command at the same step.
 
 // Times for timers of a buyer that has commands at the gates.
 const (
-	shortTimer  = 500 * time.Millisecond // at a new point, wait for a new timer only if it ends within this time
-	mostTimers  = 2 * time.Second        // maximum wait for all timers at one point, one after the other
+	shortTimer  = 500 * time.Millisecond // at a new point, the run waits for a new timer that ends within this time
+	mostTimers  = 2 * time.Second        // maximum wait for all timers at one point
 	missedSleep = time.Second            // maximum wait for a missing command, if a timer runs
 	missed      = 200 * time.Millisecond // maximum wait for a missing command, if no timer runs
 )
 
-// A memory records, for all runs, which commands were at the gates at each point of the schedules. It stops
-// recording after mostPoints points, which take about 100 MB.
+// A memory records which commands were at the gates at each point of the schedules, for all runs. It stops after
+// mostPoints points, which take about 100 MB.
 type memory struct {
 	points   map[point][]heldCommand
 	parallel bool                          // some buyer has had several commands at the gates at once
@@ -65,8 +65,7 @@ func heldCommandOf(o *gates.Op) heldCommand {
 // A window is the interval in which the next timer of an instance fires.
 type window struct{ from, to time.Time }
 
-// repeating ensures that the same commands are at the gates at each point as in earlier runs. It belongs to one run
-// and tracks that run's point.
+// repeating ensures that the same commands are at the gates at each point as in earlier runs. It belongs to one run.
 type repeating struct {
 	gates     *gates.Gates
 	instances *instance.Instances
@@ -75,15 +74,15 @@ type repeating struct {
 	memory    *memory
 	alone     bool // one buyer runs alone, so the points are not those of the search
 
-	point  point // the run's current point
+	point  point // current point
 	before int   // number of deliveries at the last point
 }
 
 // leaves moves the run to the point after token.
 func (r *repeating) leaves(token string) { r.point = r.point.after(token) }
 
-// repeat waits for commands, or holds them back, until those at the gates are the same as in earlier runs. The
-// caller calls it at each point, when no buyer moves.
+// repeat waits for commands, or holds them back, until those at the gates are the same as in earlier runs. It is called
+// at each point.
 func (r *repeating) repeat(ctx context.Context) error {
 	if r.instances.Shared() { // the buyer of a timer is unknown
 		return nil
@@ -175,8 +174,8 @@ func (r *repeating) remember() {
 	r.memory.points[r.point] = all
 }
 
-// match waits until all known commands are at the gates, and marks the others as late. If a known command does not
-// come in time, the program behaves differently now: match records the new commands instead.
+// match waits until all known commands are at the gates, and marks the others as late. If a known command does not come
+// in time, the program behaves differently now, so match records the new commands.
 func (r *repeating) match(ctx context.Context, known []heldCommand) error {
 	for begun := time.Now(); ; {
 		if !r.compare(r.mark(false), known) {
@@ -194,8 +193,7 @@ func (r *repeating) match(ctx context.Context, known []heldCommand) error {
 	}
 }
 
-// compare reports whether a known command is missing among the held ones. If none is missing, it marks each
-// unknown command as late.
+// compare reports whether a known command is missing among the held ones. Otherwise it marks unknown commands as late.
 func (r *repeating) compare(held []*gates.Op, known []heldCommand) (missing bool) {
 	rest := slices.Clone(known)
 	var late []*gates.Op
@@ -211,7 +209,7 @@ func (r *repeating) compare(held []*gates.Op, known []heldCommand) (missing bool
 	if len(rest) > 0 {
 		return true
 	}
-	if len(known) > 0 { // with no known command, holding all others back would end the run
+	if len(known) > 0 { // otherwise, holding all commands back would end the run
 		for _, o := range late {
 			o.Late = true
 		}

@@ -22,8 +22,8 @@ import (
 // A move is one possible next step of a run, such as the release of a command.
 type move = conduct.Move[*gates.Op]
 
-// A run is one schedule as a conduct.Subject: it makes a move and lets its parts bring it to the next
-// standstill. Each part owns its state and refers to the parts that it needs.
+// A run is one schedule as a conduct.Subject: it makes a move and lets its parts bring it to the next standstill, at which
+// the program is idle.
 type run struct {
 	programs  session.Programs
 	guard     *ignoreGuard
@@ -203,8 +203,8 @@ func (r *run) start(ctx context.Context, m move) error {
 	return nil
 }
 
-// letIn refuses a program that handles one request at a time: such a program runs the buyers one after the other in
-// every schedule, which proves nothing.
+// letIn refuses a program that handles one request at a time: it runs the buyers one after the other in every schedule,
+// which proves nothing.
 func (r *run) letIn(b *client.Buyer) error {
 	if waiting := r.buyers.Waiting(); len(waiting) != 2 || !slices.Contains(waiting, b.ID) {
 		return nil // the program handles several requests, or no other buyer waits

@@ -10,10 +10,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// mostRows is the maximum number of rows that are shown for a finding.
+// mostRows is the maximum number of rows shown for a finding.
 const mostRows = 8
 
-// Shown returns the rows that are shown.
+// Shown returns these rows.
 func (f Finding) Shown() [][]string { return f.Rows[:min(len(f.Rows), mostRows)] }
 
 // More returns a text with the number of rows that are not shown; "" if all are shown.

@@ -27,14 +27,14 @@ func (r Row) Number() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// last returns the last step of the row. Its watched values are those after the row.
+// last returns the last step of the row, which has the watched values after the row.
 func (r Row) last() Step { return r.Steps[len(r.Steps)-1] }
 
 // Buyer returns the buyer of the row; 0 if it is an event without a buyer.
 func (r Row) Buyer() int { return r.Steps[0].Buyer }
 
-// PeopleRows returns the rows that the user sees: the short form, if there is one and Verbose is not set, otherwise one
-// row for each step.
+// PeopleRows returns the rows that the user sees: the short form, or one row for each step with Verbose or without a
+// short form.
 func (w *Witness) PeopleRows() (all []Row) {
 	if w.Folded != nil && !w.Verbose {
 		return w.Folded.Rows

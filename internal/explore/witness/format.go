@@ -13,7 +13,7 @@ type Document struct {
 	Extent  string   // extent of the search
 	Summary string   // Extent as a sentence
 	Buyers  int      // number of columns
-	Broken  Found    // the violation, or the replayed schedule; its Witness is nil if there is none
+	Broken  Found    // the violation or the replayed schedule; Witness is nil if there is none
 	Others  []Found  // witnesses that are not violations
 	Data    any      // the value that the JSON format prints
 }
@@ -22,7 +22,7 @@ type Document struct {
 type Found struct {
 	*Witness
 	Intro  string // printed before the witness
-	Replay string // the command that replays it; "" if the user has just run that command
+	Replay string // the command that replays it; "" if the user has just run it
 }
 
 // A Format writes a document.
@@ -49,7 +49,6 @@ func FormatNames() (names []string) {
 	return names
 }
 
-// FormatNamed finds a format.
 func FormatNamed(name string) (Format, bool) {
 	all := Formats()
 	i := slices.IndexFunc(all, func(f Format) bool { return f.Name == name })

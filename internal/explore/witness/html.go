@@ -38,7 +38,6 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 </body></html>
 `))
 
-// view is the content of the page.
 type view struct {
 	Title, Extent, Again string
 	Notes                []string

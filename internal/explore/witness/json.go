@@ -14,7 +14,7 @@ func writeJSON(out io.Writer, d Document) error {
 	return e.Encode(d.Data)
 }
 
-// plain is a Witness without MarshalJSON. Encoding a Witness itself there would recurse without end.
+// plain is a Witness without MarshalJSON, which would call itself.
 type plain Witness
 
 // MarshalJSON omits the stock and the records of a program's steps, since they were not read.

@@ -36,7 +36,7 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	over := func(text string) {
 		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, note(text))
 	}
-	known, shown, arrow := "", "", "" // known: the values after the last step; shown: the values in the last note
+	known, shown, arrow := "", "", "" // values after the last step, and in the last note
 	var commands []string
 	var steps []Step
 	for _, r := range w.PeopleRows() {
@@ -93,7 +93,7 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 // standing returns the watched values after a step in one line.
 func (w *Witness) standing(s Step) string { return labelled(w.Columns(), w.Values(s), " ") }
 
-// labelled returns the values that are not empty, each after the name of its column.
+// labelled returns the values that are not empty, each after its column.
 func labelled(columns, values []string, is string) string {
 	var all []string
 	for i, v := range values {
@@ -130,16 +130,16 @@ func serverName(server string) string {
 	return server
 }
 
-// escape escapes characters that are special in Mermaid: a semicolon ends a line, and # begins an entity.
+// escape escapes the characters that end a line (;) or begin an entity (#) in Mermaid.
 func escape(s string) string {
 	return strings.NewReplacer("#", "#35;", ";", "#59;", "\n", " ").Replace(s)
 }
 
-// noteWidth is the maximum length in bytes of a line in a note, if the words allow it. A viewer does not wrap a
-// longer line, and cuts it at the edge of the picture.
+// noteWidth is the maximum length in bytes of a line in a note, if the words allow it. A viewer cuts longer lines at the
+// edge of the picture.
 const noteWidth = 60
 
-// note returns the text of a note, wrapped into lines of at most noteWidth bytes.
+// note returns the text of a note, wrapped to noteWidth.
 func note(text string) string {
 	var lines []string
 	for _, word := range strings.Fields(text) {

@@ -55,8 +55,8 @@ func (f Found) print(out io.Writer, buyers int) error {
 	return err
 }
 
-// Text prints a witness, followed by the verdict and the answers. The table has a column for each buyer and a row for
-// each step; in the short form, a row may hold several steps of a buyer.
+// Text prints a witness, its verdict and the answers. The table has a column for each buyer and a row for each step; in
+// the short form, a row may hold several steps.
 func (w *Witness) Text(out io.Writer, buyers int) error {
 	t := newTable()
 	header := table.Row{"step"}
@@ -101,7 +101,6 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 	return err
 }
 
-// lines returns the steps of a row, each as one line.
 func (w *Witness) lines(r Row) (all []string) {
 	for _, s := range r.Steps {
 		all = append(all, w.line(s))
@@ -130,7 +129,7 @@ func newTable() table.Writer {
 // Line returns a step in one line: the command and its answer.
 func (s Step) Line() string { return (&Witness{}).line(s) }
 
-// line returns a step as the text of a table cell: the command and its answer.
+// line returns a step in one line: the command and its answer.
 func (w *Witness) line(s Step) string {
 	text := w.brief(s)
 	if s.Result != "" {

@@ -27,7 +27,7 @@ type Step struct {
 
 	// The following fields are set only for a program's command. The output shows parts of them.
 	Whole      string   `json:"-"` // the full text of the command; "" if Command is complete
-	Rows       [][]Cell `json:"-"` // the first rows of the answer, in full, even if Result is cut
+	Rows       [][]Cell `json:"-"` // the first rows of the answer, not cut like Result
 	Unseen     int      `json:"-"` // number of further rows
 	Connection int64    `json:"-"` // the connection's number at the server; 0 if unknown
 }
@@ -60,7 +60,7 @@ type Witness struct {
 
 	Why      string    `json:"why"`
 	Outcomes []Outcome `json:"outcomes"`
-	Again    string    `json:"again,omitempty"` // how often it ends this way: with a concurrent pair, or if replays ended differently
+	Again    string    `json:"again,omitempty"` // how often it ends this way, if not always
 
 	Program  string    `json:"program,omitempty"`  // name of a program under test; "": a strategy of the catalogue
 	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil without such a query

@@ -78,8 +78,7 @@ func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
 }
 
-// TestHandedOver: a buyer that gets the lock from another buyer of the same process releases its own lock, not another
-// holder's.
+// TestHandedOver: a buyer that gets its lock from another buyer of the same process releases its own lock.
 func TestHandedOver(t *testing.T) {
 	config := exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "redisson"))
 	config.Shared, config.Bound = true, 1
@@ -239,8 +238,7 @@ func TestShortestWay(t *testing.T) {
 	}
 }
 
-// FuzzParseSchedule: a string is either refused in one line, or parsed to a schedule whose own string is
-// equivalent.
+// FuzzParseSchedule: a string is refused in one line, or parsed to a schedule whose own string is equivalent.
 func FuzzParseSchedule(f *testing.F) {
 	for _, line := range []string{
 		"v1:none:b2:s1:1*2.2*5.1*3", "v1:pooled:b2:s1:shared:1.1~2*2.1*3",

@@ -77,9 +77,9 @@ func newExplorer(c Config, r schedule.Runner, close func() error) *Explorer {
 	return &Explorer{c, c.mode(), r, close}
 }
 
-// NewOn returns an explorer of a program under test that uses the runner r. Config.Program names the program. NewOn
-// ignores Engine and Strategy. Each run of r must begin in the same state and follow the rest of c, such as the
-// number of buyers and the events. Close calls close, which may be nil.
+// NewOn returns an explorer of the program under test c.Program, over the runner r. It ignores Engine and Strategy. Each
+// run of r must begin in the same state and follow the rest of c, such as the number of buyers. Close calls close,
+// which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
 		return nil, fmt.Errorf("invalid program name %q; use up to 64 characters of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
@@ -93,8 +93,8 @@ func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	return newExplorer(c, r, close), nil
 }
 
-// Close closes the buyers' Redis clients; their database pools close with the engine. For a program, it calls the
-// function that was passed to NewOn.
+// Close closes the buyers' Redis clients; the database pools close with the engine. For a program, it calls the function
+// passed to NewOn.
 func (x *Explorer) Close() error { return x.close() }
 
 // ParseSchedule reads a replay string. The error is one line.

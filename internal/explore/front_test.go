@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestFronts: every strategy keeps its promise behind each part of the shop that can run before it, with at most one
+// TestFronts: every strategy keeps its promise behind each part of the shop that may run before it, with up to one
 // preemption. A failing read of the stock causes no refusal.
 func TestFronts(t *testing.T) {
 	tier.Test(t, "a search of each strategy")
@@ -90,9 +90,8 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestEarlySoldOut: a mistaken strategy answers "sold out" because its own row is empty, while another row has a unit.
-// The search counts this if the buyer that would have got the unit crashes. The corrected strategy is never
-// counted.
+// TestEarlySoldOut: a mistaken strategy answers "sold out" because its own row is empty, although another row has a unit.
+// The search counts this if the buyer that would have got the unit crashes. It never counts the corrected strategy.
 func TestEarlySoldOut(t *testing.T) {
 	for _, mistake := range []bool{true, false} {
 		config := exploretest.Config(enginetest.Embedded(t), lockstrategy.Entry{
@@ -143,8 +142,8 @@ func (s ownRow) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	return receipt, err
 }
 
-// TestCheckConnects: the first read of a sold-out check connects to its server. During that, the buyer must not count as
-// waiting for another buyer.
+// TestCheckConnects: while the first read of a sold-out check connects to its server, its buyer does not count as waiting
+// for another.
 func TestCheckConnects(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		exploretest.Check(t, open(t), exploretest.Entry(t, "for-update"), exploretest.Expectation{Want: verdict.Holds, Config: func(c *explore.Config) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A limit is the time limit for the search of a program under test. It includes the schedules, the replays that
-// confirm a violation, its shortening, and every recovery in between. If budget is 0, there is no limit.
+// A limit is the time limit for the search of a program. It includes the schedules, the replays that confirm a violation,
+// its shortening, and every recovery in between. A budget of 0 is no limit.
 type limit struct {
 	begun   time.Time
 	budget  time.Duration
@@ -32,11 +32,11 @@ func (l *limit) bounded(ctx context.Context) (context.Context, context.CancelFun
 // took records the duration of a run, including its recovery.
 func (l *limit) took(d time.Duration) { l.slowest = max(l.slowest, d) }
 
-// Shares of the budget that the search reserves for confirming and shortening a violation.
+// Shares of the budget that are reserved for confirming and shortening a violation.
 const (
 	shorteningShare = 4 // after a violation, reserve a quarter
 	mostReserved    = 2 // reserve no more than half
-	reservedRuns    = 2 // reserve the time of two runs, to confirm a violation that the last run finds
+	reservedRuns    = 2 // reserve the time of two runs, to confirm a violation of the last run
 )
 
 // searched reports whether the search must end, since the rest of the budget is reserved.

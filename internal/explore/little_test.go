@@ -20,9 +20,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// A little is a small program in memory: a schedule.Runner for tests of the search. Each buyer has at least one
-// thread, with a list of commands for two servers. The earlier answers of a buyer determine the values that it
-// writes, and the commands that it skips.
+// A little is a program in memory: a schedule.Runner for tests of the search. Each buyer has at least one thread, with a
+// list of commands for two servers. The earlier answers of a buyer determine what it writes, and what it skips.
 type little struct {
 	buyers [][][]command
 	events []schedule.Event
@@ -275,8 +274,8 @@ func (w *world) execute(t *thread) string {
 	return w.answers[t.buyer][len(w.answers[t.buyer])-1]
 }
 
-// update changes a row in the thread's transaction, like PostgreSQL at READ COMMITTED. If the wait would close a
-// cycle, the transaction fails, and releases its rows at once.
+// update changes a row in the thread's transaction, like PostgreSQL at READ COMMITTED. If the wait closed a cycle, the
+// transaction fails, and releases its rows.
 func (w *world) update(t *thread, at string) {
 	switch holder := w.holder[at]; {
 	case t.failed:

@@ -23,8 +23,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestMergedServers repeats TestMerged and TestState on servers in which statements wait: a merged search must count as
-// many schedules, with the same results and the same shortest witness.
+// TestMergedServers is TestMerged and TestState on servers in which statements wait.
 func TestMergedServers(t *testing.T) {
 	crash, timeout := []explore.Event{explore.Crash}, []explore.Event{explore.Timeout}
 	three := func(c *explore.Config) { c.Buyers, c.Bound, c.Symmetry = 3, 1, true }

@@ -28,8 +28,8 @@ func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string
 	return e, x.witness(e.Tokens, e), nil
 }
 
-// With returns an explorer with other values of Bound, Budget, Schedules, First and Progress. It shares the
-// connections with x, so only one of the two may run at a time, and only one must be closed.
+// With returns an explorer with other values of Bound, Budget, Schedules, First and Progress. It shares x's connections,
+// so only one of the two may run at a time, and only one must be closed.
 func (x *Explorer) With(change func(c *Config)) *Explorer {
 	other := *x
 	change(&other.config)
@@ -51,9 +51,8 @@ type Way struct {
 }
 
 // Shortest finds the shortest schedule that begins with the steps in after, and for whose end wanted returns true. Among
-// schedules with the fewest steps, it takes the one with the fewest switches. The result excludes the given
-// steps. If the budget or ctx ends first, the result is not Complete. Shortest requires a strategy of the
-// catalogue, and a database on which states are merged.
+// the shortest, it takes the one with the fewest switches. The result excludes the given steps. It is not Complete if
+// the budget or ctx ends first. Shortest requires a strategy, and a database on which states are merged.
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {
 	config := x.config
 	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, the buyers are not interchangeable

@@ -10,13 +10,11 @@ import (
 // few schedules.
 const gcPercent = 400
 
-// OneProcessor prepares this process for a search, in which only one goroutine at a time has work. On one processor, no
-// time is lost by waking the next goroutine on another. The heap is also collected less often, unless GOGC is
-// set.
+// OneProcessor prepares this process for a search, in which only one goroutine at a time has work: no time is lost by
+// waking the next goroutine on another processor. It also makes garbage collections rarer, unless GOGC is set.
 //
-// If bound is true, the process and the servers that it starts later are bound to one processor; this has an
-// effect only on Linux. Then a command need not wake a processor, which gives a fifth more schedules per second
-// on MariaDB.
+// If bound is true, the process and the servers that it starts later are bound to one processor; this works only on Linux.
+// Then a command need not wake a processor, which gives a fifth more schedules per second on MariaDB.
 //
 // OneProcessor affects the whole process until undo is called; the servers stay bound. Do not use it with
 // Config.Overlap, where a server has two commands at once.

@@ -285,7 +285,7 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// FuzzSaved: a file is either refused in one line, or saving it again gives an equivalent file.
+// FuzzSaved: a file is refused in one line, or saving it again gives an equivalent file.
 func FuzzSaved(f *testing.F) {
 	f.Add(`{"version": 1, "program": "x", "buyers": 2, "events": ["expire", "crash"], "verdict": "broken", "why": "a\nb", "schedule": "v1:x:b2:s1:1", "steps": [{"buyer": 1, "token": "1a", "name": "SELECT ?", "server": "mysql"}, {"buyer": 0, "token": "expire", "name": "expire"}, {"buyer": 2, "token": "1+2", "name": "a with b"}]}`)
 	f.Add(`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1*3", "name": "n"}]}`)

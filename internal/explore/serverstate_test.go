@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// checkTables runs statements, and compares the result of ReadTables for tables whose names begin with "f_".
+// checkTables runs statements, and compares the result of ReadTables for tables "f_...".
 func checkTables(t *testing.T, db *sql.DB, protocol string, statements []string, want serverstate.Tables) {
 	t.Helper()
 	for _, s := range statements {
@@ -44,7 +44,7 @@ var commonTables = []string{
 	"CREATE VIEW f_view AS SELECT id FROM f_parent",
 }
 
-// TestTablesMySQL: ReadTables finds everything through which a statement touches tables that it does not name.
+// TestTablesMySQL: ReadTables finds how a statement touches tables that it does not name.
 func TestTablesMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
 	require.NoError(t, err)
@@ -158,8 +158,8 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 	}
 }
 
-// TestTableWaits: Waiting returns a session that waits for LOCK TABLES. After the lock is released, it no longer returns
-// the session, even if the session wakes late. This holds with and without the server's plugin.
+// TestTableWaits: Waiting returns a session that waits for LOCK TABLES until the lock is released, even if the session
+// wakes late, and with and without the server's plugin.
 func TestTableWaits(t *testing.T) {
 	ctx := t.Context()
 	db, err := enginetest.Local(t).DB.DB()

@@ -32,8 +32,7 @@ func (s *planted) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return s.buy(ctx, s, o)
 }
 
-// Close is called after the schedule. If the listener left during the schedule, a server that has not noticed this
-// could still count it.
+// Close is called after the schedule: a server could still count a listener that has just left.
 func (s *planted) Close() error {
 	if s.listener == nil {
 		return nil
@@ -41,9 +40,9 @@ func (s *planted) Close() error {
 	return s.listener.Close()
 }
 
-// TestState runs strategies whose decision depends on one fact. Every other process that knew the fact has ended, so only
-// the hash of the state can distinguish the fact. Merged and full searches must count the same. make soak runs every
-// schedule, make test those with two preemptions.
+// TestState runs strategies whose decision depends on one fact. All other processes that knew it have ended, so only the
+// hash of the state can distinguish it. Merged and full searches must count the same. make soak runs every schedule, make
+// test those with two preemptions.
 func TestState(t *testing.T) {
 	tier.Test(t, "a search that runs each schedule")
 	e := enginetest.Embedded(t)
@@ -92,8 +91,7 @@ func search(t *testing.T, c explore.Config) explore.Result {
 	return result
 }
 
-// second reports whether o belongs to the second buyer. The first buyer makes the decision, and the second buyer
-// creates the fact.
+// second reports whether o belongs to the second buyer, which creates the fact. The first buyer makes the decision.
 func second(o purchase.Order) bool { return o.Purchaser == "buyer-2" }
 
 // sell records a sale. If right is false, it takes no unit from the stock. The two commands differ only in
@@ -342,8 +340,8 @@ func byWatch(ctx context.Context, s *planted, o purchase.Order) (purchase.Receip
 	return s.sell(ctx, o, err == nil)
 }
 
-// byTimePassed takes two locks: a lock with a watchdog, and the database's write lock. Each buyer takes them in another
-// order. If each buyer has one of them, both are blocked until time passes.
+// byTimePassed takes a lock with a watchdog and the database's write lock, in another order for each buyer. If each buyer
+// has one of them, both are blocked until time passes.
 func byTimePassed(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	const key = "planted:watched"
 	lock := func() error {

@@ -47,8 +47,8 @@ func TestSymmetry(t *testing.T) {
 	}
 }
 
-// TestNodesAlike: the nodes of a lock that were not asked yet are interchangeable. The reduced search has fewer
-// schedules and the same results.
+// TestNodesAlike: a lock's nodes without a command are interchangeable. The reduced search has the same results with fewer
+// schedules.
 func TestNodesAlike(t *testing.T) {
 	tier.Test(t, "a search of three nodes, with and without the reduction")
 	e := enginetest.Embedded(t)

@@ -52,8 +52,7 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// TestVoidSeen: the report shows the details of each reason, the most frequent first, up to the maximum number of
-// entries.
+// TestVoidSeen: the report shows details of each reason, the most frequent first, up to a maximum.
 func TestVoidSeen(t *testing.T) {
 	l := oversells()
 	l.trouble = func(_ *world, p *schedule.Point) error {
@@ -102,8 +101,7 @@ func seenIn(t *testing.T, r explore.Report) []string {
 	return notes[1:]
 }
 
-// TestVoidIDs: discarded runs count together if their details differ only in ids. With a different buyer or command they
-// count separately.
+// TestVoidIDs: discarded runs count together if their details differ only in ids, not in the buyer or command.
 func TestVoidIDs(t *testing.T) {
 	seen := []string{
 		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,
@@ -135,7 +133,7 @@ func TestVoidIDs(t *testing.T) {
 	}
 }
 
-// TestCompound: each command with several statements is listed once, up to the maximum for a line.
+// TestCompound: each command with several statements is listed once, up to a maximum.
 func TestCompound(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
@@ -206,8 +204,7 @@ func longer() *little {
 	return l
 }
 
-// TestVoidStray: if a program sends a different command before it reaches a branch, that run is discarded. Other runs are
-// not affected.
+// TestVoidStray: if a program sends a different command before it reaches a branch, only that run is discarded.
 func TestVoidStray(t *testing.T) {
 	l := oversells()
 	l.trouble = func(w *world, p *schedule.Point) error {

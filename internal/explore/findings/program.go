@@ -30,7 +30,7 @@ type Rush struct {
 	Asked   int             `json:"asked"`  // number of requested bursts
 	Rounds  []target.Crowd  `json:"rounds"` // bursts that were sent
 	Seconds float64         `json:"seconds"`
-	Verdict verdict.Verdict `json:"verdict"` // the worst verdict of a burst: broken, failed or inconclusive; holds only if every requested burst holds
+	Verdict verdict.Verdict `json:"verdict"` // the worst of the bursts: broken, failed, inconclusive; holds only if every requested burst holds
 	Why     string          `json:"why,omitempty"`
 }
 
@@ -106,7 +106,7 @@ func (r *Program) Text(w io.Writer, _ bool) error {
 	return err
 }
 
-// text writes a table of the bursts, and describes the first burst with the worst verdict.
+// text writes a table of the bursts, and the first burst with the worst verdict.
 func (r *Rush) text(w io.Writer, name string) error {
 	t := report.Table{Columns: report.Columns("round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict")}
 	for n, c := range r.Rounds {

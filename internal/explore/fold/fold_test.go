@@ -11,8 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// tables are the tables of the runs below. Each order line references the stock, and each note is deleted
-// with its order line.
+// tables are the tables of the runs below. An order line references the stock, and its deletion also deletes its notes.
 func tables() map[string]serverstate.Tables {
 	return map[string]serverstate.Tables{"postgres": {
 		"stock":      {Deletes: []string{"order_line"}},

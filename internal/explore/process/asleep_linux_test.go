@@ -29,7 +29,7 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
 
-// TestAsleep: a program is never asleep if at each moment one of its processes or threads is runnable.
+// TestAsleep: a program of which a process or thread is runnable at each moment is never asleep.
 func TestAsleep(t *testing.T) {
 	tier.Test(t, "busy programs take seconds to judge")
 	for name, program := range map[string]string{
@@ -49,8 +49,7 @@ if os.fork() == 0:
         while True: pass
     os.wait()
 os.wait()`,
-		// At each moment at least one of the two processes can run: a writer wakes the other process before it
-		// waits.
+		// At each moment one of the two can run: a writer wakes the other before it waits.
 		"two processes in turn": `
 import os
 (ar, aw), (br, bw) = os.pipe(), os.pipe()
@@ -59,7 +58,7 @@ r, w = (ar, bw) if child else (br, aw)
 if child: print("begin")
 else: os.write(w, b"x")
 while True: os.write(w, os.read(r, 1))`,
-		// A check that reads each thread only once would be wrong here after a few calls.
+		// A single check of each thread would be wrong here after a few calls.
 		"six processes in turn": `
 import os
 pipes = [os.pipe() for _ in range(6)]
@@ -88,7 +87,7 @@ import threading
 print("begin")
 while True:
     t = threading.Thread(target=lambda: None); t.start(); t.join()`,
-		// No process waits for another: each loses its parent.
+		// No process waits for another, since each loses its parent.
 		"a daemon after the other": `
 import os
 print("begin")
@@ -110,7 +109,7 @@ while True:
 	}
 }
 
-// TestRests: a waiting process is asleep, even if another process of the program has started it.
+// TestRests: a waiting process is asleep, whichever process has started it.
 func TestRests(t *testing.T) {
 	for name, program := range map[string]string{
 		"a pipe": `
@@ -204,7 +203,7 @@ func TestAsleepAnswers(t *testing.T) {
 	}
 }
 
-// TestAsleepLog: a program that waits for space in its log's pipe wakes by itself, so it is not asleep.
+// TestAsleepLog: a program that waits for space in its log's pipe is not asleep, since it wakes by itself.
 func TestAsleepLog(t *testing.T) {
 	read, write := io.Pipe()
 	p, err := Start(nil, Command{Line: "cat /dev/zero", Log: write})
@@ -263,7 +262,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestScanned: on a kernel without lists of children, the tree uses the parent ids of all processes.
+// TestScanned: without lists of children, the tree uses parent ids.
 func TestScanned(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is the name of a keeper in ps(1). Keep uses it to recognize a keeper.
+// keeperName is the name of a keeper in ps(1), by which Keep recognizes it.
 const keeperName = "oversell-keeper"
 
 // Keep returns at once, except in a keeper: there it does the keeper's work and never returns. Every main and TestMain
@@ -75,7 +75,7 @@ func Keep() {
 }
 
 // bringUp makes the network namespace usable: it starts the loopback interface (netdevice(7)), and lets the program's
-// user bind to every port, including 80 (ip(7)).
+// user bind to every port (ip(7)).
 func bringUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func bringUp() error {
 	return nil
 }
 
-// sockets opens sockets in this network. Any process can then use them.
+// sockets opens sockets in this network, which any process can then use.
 func sockets(ipv6 bool, count int) (all []*os.File, err error) {
 	family := unix.AF_INET
 	if ipv6 {
@@ -124,8 +124,7 @@ func spawn(files []*os.File) error {
 	return nil
 }
 
-// run starts the program, reports the end of its first process, and reaps every process that loses its parent. It never
-// returns.
+// run starts the program, reports the end of its first process, and reaps orphans. It never returns.
 func run(explorer *net.UnixConn, m message) {
 	isolated := os.Getpid() == 1
 	if !isolated {
@@ -147,7 +146,7 @@ func run(explorer *net.UnixConn, m message) {
 	}
 	go func() {
 		if !gone {
-			_, _ = receive(explorer) // the explorer sends nothing more, so this returns when the connection ends
+			_, _ = receive(explorer) // returns when the connection ends, since the explorer sends nothing more
 		}
 		if !isolated { // in a PID namespace, the kernel kills them
 			killChildren()
@@ -186,8 +185,7 @@ func execute(m message) (pid int, err error) {
 	return pid, nil
 }
 
-// line prepares a command line for the shell. If it is a plain command, exec replaces the shell, so that there is one
-// process less to observe.
+// line prepares a command line for the shell. A plain command replaces the shell, so there is one process less to observe.
 func line(m message) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(m.Line), " ")
 	if name == "" || strings.ContainsAny(m.Line, ";&|(){}\n") || strings.ContainsAny(name, "=$`'\"\\*?[~<>!#") {

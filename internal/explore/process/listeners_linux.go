@@ -50,8 +50,7 @@ func (s *Network) listeners() (all []listener, err error) {
 	return all, err
 }
 
-// procListeners reads the listeners from /proc. It takes milliseconds, since the kernel walks a table of all
-// connections.
+// procListeners takes milliseconds, since the kernel walks a table of all connections.
 func procListeners(process string) (all []listener, err error) {
 	proc, err := procfs.NewFS(process)
 	if err != nil {
@@ -112,9 +111,9 @@ func (s *Network) ofKernel(ask func(fd int) error) error {
 	return nil
 }
 
-// Unacknowledged returns the number of bytes that the program's end of c has sent and this end's kernel has not
-// received. A sender may sleep while its bytes are still in a queue of its processor. The result may also count bytes
-// that are received but not read, and counts the end of the connection as one. It is 0 if an end of c is closed.
+// Unacknowledged returns the number of bytes that the program's end of c has sent and this end's kernel has not received.
+// A sender may sleep while its bytes are in a queue of its processor. The result may also count bytes that were not read,
+// and counts the end of the connection as one. It is 0 if an end of c is closed.
 func (s *Network) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNotRoot repeats, as the user "nobody" in user namespaces, the tests on which root's rights may have an effect.
+// TestNotRoot repeats the tests that root's rights could affect as the user "nobody", in user namespaces.
 func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("is not root already")
@@ -67,7 +67,7 @@ func newTestNetwork(t *testing.T) *Network {
 	return s
 }
 
-// begin starts a program. The program's log becomes part of the test's log.
+// begin starts a program, whose log becomes part of the test's log.
 func begin(t *testing.T, s *Network, line string) (*Program, *buffer) {
 	t.Helper()
 	log := &buffer{}

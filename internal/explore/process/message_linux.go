@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A message is a request or an answer between an explorer and a keeper. It is sent over a Unix socket, as a length of
-// four bytes, to which the files are attached, followed by JSON.
+// A message is a request or an answer between an explorer and a keeper, over a Unix socket: a length of four bytes, with
+// the files attached, and then JSON.
 type message struct {
 	Do    string   // "network", "address", "socket", "diag", "spawn" or "run"; in an answer: "ready", "" or "ended"
 	Error string   `json:",omitempty"`
@@ -28,10 +28,10 @@ type message struct {
 	pid   int // process id of the sender, as the receiver sees it
 }
 
-// maxMessage is larger than the longest possible command line with its environment (execve(2)).
+// maxMessage is larger than the longest command line with its environment (execve(2)).
 const maxMessage = 16 << 20
 
-// channel returns the two ends of a connection. Messages received at the first end include their sender.
+// channel returns the two ends of a connection. Messages that arrive at the first end include their sender.
 func channel() (here *net.UnixConn, there *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -101,7 +101,7 @@ func receive(c *net.UnixConn) (m message, err error) {
 	return m, err
 }
 
-// carried returns the files and the sender that the kernel has sent with a message (unix(7)).
+// carried returns the files and the sender of a message (unix(7)).
 func carried(control []byte) (files []*os.File, pid int) {
 	parts, _ := unix.ParseSocketControlMessage(control)
 	for _, part := range parts {
@@ -117,8 +117,7 @@ func carried(control []byte) (files []*os.File, pid int) {
 	return files, pid
 }
 
-// control calls do with the descriptor of f. It does not use File.Fd, which would make f blocking, and every copy of
-// the descriptor in other processes.
+// control calls do with the descriptor of f. File.Fd would make f blocking, with every copy in other processes.
 func control(f *os.File, do func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestSpaces: networks are separate. The same address is a different address in each network and on the host.
+// TestSpaces: the same address is a different one in each network and on the host.
 func TestSpaces(t *testing.T) {
 	spaces := []*Network{newTestNetwork(t), newTestNetwork(t)}
 	for i, s := range spaces {
@@ -168,8 +168,8 @@ while True: signal.pause()`))
 	}
 }
 
-// TestUnacknowledged checks the count of bytes that were sent and have not arrived. If a program does not read, its
-// kernel accepts only as many bytes as it can buffer.
+// TestUnacknowledged counts bytes that were sent and have not arrived. If a program does not read, its kernel accepts only
+// what it can buffer.
 func TestUnacknowledged(t *testing.T) {
 	for name, s := range map[string]*Network{"space": newTestNetwork(t), "host": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestUnacknowledged(t *testing.T) {
 				t.Errorf("nothing was sent: %d, %v", n, err)
 			}
 			begun := time.Now()
-			for range 20 { // without TCP_QUICKACK, most of these would take 40 ms
+			for range 20 { // without TCP_QUICKACK, most take 40 ms
 				if _, err := other.Write([]byte("x")); err != nil {
 					t.Fatal(err)
 				}
@@ -208,7 +208,7 @@ func TestUnacknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent := 0
-			until(t, "more was sent than there is room for", func() bool { // on a slow machine, the other end may accept nothing for a while
+			until(t, "more was sent than there is room for", func() bool { // a slow machine may accept nothing for a while
 				_ = other.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 				taken, err := other.Write(make([]byte, 1<<20))
 				if sent += taken; !errors.Is(err, os.ErrDeadlineExceeded) && (err != nil || sent > 64<<20) {
@@ -238,7 +238,7 @@ func TestUnacknowledged(t *testing.T) {
 	}
 }
 
-// TestHost: a nil Network is the host's network, and every method works on it.
+// TestHost: every method works on nil, the host's network.
 func TestHost(t *testing.T) {
 	var s *Network
 	l, err := s.Listen("127.0.0.1:0")

@@ -17,7 +17,7 @@ import (
 
 // A Program is a process with all its descendants. Several goroutines may use it.
 type Program struct {
-	keeper   *keeper // nil if the program was running before, see Attach
+	keeper   *keeper // nil if the program was already running, see Attach
 	isolated bool    // the program is in its own PID namespace
 	pidfd    *os.File
 	log      *output
@@ -30,8 +30,8 @@ type Program struct {
 	idle idle // timed waits that Baseline recorded
 }
 
-// Start starts a program in network s. It fails only if the shell cannot be started. If the command does not
-// exist, the shell writes that to the log and ends with exit status 127.
+// Start starts a program in network s. It fails only if the shell cannot be started. If the command does not exist, the
+// shell writes that to the log and ends with exit status 127.
 func Start(s *Network, c Command) (*Program, error) {
 	log, write, err := newOutput(c.Log)
 	if err != nil {
@@ -45,7 +45,6 @@ func Start(s *Network, c Command) (*Program, error) {
 	return k.start(c, isolated, log)
 }
 
-// start makes a keeper run the program.
 func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) {
 	if c.Env == nil {
 		c.Env = os.Environ()
@@ -97,8 +96,7 @@ func (p *Program) wait() {
 	close(p.done)
 }
 
-// Attach returns a running program: the process pid, as this process sees it, and all its descendants. Stop does not
-// end it.
+// Attach returns a running program: the process pid, as this process sees it, and its descendants. Stop does not end it.
 func Attach(pid int) (*Program, error) {
 	pidfd, err := openPidfd(pid)
 	if err != nil {
@@ -109,7 +107,7 @@ func Attach(pid int) (*Program, error) {
 		return nil, errors.Join(err, p.pidfd.Close())
 	}
 	go func() {
-		if waitFor(p.pidfd) == nil { // an error means that Stop has closed pidfd
+		if waitFor(p.pidfd) == nil { // otherwise, Stop has closed pidfd
 			p.err = errors.New("process " + strconv.Itoa(pid) + " has ended")
 			close(p.done)
 		}
@@ -131,8 +129,8 @@ func (p *Program) PIDs() (all []string) {
 	return all
 }
 
-// Configuration returns the contents of files named on the command lines of the program's processes with the given name,
-// such as pgbouncer; "" if there are none.
+// Configuration returns the contents of the files that are named on the command lines of the program's processes called
+// name, such as pgbouncer; "" if there are none.
 func (p *Program) Configuration(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +156,7 @@ func (p *Program) Configuration(name string) string {
 	return all.String()
 }
 
-// Done is closed when the first process has ended. Processes that it has started may still run.
+// Done is closed when the first process has ended. Other processes may still run.
 func (p *Program) Done() <-chan struct{} { return p.done }
 
 // Err returns how the first process ended: "exit status 1", "signal: killed". It is nil before Done is closed.
@@ -203,9 +201,9 @@ func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
 	}
-	// With a larger pipe, a program rarely finds it full. Such a program sleeps, but wakes by itself.
+	// A program that finds the pipe full sleeps, but wakes by itself; a larger pipe makes this rare.
 	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, 1<<20)
-	_ = unix.SetNonblock(fds[0], true) // only this end: programs expect the other end to block
+	_ = unix.SetNonblock(fds[0], true) // programs expect the other end to block
 	read, write := os.NewFile(uintptr(fds[0]), "log"), os.NewFile(uintptr(fds[1]), "log")
 	o = &output{read, make(chan struct{})}
 	go func() {
@@ -231,7 +229,7 @@ func (o *output) unread() bool {
 func (o *output) close() error {
 	select {
 	case <-o.copy:
-	case <-time.After(time.Second): // do not let a blocked writer of the log block Stop
+	case <-time.After(time.Second): // a blocked writer of the log must not block Stop
 	}
 	return o.read.Close()
 }

@@ -21,7 +21,7 @@ func daemon(mark int) string {
 	return fmt.Sprintf("setsid sh -c 'sleep %d & setsid sleep %d & exec sleep %d' & sleep %d", mark, mark, mark, mark)
 }
 
-// TestPID: the first process of a program gets the requested process id, and sees that id itself.
+// TestPID: a program's first process has the requested process id, also in its own view.
 func TestPID(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(newTestNetwork(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
@@ -34,7 +34,7 @@ func TestPID(t *testing.T) {
 	}
 }
 
-// TestKilled: if the explorer is killed at any moment, its programs end.
+// TestKilled: whenever the explorer is killed, its programs end.
 func TestKilled(t *testing.T) {
 	for _, how := range []string{"space", "host", "bare"} {
 		t.Run(how, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestKilled(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				time.Sleep(rand.N(10 * time.Millisecond)) // kill the explorer at a random moment
+				time.Sleep(rand.N(10 * time.Millisecond)) // a random moment
 				kept := keepers(explorer.Process.Pid)
 				if len(kept) == 0 {
 					t.Error("no keeper was seen")
@@ -95,7 +95,7 @@ func inNetwork(name string) (found []string) {
 	return found
 }
 
-// explorer starts programs until it is killed. It prints the network of each program.
+// explorer starts programs until it is killed, and prints the network of each.
 func explorer(how string) {
 	var mark int
 	_, err := fmt.Sscan(os.Getenv("MARK"), &mark)
@@ -189,7 +189,7 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 		if line[0] == 't' && want == "exit status 127" {
-			until(t, "the shell says why", log.has("there-is-no-such: ")) // either "not found", or a folder that the user may not read
+			until(t, "the shell says why", log.has("there-is-no-such: ")) // "not found", or a folder that the user may not read
 		}
 	}
 	p, _ := begin(t, s, "sleep 987002 & true")

@@ -38,8 +38,8 @@ type idle struct {
 	fires   bool                    // the program has had a timer of timerfd_create(2)
 }
 
-// Baseline records the timed waits of the idle program, and reports whether it found a new one. Call it several
-// times: threads wake from time to time, and the results accumulate. The threads need not be asleep.
+// Baseline records the timed waits of the idle program, and reports whether it found a new one. Call it several times:
+// threads wake from time to time, and the results accumulate. The threads need not be asleep.
 func (p *Program) Baseline() (found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,10 +69,10 @@ func (i *idle) note(waits []wait) (found bool) {
 	return found
 }
 
-// Sleeping reports whether the program will wake by itself within the given time. Either a thread waits with a
-// time-out that it did not have when the program was idle, or a timer (timerfd_create(2)) will fire. If the last Asleep
-// returned true, the result describes that moment. Sleeping also returns true if a thread's wait cannot be read. It
-// does not see timers that send signals (timer_create(2)), nor those of io_uring.
+// Sleeping reports whether the program will wake by itself within the given time: a thread waits with a time-out that it
+// did not have when the program was idle, or a timer (timerfd_create(2)) will fire. If the last Asleep returned true, the
+// result describes that moment. Sleeping also returns true if a thread's wait cannot be read. It ignores timers that
+// send signals (timer_create(2)), and those of io_uring.
 //
 // A thread that waits for an answer with a time limit also counts. So call Sleeping only when the program owes no
 // answer to a gate, and no gate owes an answer to the program.
@@ -88,8 +88,8 @@ func (p *Program) Wakes(within time.Duration) bool {
 	return sleeps || !sure
 }
 
-// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program. timed is
-// false if there is none. The time-out counts from the beginning of the wait.
+// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program; timed is false
+// if there is none. The time-out counts from the beginning of the wait.
 func (p *Program) Soonest() (left time.Duration, timed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	return left, timed
 }
 
-// sleeping is Sleeping. The result sure reports whether every thread's wait was read. If it is false, none of the
-// waits that were read counts. If often is true, it reads timers only as Wakes does.
+// sleeping is Sleeping. sure reports whether every thread's wait was read; if not, none of the others counts. often makes
+// it read timers only as Wakes does.
 func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,10 +155,10 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// sleep reports whether there is a wait within the given time that the idle program does not have. A place
-// without more waits than in the idle program does not count, since the members of a pool take turns. A wait that
-// the idle program also had does not count. A loop sets its time-out to its next timer, so a shorter time-out than
-// in the idle program counts, until the loop has waited anew.
+// sleep reports whether there is a wait within the given time that the idle program does not have. A place without more
+// waits than in the idle program does not count, since the members of a pool take turns, nor does a wait that the idle
+// program also had. A loop's time-out lasts until its next timer, so a shorter one than in the idle program counts, until
+// the loop waits anew.
 func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
@@ -177,8 +177,7 @@ func (i idle) sleep(waits []wait, within time.Duration) bool {
 	return false
 }
 
-// other reports whether w is shorter than the usual waits of the loop at its place, by more than the delay of a
-// timer.
+// other reports whether w is shorter than the usual waits of its loop, by more than the delay of a timer.
 func (i idle) other(w wait) bool {
 	return w.at.loop && (w.left < 0 || w.left*10 < i.longest[w.at]*9)
 }
@@ -210,8 +209,7 @@ const (
 	unknown          // restart_syscall(2): an interrupted wait with a time-out, not seen before
 )
 
-// wait returns the wait in which the thread was blocked when it was last read. timed reports whether the wait has a
-// time-out.
+// wait returns the wait in which the thread was last seen blocked. timed reports whether it has a time-out.
 func (t *thread) wait() (w wait, timed bool) {
 	var v [9]uint64 // number, six arguments, stack pointer, instruction pointer
 	n := 0
@@ -229,7 +227,7 @@ func (t *thread) wait() (w wait, timed bool) {
 		return w, false
 	}
 	if v[0] == unix.SYS_RESTART_SYSCALL && [8]uint64(v[1:]) == [8]uint64(t.timed[1:]) {
-		v[0] = t.timed[0] // a signal has interrupted the call that was seen before, with the same arguments
+		v[0] = t.timed[0] // a signal has interrupted the previous call, whose arguments it has
 	}
 	how, ok := ends[int(v[0])]
 	if !ok {

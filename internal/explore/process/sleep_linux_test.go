@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// sleeps is a server with an idle loop and a pool of threads that wait with time-outs. A request says how to wait. Each
-// sleep is followed by another until the client stops it, so that even a slow machine observes one.
+// sleeps is a server with an idle loop and a pool of threads that wait with time-outs. A request says how to wait. Another
+// sleep follows until the client stops it, so that even a slow machine observes one.
 const sleeps = `
 import os, queue, select, socket, threading, time
 q = queue.Queue()
@@ -66,8 +66,8 @@ func baseline(t *testing.T, p *Program) {
 	}
 }
 
-// TestSleeps: Sleeping distinguishes a process that waits only for time from one that waits for others. A process that
-// always waits in this way does not count.
+// TestSleeps: a process that waits only for time sleeps, unless it always waits like that. One that waits for others does
+// not.
 func TestSleeps(t *testing.T) {
 	t.Parallel()
 	s := newTestNetwork(t)

@@ -29,10 +29,9 @@ type keeper struct {
 	pidfd *os.File // becomes ready when the keeper and its PID namespace have ended
 }
 
-// command builds the command of a keeper, which communicates over control, its descriptor 3. flags are those of
-// clone(2).
+// command builds the command of a keeper, which communicates over control. flags are those of clone(2).
 func command(control, log *os.File, flags uintptr) *exec.Cmd {
-	// This path works even if the user of the program cannot read this binary.
+	// This path works even if the program's user cannot read this binary.
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{keeperName, "-test.run=^$"} // a test binary that does not call Keep ends at once
 	cmd.Env = []string{"GOMAXPROCS=2"}
@@ -40,7 +39,7 @@ func command(control, log *os.File, flags uintptr) *exec.Cmd {
 	if log != nil {
 		cmd.Stderr = log
 	}
-	// With its own session, a keeper gets no Ctrl-C from the terminal: the explorer ends it in the right order.
+	// In its own session, a keeper gets no Ctrl-C from the terminal: the explorer ends it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
 	if flags&unix.CLONE_NEWPID != 0 {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
@@ -63,7 +62,7 @@ func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	cmd := command(there, log, flags)
 	started := make(chan error)
 	go func() {
-		// The kernel sends the signal of the parent's death when the forking thread ends (PR_SET_PDEATHSIG(2const)). So this
+		// The kernel sends the signal of the parent's death when the forking thread ends (PR_SET_PDEATHSIG(2const)), so this
 		// thread must live as long as the child.
 		runtime.LockOSThread()
 		err := cmd.Start()
@@ -79,7 +78,7 @@ func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	return greet(conn)
 }
 
-// greet waits until a new keeper reports that it is ready.
+// greet waits until a new keeper is ready.
 func greet(conn *net.UnixConn) (*keeper, error) {
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	m, err := receive(conn)
@@ -127,7 +126,7 @@ func (k *keeper) ask(m message) (message, error) {
 	return answer, nil
 }
 
-// end kills the keeper and waits until all of its processes have ended.
+// end kills the keeper and waits until all its processes have ended.
 func (k *keeper) end(isolated bool) {
 	if isolated {
 		_ = control(k.pidfd, func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) })
@@ -152,12 +151,12 @@ func waitFor(pidfd *os.File) error {
 	})
 }
 
-// refused reports whether err means that the kernel does not allow namespaces.
+// refused reports whether err means that namespaces are not allowed.
 func refused(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS)
 }
 
-// remedy returns advice on how to allow namespaces on this system.
+// remedy returns advice on how to allow namespaces.
 func remedy() string {
 	setting := func(path, bad string) bool {
 		b, err := os.ReadFile(path)

@@ -18,7 +18,7 @@ type thread struct {
 
 	schedstat, syscall, stat, wchan, children *file
 
-	ran   uint64 // how often it has been switched in, as last read
+	ran   uint64 // how often it had been switched in
 	slept bool   // it slept when ran was read, and everything that it had started by then is known
 	ended bool   // the thread has ended
 	call  [192]byte
@@ -26,7 +26,7 @@ type thread struct {
 	timed [9]uint64 // the fields of that line for the last wait with a time-out
 }
 
-// openThread opens the files of a thread in /proc. Its error satisfies gone if the thread ends meanwhile.
+// openThread opens the files of a thread in /proc. The error satisfies gone if the thread ends meanwhile.
 func openThread(pid, tid int, wchan bool) (*thread, error) {
 	t := &thread{pid: pid, tid: tid}
 	err := t.open(wchan)
@@ -48,7 +48,7 @@ func openThread(pid, tid int, wchan bool) (*thread, error) {
 	return nil, err
 }
 
-// open opens all files that will be read, and reads each once.
+// open opens and reads all files that will be read.
 func (t *thread) open(wchan bool) (err error) {
 	if t.schedstat, err = openFile(t.pid, t.tid, "schedstat"); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (t *thread) open(wchan bool) (err error) {
 		return err
 	}
 	if _, err = t.resting(); err != nil || t.ended {
-		return err // there is nothing else to read about an ended thread
+		return err // an ended thread has nothing else to read
 	}
 	if t.syscall, err = openFile(t.pid, t.tid, "syscall"); err != nil {
 		return err
@@ -143,22 +143,21 @@ func switchesIn(status []byte) (sum uint64, err error) {
 	return sum, nil
 }
 
-// blocked reports whether the thread waits, and records its system call. The kernel answers only if the thread is off
-// its processor and off the run queue, and does not run during the query (task_current_syscall in
-// lib/syscall.c). The state alone is not enough: it also says "sleeping" for a thread that is about to check
-// again whether it must sleep. Another processor may already be waking the thread; resting detects that.
+// blocked reports whether the thread waits, and records its system call. The kernel answers only if the thread is off its
+// processor and off the run queue, and does not run meanwhile (task_current_syscall in lib/syscall.c). The state alone is
+// not enough: it also says "sleeping" for a thread that is about to check again whether it must sleep. Another processor
+// may already be waking the thread; resting detects that.
 func (t *thread) blocked() (bool, error) {
 	b, err := t.syscall.read(t.call[:])
 	if err != nil {
 		return false, err
 	}
 	t.size = len(b)
-	return len(b) > 0 && b[0] != 'r', nil // the file contains "running" for a thread that is not blocked
+	return len(b) > 0 && b[0] != 'r', nil // "running" means that it is not blocked
 }
 
-// resting reports whether the thread is in a state from which only the awaited event can wake it. It excludes state D, a
-// wait for a disk. It also excludes T and t, stopped by Ctrl-Z or a debugger: such a thread later continues
-// its work. It also sets the thread's kind.
+// resting reports whether only the awaited event can wake the thread from its state. It excludes D, a wait for a disk. It
+// excludes T and t, stopped by Ctrl-Z or a debugger: such a thread continues its work. It also sets the thread's kind.
 func (t *thread) resting() (bool, error) {
 	var buf [128]byte
 	b, err := t.stat.read(buf[:]) // id (name) state ...

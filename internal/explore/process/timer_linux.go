@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// timers returns the armed timers of timerfd_create(2) as waits. The time-outs of threads do not include them. An event
-// loop resets such a timer repeatedly, so it counts as a wait of a loop. has reports whether there are such timers,
-// armed or not.
+// timers returns the armed timers of timerfd_create(2) as waits; threads' time-outs do not include them. An event loop
+// resets such a timer repeatedly, so it counts as a loop's wait. has reports whether there are such timers, even unarmed.
 func (t *tree) timers() (all []wait, has bool) {
 	for pid := range t.procs {
 		folder := fmt.Sprintf("/proc/%d/fd", pid)

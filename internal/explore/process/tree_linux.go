@@ -49,8 +49,7 @@ func (t *tree) close() {
 	t.procs, t.order, t.leader = map[int]*proc{}, nil, nil
 }
 
-// walk finds all processes, by the children of all their threads. If one of them ends during the walk, the tree is
-// not whole.
+// walk finds all processes, by the children of all threads. If a process ends meanwhile, the tree is not whole.
 func (t *tree) walk() error {
 	t.still = false
 	if t.leader == nil {
@@ -179,8 +178,8 @@ func (p *proc) close() {
 // A family lists the processes below one process.
 type family struct {
 	pids []int
-	torn bool // a process ended during the search, so others may be missing
-	scan bool // the kernel has no lists of children, so the search read the parent of every process
+	torn bool // a process ended meanwhile, so others may be missing
+	scan bool // the kernel has no lists of children, so every process's parent was read
 }
 
 func descendants(root int) (f family, err error) {
@@ -284,7 +283,7 @@ func numbers(b []byte) (all []int) {
 	return all
 }
 
-// A file is a file of /proc that is read repeatedly. It stays open, which saves time.
+// A file is a file of /proc that stays open, since it is read repeatedly.
 type file struct{ fd int }
 
 func openFile(pid, tid int, name string) (*file, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Catalog describes the database, as the basis for footprints. The explorer reads it once.
+// A Catalog describes the database for footprints. The explorer reads it once.
 type Catalog struct {
 	tables  serverstate.Tables
 	shapes  serverstate.Shapes
@@ -28,7 +28,7 @@ type Catalog struct {
 // tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL database; nil if db is nil. never lists the user's rules.
+// Read reads the catalog of a PostgreSQL database; nil without one. never lists the user's rules.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil

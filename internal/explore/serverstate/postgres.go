@@ -17,9 +17,8 @@ import (
 
 // postgresConnections finds out which connections of PostgreSQL wait for which other connections.
 //
-// The explorer finds deadlocks itself. The server searches for a deadlock only after deadlock_timeout, so its victim
-// depends on the time that each connection has waited. Here the victim is always the connection whose wait has
-// closed the cycle.
+// The explorer finds deadlocks itself: the victim is always the connection whose wait has closed the cycle. The server
+// would search only after deadlock_timeout, so its victim depends on how long each connection has waited.
 type postgresConnections struct {
 	admin *sql.DB
 
@@ -34,15 +33,14 @@ func newPostgresConnections(admin *sql.DB) *postgresConnections {
 	return &postgresConnections{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
-// noTimeouts switches off the time-outs that the role or the database has set. Not every version has all of them. The
-// view pg_settings would list them, but is slower, since it formats every setting.
+// noTimeouts switches off the time-outs of the role or the database, as far as this version has them. The view pg_settings
+// would list them, but is slower, since it formats every setting.
 const noTimeouts = `SELECT set_config(name, '0', false)
 	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
 
-// Connected implements Connections. Only a superuser may set deadlock_timeout. For other users, it stays at its
-// default of one second, in which the explorer still finds each deadlock first. Connected refuses a pooler: the
-// settings and End could then apply to different sessions.
+// Connected implements Connections. Only a superuser may set deadlock_timeout. At its default of one second, the explorer
+// still finds each deadlock first. Connected refuses a pooler: settings and End could apply to different sessions.
 func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// postgresHeld lists advisory locks and transactions. A transaction holds a lock on its virtual id. After it has
-// locked or written a row, it also holds a lock on its transaction id (PostgreSQL 15 manual, 54.12). A failed
-// transaction holds neither, but its connection refuses statements.
+// postgresHeld lists advisory locks and transactions. A transaction holds a lock on its virtual id and, once it has
+// locked or written a row, on its id (PostgreSQL 15 manual, 54.12). A failed transaction holds neither, but its
+// connection refuses statements.
 const postgresHeld = `SELECT pid, locktype, COALESCE(classid::bigint, 0), COALESCE(objid::bigint, 0), COALESCE(objsubid, 0) FROM pg_locks
 	WHERE granted AND (locktype = 'advisory' OR locktype IN ('virtualxid', 'transactionid') AND mode = 'ExclusiveLock')
 	UNION SELECT pid, 'failed', 0, 0, 0 FROM pg_stat_activity WHERE state = 'idle in transaction (aborted)'

@@ -152,8 +152,8 @@ func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	return s.held, nil
 }
 
-// look reads keys in one round trip. The command depends on the type of the key. The result again lists the keys
-// whose type has changed, so that they must be read again.
+// look reads keys in one round trip, with a command for the type of each key. The result lists the keys whose type has
+// changed, which must be read again.
 func (s *Redis) look(ctx context.Context, names []string) (again []string, _ error) {
 	type answer struct {
 		kind  *redis.StatusCmd
@@ -230,8 +230,7 @@ func text(value redis.Cmder) string {
 	return ""
 }
 
-// A Lease is a key that will expire: by its TTL, or by a time in its value, which buyers compare with their
-// clock.
+// A Lease is a key that will expire: by its TTL, or by a time in its value for the buyers' clock.
 type Lease struct {
 	Server  *Redis
 	Key     string

@@ -57,8 +57,8 @@ func (r *Rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// String returns the rows for the user. It omits columns such as names, which the buyer already knows, and zeros in
-// columns that no strategy has used yet.
+// String returns the rows for the user, without columns that the buyer knows, such as names, and without zeros in columns
+// that no strategy has used yet.
 func (r *Rows) String() string {
 	if len(r.values) == 0 {
 		return "no row"
@@ -76,8 +76,7 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Whole returns everything that a strategy can read, except real times. The time of a purchase is included: it comes
-// from the strategies' clock.
+// Whole returns everything that a strategy can read, except real times. A purchase's time comes from the strategies' clock.
 func (r *Rows) Whole() string {
 	var b strings.Builder
 	for _, row := range r.values {
@@ -104,7 +103,7 @@ func exact(v driver.Value) string {
 	return strconv.Quote(Show(v))
 }
 
-// cell returns a value with its column; "" if the value is not informative.
+// cell returns a value with its column; "" if the value tells nothing.
 func (r *Rows) cell(column, value string) string {
 	switch column {
 	case "id", "name", "stocked", "product_name", "purchase_time", "strategy", "idempotency_key", "waited_ms", "left_after":

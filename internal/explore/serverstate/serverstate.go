@@ -49,9 +49,8 @@ type Connections interface {
 	// Gone reports whether a closed connection has ended and its transaction is rolled back.
 	Gone(ctx context.Context, c Conn) (bool, error)
 
-	// Held describes the locks and the transaction of each connection. It is exact for connections
-	// without a statement under way. names lists the named locks that programs have asked for, since a
-	// server may be unable to list them.
+	// Held describes the locks and the transaction of each connection. It is exact for a connection without a statement under
+	// way. names are the named locks that programs have asked for, since a server may be unable to list them.
 	Held(ctx context.Context, names []string) (map[int64][]string, error)
 
 	// Interrupt ends the wait of the connection's statement, as the server's lock-wait time-out would.
@@ -67,10 +66,9 @@ type Records interface {
 	// Prepare is called once. disposable says that no other user has data on the server.
 	Prepare(ctx context.Context, disposable bool) error
 
-	// Stated reports whether three things determine the effect of a statement: the committed data, the statements
-	// and waits of the open transactions, and the used ids. It returns false in three cases: an ended transaction may
-	// still matter (SERIALIZABLE in PostgreSQL), plain reads take locks (SERIALIZABLE in MariaDB), or the server
-	// belongs to a cluster.
+	// Stated reports whether three things determine the effect of a statement: the committed data, the statements and waits
+	// of the open transactions, and the used ids. They do not if an ended transaction still matters (SERIALIZABLE in
+	// PostgreSQL), if plain reads take locks (SERIALIZABLE in MariaDB), or in a cluster.
 	Stated(ctx context.Context) (bool, error)
 
 	// Recount returns a statement that resets the counter of record ids, so that states of different runs can be
@@ -80,8 +78,7 @@ type Records interface {
 	// NextID returns the id of the next record, at least FirstID; 0 if Recount resets the counter.
 	NextID(ctx context.Context) (int64, error)
 
-	// Cleared waits until deleted rows can no longer be locked. It is meant for servers without other users, and may
-	// take a tenth of a second.
+	// Cleared waits until deleted rows can no longer be locked, for servers without other users. It may take 0.1 s.
 	Cleared(ctx context.Context) error
 
 	// Milliseconds returns an SQL expression for the column purchase_time of a record, in ms since 1970.

@@ -43,8 +43,8 @@ func (sqliteRecords) Stated(context.Context) (bool, error)  { return true, nil }
 func (sqliteRecords) Cleared(context.Context) error         { return nil }
 func (sqliteRecords) NextID(context.Context) (int64, error) { return 0, nil }
 
-// Recount implements Records. AUTOINCREMENT continues from the higher of two numbers: the highest existing id, and
-// the number in sqlite_sequence.
+// Recount implements Records. AUTOINCREMENT continues from the highest existing id or, if it is higher, the number in
+// sqlite_sequence.
 func (sqliteRecords) Recount() string {
 	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// testRunner returns a runner without a program, whose gates are shut, and the address of a gate. The server behind
-// that gate answers each command with its text, except the commands in silent.
+// testRunner returns a runner without a program, with shut gates, and the address of a gate. The server behind it answers
+// each command with its text, except those in silent.
 func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address string) {
 	t.Helper()
 	x, err := newRunner(Spec{App: a, Servers: &app.Servers{}})
@@ -48,8 +48,8 @@ func when(t *testing.T, g *gates.Gates, wanted func(gates.Commands) bool) gates.
 	}
 }
 
-// TestSetUp: a command that sets up a new connection is not a step. Exceptions: its buyer may wait for it, or the
-// connection was used before.
+// TestSetUp: a command that sets up a connection is not a step, unless its buyer may wait for it, or the connection was
+// used before.
 func TestSetUp(t *testing.T) {
 	x, address := testRunner(t, &app.App{Buyers: []app.Request{{URL: "http://shop/"}}})
 	r, table := x.newRun(false, false), x.programs.Gates.Table
@@ -102,7 +102,7 @@ func TestFree(t *testing.T) {
 	when(t, g, func(gates.Commands) bool { return len(g.Connections.InOrder()) == 2 })
 	answers := bufio.NewReader(conn)
 	for name, c := range map[string]struct {
-		open, lock int // the buyer that has an open transaction, and the buyer that has a lock; 0: none
+		open, lock int // the buyer that has one; 0: none
 		same       bool
 		come       []int
 		step       bool

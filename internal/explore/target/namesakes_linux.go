@@ -9,12 +9,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/instance"
 )
 
-// A namesakes detects buyers of several instances that send the same host name and process id, probably as a
-// token that should be unique. It belongs to one run.
+// A namesakes detects buyers of several instances that send the same host name and process id, probably as a token that
+// should be unique.
 type namesakes struct {
 	instances *instance.Instances
 	first     map[string]int // by process id: the first buyer that sent it
-	same      string         // the host name and process id, as text for the user; "": none were the same
+	same      string         // the host name and process id, for the user; "": none were the same
 }
 
 // hostName matches the name of this host, which is the same in all instances.
@@ -23,7 +23,6 @@ var hostName = func() *regexp.Regexp {
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
 }()
 
-// sent records a command that is about to be released.
 func (n *namesakes) sent(o *gates.Op) {
 	if n.same != "" || n.instances.Shared() || o.Buyer == 0 || !hostName.MatchString(o.Text) {
 		return

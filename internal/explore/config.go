@@ -39,7 +39,7 @@ type Config struct {
 	Overlap   bool          // concurrent pairs: two buyers' commands may be sent to one server at once
 	Shared    bool          // all buyers in one process
 	Budget    time.Duration // time for the search; 0: unlimited
-	Schedules int           // maximum number of runs, which does not depend on the machine's speed; 0: unlimited
+	Schedules int           // maximum number of runs: unlike Budget, the same on every machine; 0: unlimited
 	First     bool          // stop at the first violation, which need not be the shortest
 
 	// Progress is called after each schedule; may be nil.

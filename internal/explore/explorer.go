@@ -21,7 +21,7 @@ type (
 	Schedule = schedule.Schedule
 	// Saved is a program's schedule in a file.
 	Saved = schedule.Saved
-	// Units lists the numbers of units that the buyers ask for, and repeats.
+	// Units lists how many units each buyer asks for; the list repeats.
 	Units = schedule.Units
 	// A Witness is a schedule that ends in a violation, or any schedule that Replay returns.
 	Witness = witness.Witness

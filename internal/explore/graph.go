@@ -162,7 +162,8 @@ func (w *traversal) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// arrive returns the node to which the last choice has led: a known node, also for an equal state, or a new one.
+// arrive returns the node to which the last choice has led: the known node, or the
+// node with the same state, or a new one.
 func (w *traversal) arrive(p *schedule.Point) (n *node, err error) {
 	choices := w.options(p)
 	n = w.root

@@ -35,7 +35,7 @@ func (w *walk) pauses(n *node, p *schedule.Point) {
 			all = append(all, found{b, n.cost + n.price(n.last, c)})
 		}
 	}
-	w.found = append(all, w.found...) // branches found last run first, so a plain move runs before the same move in a pause
+	w.found = append(all, w.found...) // the last found branch runs first, so a plain move runs before the same move in a pause
 }
 
 // idle reports whether a move in a pause has led to the same connections as the same move after the pause.

@@ -19,8 +19,8 @@ type Report struct {
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"`                   // per purchase; the first purchase's, if they differ
-	Mixed      Units    `json:"units_in_turn,omitempty"` // per purchase, repeated in turn, if they differ
+	Units      int64    `json:"units"`                   // units per purchase; those of the first, if they differ
+	Mixed      Units    `json:"units_in_turn,omitempty"` // units per purchase, as a list that repeats, if they differ
 	Parts      int64    `json:"parts"`                   // number of rows into which the stock was divided; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"`        // maximum per schedule; null: no limit
@@ -90,7 +90,7 @@ type Report struct {
 	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
 	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
-	Stray         string `json:"stray,omitempty"`           // release of a lock on a connection that does not hold it, or a lock that a pooler may so release
+	Stray         string `json:"stray,omitempty"`           // release of a lock on a connection that does not hold it, or a lock with which a pooler allows that
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided

@@ -37,7 +37,7 @@ type Subject[C comparable] interface {
 	Over() bool
 	// Describe adds the subject's information to point p.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
-	// Do makes a move, and returns like Begin.
+	// Do makes a move, and returns when every buyer is blocked, done, or waits at its gate.
 	Do(ctx context.Context, m Move[C]) error
 	// End ends the run. It judges the run unless e is Pruned or Cut, or err is not nil. It returns err joined with
 	// its own error.

@@ -17,7 +17,7 @@ type Reason struct {
 // notFound begins the text of most reasons.
 const notFound = "nothing was found, but "
 
-// discardedPage lists the causes of discarded runs.
+// discardedPage refers to the causes of discarded runs.
 const discardedPage = "see docs/design/programs.md#discarded-runs"
 
 // OneSchedule is the name of the last reason. If it is the first that applies, no other reason applies.

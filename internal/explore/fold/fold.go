@@ -70,7 +70,7 @@ func Fold(r Run) *witness.Folded {
 // merge joins successive commands of one buyer into one row. A new row begins after a watched value has
 // changed, so that the table shows which command changed it.
 func merge(rows []witness.Row) (all []witness.Row) {
-	open := false // the next command of the same buyer joins the last row
+	open := false // whether the same buyer's next command joins the last row
 	var before []string
 	for _, row := range rows {
 		s := row.Steps[0]

@@ -97,8 +97,8 @@ func known(names []string, tables serverstate.Tables) map[string]bool {
 	return found
 }
 
-// cascade adds the tables whose rows change with rows of the named table, through ON UPDATE of their foreign keys or,
-// if deletes is true, through ON DELETE.
+// cascade adds the tables that a change of the named table also changes: through ON UPDATE of their foreign keys and, if
+// deletes is true, through ON DELETE.
 func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
 	next := tables[name].Updates
 	if deletes {
@@ -253,8 +253,8 @@ func (a *account) lets(s step, rule map[string]bool) bool {
 	return true
 }
 
-// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. Otherwise it also shows the
-// first statement and the first read, since either may have taken the snapshot.
+// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. Of other
+// transactions, it also shows the first statement and the first read, since either may have taken the snapshot.
 func transactions(steps []step, hidden []bool) {
 	type connection struct {
 		server string

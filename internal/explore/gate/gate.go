@@ -50,7 +50,7 @@ type Scheduler interface {
 // connections.
 type Gates struct {
 	PubSub *PubSub
-	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: no code panics
+	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: never
 
 	scripts   *scripts
 	scheduler atomic.Pointer[Scheduler]

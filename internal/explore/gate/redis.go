@@ -73,7 +73,7 @@ func (h redisHook) DialHook(next redis.DialHook) redis.DialHook {
 func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c := parse(cmd.Args())
-		if c.name == "UNWATCH" { // it affects no other client; even after a crash, the next schedule needs it
+		if c.name == "UNWATCH" { // affects no other client; the next schedule needs it, even after a crash
 			return next(context.WithoutCancel(ctx), cmd)
 		}
 		if h.gates.scripts.unsent(h.server, c) {
@@ -171,7 +171,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // no lock's channel; the next run waits until it has no listener
+	if c.name == "PUBLISH" && len(c.args) > 1 { // it belongs to no lock; the next run waits until it has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

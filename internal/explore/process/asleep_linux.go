@@ -148,7 +148,7 @@ func (t *tree) early(i int) {
 
 // born searches for new children of the threads that have run. The children of an ended thread move to the first
 // thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so the root comes last. A list can omit a child
-// only if another child in it has ended (fs/proc/array.c). Then that child is missing, which second detects.
+// only if another child in it has ended (fs/proc/array.c); second detects that end.
 func (t *tree) born(ran []*thread) (found bool, err error) {
 	var children []int
 	if t.scan {

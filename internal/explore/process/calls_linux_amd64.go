@@ -2,7 +2,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// olderEnds lists such system calls that exist only on older architectures.
+// olderEnds lists further system calls with a time-out, which newer architectures do not have.
 var olderEnds = map[int]end{
 	unix.SYS_POLL:       {form: ms, arg: 2, loop: true},
 	unix.SYS_SELECT:     {form: timeval, arg: 4, loop: true},

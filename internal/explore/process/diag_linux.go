@@ -85,8 +85,8 @@ func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	}
 }
 
-// diagUnacknowledged returns the number of bytes that the socket at address from has sent to address to, and whose kernel
-// has not received them. It returns 0 for a closed socket.
+// diagUnacknowledged returns the number of bytes that the socket at address from has sent and the kernel at address to
+// has not received; 0 for a closed socket.
 func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	b, err := diagSocketAt(fd, from, to, 0)
 	if err != nil || b == nil {

@@ -50,7 +50,7 @@ func (s *Network) listeners() (all []listener, err error) {
 	return all, err
 }
 
-// procListeners takes milliseconds, since the kernel walks a table of all connections.
+// procListeners reads the listeners from /proc. This takes milliseconds: the kernel walks a table of all connections.
 func procListeners(process string) (all []listener, err error) {
 	proc, err := procfs.NewFS(process)
 	if err != nil {

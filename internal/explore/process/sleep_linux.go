@@ -17,7 +17,7 @@ type wait struct {
 	tid  int
 	at   place
 	sp   uint64
-	word uint64        // for a futex: its address; a condition variable alternates between two within 8 bytes
+	word uint64        // for a futex: its address, rounded down to 8 bytes: a condition variable alternates between two
 	left time.Duration // time until the time-out or deadline; -1: unknown
 }
 
@@ -102,8 +102,8 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	return left, timed
 }
 
-// sleeping is Sleeping. sure reports whether every thread's wait was read; if not, none of the others counts. often makes
-// it read timers only as Wakes does.
+// sleeping is Sleeping. sure is false if some thread's wait could not be read, and no other is a sleep. With often, it
+// reads timers only as Wakes does.
 func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +227,7 @@ func (t *thread) wait() (w wait, timed bool) {
 		return w, false
 	}
 	if v[0] == unix.SYS_RESTART_SYSCALL && [8]uint64(v[1:]) == [8]uint64(t.timed[1:]) {
-		v[0] = t.timed[0] // a signal has interrupted the previous call, whose arguments it has
+		v[0] = t.timed[0] // after a signal, the previous call continues with the same arguments
 	}
 	how, ok := ends[int(v[0])]
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// anyRow returns the footprint of a change to unknown rows of a table. It includes the tables that reference it.
+// anyRow returns the footprint of a change to unknown rows of a table. It includes rows of the tables that reference
+// this table.
 func (c *Catalog) anyRow(table string, done map[string]bool) (all schedule.Footprint) {
 	if done[table] {
 		return nil

@@ -65,7 +65,7 @@ type transaction struct {
 }
 
 // NewTracker returns the tracker of a run with this number of buyers. Without a catalog, no command has a footprint.
-// With raw, values keep no names: they are compared with no other run.
+// With raw, values are not replaced by names, since they are compared with no other run.
 func NewTracker(c *Catalog, names Names, buyers int, raw bool) *Tracker {
 	return &Tracker{Catalog: c, names: names, buyers: buyers, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
 }

@@ -27,7 +27,7 @@ func (m images) put(table, key string, one *image) {
 	m[table][key] = one
 }
 
-// merged returns fixed with the remembered values of the row, if fixed identifies a single row by its primary key.
+// merged adds the remembered values of a row to the map fixed, if the map identifies one row by its primary key.
 func (t *Tracker) merged(u *Usage, o Command, fixed map[string][]string) map[string][]string {
 	table := u.table
 	shape := t.shapes[table]
@@ -60,7 +60,7 @@ func lists(row map[string]string) map[string][]string {
 // oneUUID matches a UUID as PostgreSQL writes it.
 var oneUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// A naming replaces values that differ between runs by names.
+// A naming gives names to values that differ between runs.
 type naming struct{ *Tracker }
 
 // named replaces the values of an Access by their names. It omits a value that has several spellings, and a value

@@ -23,7 +23,7 @@ type Kind struct {
 	Event     Event
 	tokens    string // a regular expression, without groups, for the event's tokens in a replay string
 	NotShared string // why it cannot happen when all buyers share one process; "" if it can
-	Without   string // why it may have happened at no step
+	Without   string // possible reason if it happened at no step
 	OwnOnly   bool   // only strategies of this project have it; programs under test do not
 }
 

@@ -113,7 +113,8 @@ type Ended struct {
 	// Uncompared lists the differences from the serial runs that are allowed, see package oracle.
 	Uncompared []string
 
-	// Stray is a release of a lock on a connection that does not hold it, or a lock that a pooler may so release; "": none.
+	// Stray is a release of a lock on a connection that does not hold it, or a lock with which a pooler allows that;
+	// "": none.
 	Stray string
 	// Namesakes is a host name and process id that two instances have both sent; "": none.
 	Namesakes string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Units lists the numbers of units that the buyers ask for, and repeats: with 1 and 2, buyer 3 asks for 1.
+// Units lists how many units each buyer asks for. The list repeats: with 1 and 2, buyer 3 asks for 1.
 // If the list is empty, each buyer asks for one.
 type Units []int64
 

@@ -120,7 +120,7 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 		}
 		before = append(before, again)
 	}
-	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the habits again, now with the names that compared has given
+	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the usual commands again, now with names for these values
 		_, err := x.alone(ctx, first.Buyer)
 		return err
 	}
@@ -209,8 +209,8 @@ func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
 	return x.programs.Servers.Never(ctx, told)
 }
 
-// inTurn runs the buyers in the given order, one after the other. It calls the function each after every answer.
-func (x checker) inTurn(ctx context.Context, order []int, each func(a *Alone, reply client.Reply, failed error)) error {
+// inTurn runs the buyers in the given order, one after the other. It calls onAnswer after every answer.
+func (x checker) inTurn(ctx context.Context, order []int, onAnswer func(a *Alone, reply client.Reply, failed error)) error {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (x checker) inTurn(ctx context.Context, order []int, each func(a *Alone, re
 		case a.Why != "":
 			return fmt.Errorf("buyer %d after the others: %s", a.Buyer, a.Why)
 		}
-		each(&a, reply, failed)
+		onAnswer(&a, reply, failed)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (r *choices) ready() (all []move, _ error) {
 	}
 	if len(all) == 0 {
 		for i := range polling {
-			polling[i].Global = true // another buyer's step may make this retry succeed
+			polling[i].Global = true // it commutes with no step, since any step may make this retry succeed
 		}
 		all = polling
 	}

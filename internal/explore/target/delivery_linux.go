@@ -16,7 +16,8 @@ import (
 )
 
 // A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time.
-// It reports both to the other parts of the run. A rest.Settling calls it, as rest.Run, when the program is idle.
+// It reports commands and answers to the other parts of the run. A rest.Settling calls its methods of rest.Run when the
+// program is idle.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard

@@ -20,7 +20,6 @@ type candidate struct {
 	doubtful bool // for a program: the run before or after it was void, so it may not break again
 }
 
-// compare returns a negative number if c is better.
 func (c *candidate) compare(other *candidate) int {
 	return cmp.Or(mildness(c.Verdict)-mildness(other.Verdict), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }

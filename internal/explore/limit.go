@@ -29,7 +29,6 @@ func (l *limit) bounded(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithCancel(ctx)
 }
 
-// took records the duration of a run, including its recovery.
 func (l *limit) took(d time.Duration) { l.slowest = max(l.slowest, d) }
 
 // Shares of the budget that are reserved for confirming and shortening a violation.

@@ -400,7 +400,6 @@ func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 	return nil
 }
 
-// littleConfig returns the configuration of a search of all schedules.
 func littleConfig(l *little) explore.Config {
 	return explore.Config{
 		OfProgram: explore.OfProgram{Program: "little", Servers: "A 1, B 2", Again: "shop explore --app little.yaml"},
@@ -427,7 +426,6 @@ func searchLittle(t testing.TB, c explore.Config, l *little) explore.Result {
 	return r
 }
 
-// randomly returns a random program.
 func randomly(r *rand.Rand) *little {
 	l := &little{wrong: func(w *world) string {
 		if w.values["a.x"] > w.values["b.x"] {

@@ -39,7 +39,6 @@ type OfProgram struct {
 	ShortPauses bool
 }
 
-// programMode is the mode of a program under test.
 type programMode struct{ Config }
 
 func (m programMode) name() string { return m.Program }

@@ -77,7 +77,6 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 	return w, nil
 }
 
-// witness makes a Witness from an observed run.
 func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	return &Witness{
 		Schedule: x.mode.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,

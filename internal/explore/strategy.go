@@ -25,7 +25,6 @@ type OfStrategy struct {
 	Before   own.Front // the part of the shop that runs before the strategy; "": none
 }
 
-// strategyMode is the mode of a strategy of the catalogue.
 type strategyMode struct{ Config }
 
 func (m strategyMode) name() string { return m.Strategy.Name }

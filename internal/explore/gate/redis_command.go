@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// command is a Redis command with its parts.
 type command struct {
 	name   string // in capitals
 	args   []any  // including the name
@@ -78,7 +77,6 @@ func (c command) role() redisscript.Role {
 	return redisscript.Acquire
 }
 
-// does returns the effect of the command on its server.
 func (c command) does() effect.Redis {
 	var words [][]byte
 	for _, word := range c.words(0) {

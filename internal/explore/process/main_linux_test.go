@@ -58,7 +58,6 @@ func TestNotRoot(t *testing.T) {
 	}
 }
 
-// newTestNetwork returns a network that is closed after the test.
 func newTestNetwork(t *testing.T) *Network {
 	t.Helper()
 	s, err := NewNetwork()

@@ -27,7 +27,6 @@ type tree struct {
 	leader *file // lists the root's children, which include all orphans
 }
 
-// A proc is a process of the tree.
 type proc struct {
 	pid     int
 	leader  *file // lists the children of its first thread, and of threads that have ended

@@ -27,7 +27,6 @@ func (x *Runner) patience() int {
 	return x.tries
 }
 
-// stepLimit returns the maximum number of steps of a run.
 func (x *Runner) stepLimit() int {
 	if x.outlasting != nil {
 		return retry.MaxSteps

@@ -85,7 +85,6 @@ func (w *recorder) happened(m move) {
 	w.Happened(witness.Step{Buyer: m.Buyer, Name: m.Name, Token: m.Token}, m.Text)
 }
 
-// mark adds a note to a step.
 func (w *recorder) mark(step int, note string) {
 	if step >= 0 && step < len(w.Steps) && w.Steps[step].Note != note {
 		w.Steps[step].Note = strings.TrimPrefix(w.Steps[step].Note+"; "+note, "; ")

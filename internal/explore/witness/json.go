@@ -6,7 +6,6 @@ import (
 	"io"
 )
 
-// writeJSON prints the data for programs.
 func writeJSON(out io.Writer, d Document) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

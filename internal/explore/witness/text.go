@@ -129,7 +129,6 @@ func newTable() table.Writer {
 // Line returns a step in one line: the command and its answer.
 func (s Step) Line() string { return (&Witness{}).line(s) }
 
-// line returns a step in one line: the command and its answer.
 func (w *Witness) line(s Step) string {
 	text := w.brief(s)
 	if s.Result != "" {

@@ -17,7 +17,7 @@ type Answer struct {
 	ID         int64     // id of the sale's record
 	Start      time.Time // the buy was in flight from Start to End; zero if unknown
 	End        time.Time
-	IsDeferred bool // refused, and the run ended before its Retry-After
+	IsDeferred bool // the shop refused this buyer, and the run ended before the buyer's Retry-After
 	Status     int  // of the HTTP response; 0 if there was none
 	IsLost     bool // the connection broke before the answer: the shop may have sold or not
 }
@@ -37,18 +37,17 @@ type Sale struct {
 	Purchaser string
 	Amount    int64
 
-	Left, WaitedMS *int64 // the values of the receipt; nil if the record does not show them
+	Left, WaitedMS *int64 // as in the receipt; nil if the record does not contain them
 }
 
 // Compare compares the answers with the records, by record id.
 //
-// lost counts the receipts without a record. A record matches one receipt, of the same buyer and
-// with the same units. untold counts the records whose buyer did not get that sale as an answer:
-// the buyer was refused, or got the receipt of another record. A buyer answered Unknown may have a
-// record or not.
+// The result lost is the number of receipts without a record of the same buyer and the same units. The
+// result untold is the number of records that no receipt names. For each answer Unknown, one such record of the
+// buyer does not count.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
-	spare := map[string]int64{} // by buyer: records that it may have in addition to those of its receipts
+	spare := map[string]int64{} // per buyer: how many records may exist without a receipt, one for each answer Unknown
 	for _, a := range answers {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {
@@ -57,7 +56,7 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 			if claimed[a.ID] || sale.Purchaser != a.Purchaser || sale.Amount != a.units() {
 				lost++
 			}
-			if sale.Purchaser == a.Purchaser { // a database that has lost a sale assigns its id to the next sale
+			if sale.Purchaser == a.Purchaser { // if the database has lost this sale, the id may belong to another buyer's sale
 				claimed[a.ID] = true
 			}
 		case purchase.Unknown:
@@ -77,8 +76,8 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	return lost, untold
 }
 
-// Overlap returns the largest number of concurrent buys during a sale, or during a buy that may
-// have been a sale. Concurrent refusals after the last sale prove nothing.
+// Overlap returns the largest number of purchases in flight at the same time as a sale or a possible sale.
+// Concurrent refusals after the last sale prove nothing.
 func Overlap(answers []Answer) int {
 	type edge struct {
 		at    time.Time
@@ -91,7 +90,7 @@ func Overlap(answers []Answer) int {
 		edges = append(edges, edge{a.Start, 1, sale}, edge{a.End, -1, sale})
 	}
 	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at a tie the end comes first
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at equal times, the end comes first
 	})
 	now, sales, most := 0, 0, 0
 	for _, e := range edges {
@@ -106,9 +105,8 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// A reservations knows the orders that ended without a sale and without the answer sold out. They
-// may have reserved units and given them back. Each list is in order of time; its units are the sum
-// up to that time.
+// reservations lists the orders that may have reserved units and given them back: those that ended neither
+// with a sale nor with the answer sold out. Each list is sorted by time, and its units are cumulative.
 type reservations struct{ begun, ended []unitsAt }
 
 type unitsAt struct {
@@ -132,8 +130,8 @@ func reservationsOf(answers []Answer) (r reservations) {
 	return r
 }
 
-// during returns the number of units that other buyers may have reserved while the shop refused
-// one as sold out. It returns 0 if the refusal has no times.
+// during returns the number of units that other buyers may have reserved while the refused order was in
+// flight. It returns 0 if the times of that order are unknown.
 func (r reservations) during(refused Answer) int64 {
 	before := func(list []unitsAt, t time.Time) int64 {
 		if n, _ := slices.BinarySearchFunc(list, t, func(u unitsAt, t time.Time) int { return u.at.Compare(t) }); n > 0 {
@@ -147,8 +145,8 @@ func (r reservations) during(refused Answer) int64 {
 	return max(0, before(r.begun, refused.End)-before(r.ended, refused.Start.Add(1)))
 }
 
-// Count adds the answers to the evidence. e.Sums must be set. A refusal may have been correct if
-// the order was for more units than are left at the end, or if others had reserved those units.
+// Count adds the answers to the evidence. e.Sums must be set. An answer sold out counts as Denied unless too
+// few units are left at the end, or other buyers may have reserved the units.
 func (e *Evidence) Count(answers []Answer) {
 	var told, lost, rejected int64
 	reserved := reservationsOf(answers)
@@ -185,7 +183,7 @@ func (e *Evidence) Count(answers []Answer) {
 	}
 	recorded := max(0, e.Sums.UnitsSold-told)
 	e.Unread += max(0, lost-recorded)
-	if e.Sold+e.SoldOut > 0 { // the shop serves such requests, so a rejection is an error
+	if e.Sold+e.SoldOut > 0 { // the shop answered others, so a rejection is an error
 		e.Failed += rejected
 	} else {
 		e.Unanswered += rejected

@@ -1,7 +1,8 @@
 // Package audit compares the units in the records with the units that left the stock, and decides what a run
 // of the shop proves.
 //
-// It reads the database. Answers serve only to find acknowledged sales without a record.
+// The sums come from the database. The answers show which sales were acknowledged, which buyers were
+// refused, and how long buyers waited.
 package audit
 
 import (
@@ -26,16 +27,14 @@ type Sums struct {
 	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is correct
 	Duplicates int64 `json:"duplicates"` // records beyond the first with their Idempotency-Key
 
-	Diverged string `json:"diverged,omitempty"` // how stock and records of the nodes differ, if they did for long
+	Diverged string `json:"diverged,omitempty"` // how stock and records of the nodes differ; "" if they agree in time
 }
 
-// Read reads the report in one snapshot of the database, so a concurrent sale is in all of its
-// numbers or in none. It returns product.ErrNotFound if the product does not exist.
+// Read reads the sums in one snapshot of the database: each concurrent sale is in all of the numbers or in
+// none. It returns product.ErrNotFound if the product does not exist. The query uses only the index
+// purchase_history_audit.
 //
-// SQLite's driver ignores the requested isolation level, but its transactions read one snapshot
-// anyway.
-//
-// Read uses the index purchase_history_audit and no table row.
+// SQLite's driver ignores the requested isolation level, but its transactions read one snapshot anyway.
 func Read(ctx context.Context, db *gorm.DB, name string) (Sums, error) {
 	var r Sums
 	snapshot := db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
@@ -57,7 +56,7 @@ func Read(ctx context.Context, db *gorm.DB, name string) (Sums, error) {
 	return r.Computed(), nil
 }
 
-// Computed returns r with Oversold and Drift computed from its counts.
+// Computed returns r with Oversold and Drift computed from its other fields.
 func (r Sums) Computed() Sums {
 	r.Oversold = max(0, r.UnitsSold-r.Stocked)
 	r.Drift = r.UnitsSold + r.Leftover - r.Stocked
@@ -88,21 +87,21 @@ type Evidence struct {
 	Denied     int64 // buyers answered sold out although the units that they asked for are left, and no other buyer may have reserved them
 	Busy       int64 // buyers that gave up waiting
 	Unheard    int64 // buyers whose answer was lost: each may have a record or none
-	Unread     int64 // units ordered by buyers in Unheard without a record: the shop may not have read their requests
+	Unread     int64 // units ordered by Unheard buyers that have no record: the shop may not have read their requests
 	Doubtful   int64 // units ordered by buyers that were not answered in time: the shop may have reserved them
 	Unanswered int64 // buyers answered that the outcome is unknown or a server unavailable
 	Failed     int64 // buyers with an error that no fault explains
 
 	Progress  Progress // of a burst; zero if the answers have no times
 	IsHealthy bool     // every server is known to run
-	LetsWait  bool     // the shop lets each buyer wait, so that no one is told busy early
+	LetsWait  bool     // the shop lets each buyer wait for its full time, instead of answering busy early
 }
 
 // Judge returns what the run proves, and why, in one sentence.
 //
 // An observed violation counts, however small the run. A run without one proves something only
 // under three conditions: the buyers asked for more than the stock, were in flight at once, and
-// were all served or refused. A lost answer does not affect the others. Buyers that gave up are a
+// were all served or refused. If one answer is lost, the others still count. Buyers that gave up are a
 // violation only if no sale took place meanwhile: see Progress.
 func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Sums
@@ -159,7 +158,6 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()
 }
 
-// unheard says how many answers were lost, or returns "".
 func (e Evidence) unheard() string {
 	if e.Unheard == 0 {
 		return ""
@@ -171,12 +169,10 @@ func (e Evidence) lostAnswers() string {
 	return Count(e.Unheard, "answer") + verb(e.Unheard, " was", " were") + " lost"
 }
 
-// left says how many units are left.
 func (r Sums) left() string {
 	return Count(r.Leftover, "unit") + verb(r.Leftover, " is", " are") + " left"
 }
 
-// gaveUp says how many buyers gave up waiting.
 func (e Evidence) gaveUp() string {
 	if e.Busy == 0 {
 		return ""

@@ -10,26 +10,26 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Progress describes how a burst progressed. It distinguishes a strategy that is stuck from a slow
-// one, which serves a buyer now and then up to the end.
+// Progress describes how a burst progressed. It distinguishes a stuck strategy from a slow one, which serves
+// a buyer now and then up to the end.
 //
 // A served buyer was sold a unit, was answered sold out, or lost its lock.
 type Progress struct {
-	// Usual is the duration of a purchase in this run: the median time from the previous served
-	// buyer, or from the buyer's own start if that is later, to its sale. 0 without sales.
+	// Usual is the usual duration of a purchase in this run: the median over all sales. The time of a sale
+	// counts from the previous served buyer or from the buyer's own start, whichever is later. 0 without sales.
 	Usual time.Duration
-	// Idle is the time in which buyers waited, none was served, and the judge had a processor for
-	// longest: the largest Idle - Starved of the run.
+	// Idle is the longest interval in which buyers waited and none was served. The part in Starved does not
+	// count for the choice of the longest.
 	Idle time.Duration
 	// Starved is the part of Idle in which the judge got no processor.
 	Starved time.Duration
-	// Waiting is how many buyers waited for all of Idle.
+	// Waiting is the number of buyers that waited during all of Idle.
 	Waiting int
-	// Silence is the longest time in which buyers waited and none was served, with the part in which
-	// the judge got no processor. It is never below Idle, and equal to it unless the machine was busy.
+	// Silence is the longest such interval if the part without a processor, SilenceStarved, does count. It
+	// is never shorter than Idle, and equal to Idle unless the machine was busy.
 	Silence, SilenceStarved time.Duration
-	// Starvation is pulse.Delays.Mostly of the whole burst: "" unless the judge got no processor for
-	// at least half of it.
+	// Starvation is the text of pulse.Delays.Mostly for the whole burst. It is "" unless the judge got no
+	// processor for at least half of the burst.
 	Starvation string
 	// Early is the number of buyers that were answered busy in the first half of their wait, if the
 	// wait is known. Buyers that come back after Retry-After do not count.
@@ -39,20 +39,19 @@ type Progress struct {
 	Lease, Wait time.Duration
 }
 
-// slack is the factor by which a wait must exceed Usual before it counts as more than slow. On a
-// machine that gave a process a fifth of two cores, single purchases took up to five times the
-// median.
+// slack is how many times Usual a slow strategy may serve no buyer. On a machine that gave a process a fifth
+// of two cores, single purchases took up to five times the median.
 const slack = 10
 
-// standstill is how long a busy machine may do nothing at all, its disk included.
+// standstill is how long a busy machine may make no progress at all, for example because of its disk.
 const standstill = time.Second
 
-// ProgressOf computes the progress from a burst's answers, in any order. lease and wait are as in
-// Progress; an unknown wait is derived from the buyers that gave up. starved are the delays of the
-// judge's process during the burst.
+// ProgressOf computes the progress from a burst's answers, in any order. The arguments lease and wait are
+// those of Progress; a wait of 0 is derived from the buyers that gave up. The argument starved holds the delays
+// of the judge's process during the burst.
 //
-// The wait of such a buyer counts up to the end of its patience and not up to its answer. A burst
-// gives up all at once, and a busy machine takes time to answer all of them.
+// A buyer that gave up counts as waiting until its wait was over, and not until its answer: buyers of a
+// burst give up all at once, and a busy machine takes time to answer all of them.
 func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delays) Progress {
 	p := Progress{Lease: lease, Wait: wait, Usual: Usual(answers)}
 	served := servedAt(answers)
@@ -74,7 +73,7 @@ func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delay
 		if isServed(a) || a.Outcome == purchase.Busy {
 			from, to := a.idle(served, patience)
 			silent := to.Sub(from)
-			if silent <= p.Idle-p.Starved { // delays only make it shorter, and Silence is not below Idle
+			if silent <= p.Idle-p.Starved { // neither Idle nor Silence can grow
 				continue
 			}
 			delayed := starved.Within(from, to)
@@ -121,8 +120,8 @@ func servedAt(answers []Answer) (served []time.Time) {
 	return served
 }
 
-// patienceOf returns the wait of the buyers that gave up: the shortest wait that is more than half
-// of the longest. Buyers with shorter waits were refused at the admission.
+// patienceOf returns the wait of the buyers that gave up: the shortest of their waits above half of the
+// longest. Buyers with shorter waits were refused by admission control.
 func patienceOf(answers []Answer) (patience time.Duration) {
 	var longest time.Duration
 	for _, a := range answers {
@@ -139,15 +138,15 @@ func patienceOf(answers []Answer) (patience time.Duration) {
 	return patience
 }
 
-// idle returns the last part of a buyer's wait, since the last time another buyer was served: up to
-// its own answer, or until it gave up.
+// idle returns the last part of a buyer's wait: from the previous served buyer to its own answer, or until
+// the buyer gave up.
 func (a Answer) idle(served []time.Time, patience time.Duration) (from, to time.Time) {
 	to = a.End
 	if over := a.Start.Add(patience); a.Outcome == purchase.Busy && over.Before(to) {
 		to = over
 	}
 	from = a.Start
-	next, _ := slices.BinarySearchFunc(served, to, time.Time.Compare) // the first that is not before to
+	next, _ := slices.BinarySearchFunc(served, to, time.Time.Compare) // served[next] is the first that is not before the end
 	if next > 0 && served[next-1].After(from) {
 		from = served[next-1]
 	}
@@ -164,12 +163,12 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	return n
 }
 
-// Bound returns the shortest time without a served buyer that counts as a lock that is kept: three
-// quarters of a lease or of a buyer's wait, whichever is less. A lock that is kept until its lease
-// ends is therefore noticed. 0 if both are unknown.
+// Bound returns the shortest time without a served buyer that indicates a kept lock, one that its holder
+// does not release: three quarters of a lease or of a buyer's wait, whichever is less. So Bound is shorter than
+// a lock that is kept until its lease ends. It returns 0 if both are unknown.
 //
-// Half of a wait would be too short: with ZooKeeper on a tenth of one core, 150 buyers gave up, and
-// the next one waited 3.1 s of 5.
+// Half of the wait would be too short: with ZooKeeper on a tenth of one core, a working lock served no buyer
+// for 3.1 s of a wait of 5 s.
 func (p Progress) Bound() time.Duration {
 	least := min(p.Lease, p.Wait)
 	if p.Lease == 0 || p.Wait == 0 {
@@ -181,13 +180,13 @@ func (p Progress) Bound() time.Duration {
 	return max(least*3/4, p.pauses())
 }
 
-// pauses returns how long a burst may progress without a served buyer: a slow one has long pauses,
+// pauses returns how long a burst may serve no buyer without being stuck: a slow strategy has long pauses,
 // and a busy machine may stand still.
 func (p Progress) pauses() time.Duration { return max(slack*p.Usual, standstill) }
 
-// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it,
-// otherwise "". If purchases take so long that a wait ends before the difference shows, it returns
-// "". The time in which the judge got no processor does not count, since the shop got none either.
+// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it, otherwise "".
+// It returns "" if purchases are so slow that a wait ends before the difference shows. Time in which the judge
+// got no processor does not count, since the shop got none either.
 func (p Progress) Stuck() string {
 	if !p.exceeds(p.Idle - p.Starved) {
 		return ""
@@ -236,7 +235,6 @@ func (p Progress) slow() string {
 	return fmt.Sprintf("no buyer was served for %s and a purchase takes %s, which is too little to tell slow from stuck: a longer --wait shows it", inWords(p.Silence), inWords(p.Usual))
 }
 
-// inWords formats a duration for people.
 func inWords(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -252,7 +250,6 @@ func Count[N int | int64](n N, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// verb returns the singular for 1, otherwise the plural.
 func verb[N int | int64](n N, singular, plural string) string {
 	if n == 1 {
 		return singular
@@ -260,5 +257,4 @@ func verb[N int | int64](n N, singular, plural string) string {
 	return plural
 }
 
-// were says that n buyers were something.
 func were[N int | int64](n N) string { return Count(n, "buyer") + verb(n, " was", " were") }

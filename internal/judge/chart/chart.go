@@ -1,5 +1,5 @@
-// Package chart draws lines over an axis as SVG, for the pages of reports. The caller defines the
-// axes and how values are formatted.
+// Package chart draws line charts as SVG, for the pages of reports. The caller defines the axes and how
+// values are formatted.
 //
 //	Chart{X, Lines} -> SVG
 package chart
@@ -19,18 +19,18 @@ var text string
 
 var page = template.Must(template.New("chart").Parse(text))
 
-// Sizes of a chart, in its own units.
+// Sizes of a chart, in units of the SVG's viewBox.
 const (
 	width       = 900.0
 	left, right = 70.0, 190.0 // the names of the lines are on the right
 	top, bottom = 20.0, 46.0
-	row         = 20.0 // between two names
+	row         = 20.0 // vertical distance between two names
 	below       = 18.0 // vertical position of the labels, below the axis
-	caption     = 38.0 // and of the caption
+	caption     = 38.0 // vertical position of the caption, below the axis
 )
 
-// colours can be distinguished by people with colour blindness (Okabe and Ito, "Color Universal
-// Design", 2008). The dashes distinguish the lines in grey.
+// colours can be distinguished by people with colour blindness (Okabe and Ito, "Color Universal Design",
+// 2008). In print without colour, dashes distinguish the lines.
 var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"}
 	dashes  = []string{"1 0", "8 4", "2 3", "10 3 2 3"}
@@ -44,13 +44,13 @@ func Decimal(x float64) string {
 	return humanize.Comma(int64(math.Round(x)))
 }
 
-// A Chart is one picture.
+// A Chart is one line chart.
 type Chart struct {
 	Title  string // for screen readers
 	Under  string // a line of text below the picture
 	Height float64
 	X      []Mark // the marked values above 0, ascending; the axis is logarithmic between the first and the last
-	LogY   bool   // in powers of ten; otherwise linear from 0
+	LogY   bool   // vertical axis in powers of ten; otherwise linear from 0
 	Show   func(float64) string
 	Lines  []Line
 }
@@ -123,7 +123,7 @@ func (c Chart) SVG() template.HTML {
 	}
 	for i, l := range c.Lines {
 		d.Lines = append(d.Lines, l.drawn(i, x, func(v float64) float64 {
-			if c.LogY { // 0 has no position there
+			if c.LogY { // a logarithmic axis has no position for 0
 				v = max(v, low)
 			}
 			return y(v)

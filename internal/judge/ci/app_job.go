@@ -28,7 +28,6 @@ type appJob struct {
 
 func (j *appJob) name() string { return relative(j.Root, j.app.Path) }
 
-// command returns the command that searches the program.
 func (j *appJob) command() string {
 	if j.app.Scan {
 		return "shop scan --app " + trial.ShellWord(j.app.Path) + j.app.ScanFlags
@@ -62,7 +61,7 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	switch {
 	case err != nil && c.Status == "":
 		c = j.failed(err)
-	case err != nil: // such as a server that does not stop, after the verdict
+	case err != nil: // the verdict stands; for example, a server does not stop
 		j.Warn("%s: %s", c.Name, oneLine(err))
 	}
 	if ctx.Err() != nil && c.Status != result.Broken {
@@ -71,7 +70,7 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	return []result.Check{attempted(c, begun)}
 }
 
-// search runs the program through its schedules, and the baseline's witness if no schedule breaks.
+// search runs every schedule of the program. If none breaks, it also runs the baseline's witness.
 func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	c = j.check()
 	config := j.app.Search
@@ -96,7 +95,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	}
 	c.Case = d.Cases[0]
 	switch why := findings.Unproven(r); {
-	case r.Violations > 0 && r.Witness == nil: // every violation was counted, and the shortest could not be shown
+	case r.Violations > 0 && r.Witness == nil: // the search counted violations but could not show the shortest
 		c.Status, c.Verdict, c.Line = result.Broken, verdict.Broken, j.app.App.Line("")
 		c.Why = witness.Count(r.Violations, "violation") + ", without a witness"
 	case r.Violations > 0:
@@ -114,7 +113,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	return c, nil
 }
 
-// broken completes the check of a program with a schedule that breaks. It runs the schedule once more, for
+// broken completes the check of a program that a schedule breaks. It runs the schedule once more to collect
 // the program's output.
 func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) {
 	c.Status, c.Verdict, c.Why = result.Broken, w.Verdict, w.Why
@@ -123,7 +122,7 @@ func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Pr
 		shown.Saved = saved
 	}
 	j.show(c, shown)
-	opened.Runner.Printed() // until now
+	opened.Runner.Printed() // discard the output so far
 	if c.Witness.Saved != nil {
 		if _, err := x.Again(ctx, c.Witness.Saved); err == nil {
 			c.Witness.Printed = opened.Runner.Printed()
@@ -132,7 +131,6 @@ func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Pr
 	c.Sources = j.sources(c.Witness.Printed)
 }
 
-// rules returns the rules that a schedule breaks.
 func rules(w *explore.Witness) []string {
 	all := []string{}
 	for _, f := range w.Findings {
@@ -141,8 +139,8 @@ func rules(w *explore.Witness) []string {
 	return all
 }
 
-// show sets the witness of a check. The witness may come from another run, whose file and command do not
-// apply to this one: --out and the flags may differ, and a baseline must not name a file elsewhere.
+// show sets the witness of a check, with the file and the command of this run. A witness from the baseline
+// has those of another run, where --out and the flags may differ.
 func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 	rule := ""
 	if len(w.Rules) > 0 {
@@ -159,7 +157,7 @@ func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 // notInFiles matches the characters that the file name of a witness leaves out.
 var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// replayName returns the name of the file with the witness of a check, in the folder of the output.
+// replayName returns the name of a check's witness file in the output folder.
 func replayName(check string) string {
 	name := strings.TrimSuffix(check, filepath.Ext(check))
 	return strings.Trim(notInFiles.ReplaceAllString(name, "-"), "-.") + format.WitnessEnding
@@ -186,7 +184,7 @@ func (j *appJob) replayOld(ctx context.Context, c *result.Check, opened *program
 		}
 	}
 	saved := *old.Witness.Saved
-	saved.Program = j.app.Search.Program // the file identifies the program, which may have another name now
+	saved.Program = j.app.Search.Program // the program may have another name now
 	if saved.Steps == nil {
 		return result.Replay{How: "the baseline's witness has no steps"}
 	}

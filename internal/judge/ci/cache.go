@@ -13,24 +13,24 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// An entry is the content of a file of --cache.
+// An entry is the content of one file in the folder of --cache.
 type entry struct {
 	Schema int
 	Commit string
 	At     time.Time
 	Check  result.Check
-	Case   report.Case // which result.json does not have
+	Case   report.Case // not in result.json
 }
 
-// entryName matches the name of such a file.
+// entryName matches the file name of an entry.
 var entryName = regexp.MustCompile(`^[0-9a-f]{64}\.json$`)
 
 func (c Config) entryFile(fingerprint string) string {
 	return filepath.Join(c.Cache, fingerprint+".json")
 }
 
-// kept returns the earlier result of a search with the same fingerprint; nil if there is none. If the
-// baseline broke, there is none either, since its witness must run again.
+// kept returns the stored result of a search with the same fingerprint, or nil. It also returns nil if the
+// check broke in the baseline, since that witness must run again.
 func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	if c.Cache == "" || fingerprint == "" || c.Baseline.Broke(j.name()) {
 		return nil
@@ -55,7 +55,7 @@ func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	return &check
 }
 
-// keep stores a result that is complete and proves something. A failure costs only time in a later run.
+// keep stores a result that is complete and proves something. If it fails, a later run only takes longer.
 func (c Config) keep(ctx context.Context, check result.Check) {
 	proves := check.Complete && (check.Status == result.Holds || check.Status == result.Broken && check.Witness != nil)
 	if c.Cache == "" || check.Fingerprint == "" || !proves || ctx.Err() != nil {

@@ -1,5 +1,5 @@
 // Package ci runs the checks of `shop ci`: it searches every schedule of each program, tests a running
-// service, repeats what proved nothing, and compares the result with that of another branch.
+// service, repeats inconclusive checks, and compares the result with that of another branch.
 //
 //	Config -> Run -> result.Result -> format: files
 //	                               -> system: GitHub, GitLab, Buildkite
@@ -26,7 +26,7 @@ type Config struct {
 	Apps   []App
 	Target *Target // nil: no running service
 	Shard  Shard   // the zero value: all checks
-	Strict bool    // an old break fails the run, too
+	Strict bool    // a break that the baseline also has fails the run, too
 
 	Baseline *result.Baseline // nil: none
 	Out      string           // folder of the replay files, as the commands name it
@@ -43,28 +43,28 @@ type Config struct {
 type App struct {
 	Path   string // as the user typed it
 	App    *app.App
-	Scan   bool // the pairs of its requests, instead of its buyers
+	Scan   bool // explores pairs of its requests (shop scan) instead of buyers
 	Search explore.Config
-	Flags  string // of the search and of its replay, with a leading space; "" if there are none
+	Flags  string // flags of the search and its replay, with a leading space; "" if there are none
 
-	ScanFlags string // the same of shop scan, if Scan
+	ScanFlags string // flags of shop scan in the same form
 }
 
 // A Target is a running service to test.
 type Target struct {
 	Service verify.Service
 	Faults  []promise.Condition
-	Flags   string // of verify besides --target, --strategy and --fault, with a leading space
+	Flags   string // flags of verify other than --target, --strategy and --fault, with a leading space
 }
 
-// A job is one unit of work, which yields one check, or several if a service lists its strategies.
+// A job is one unit of work, which yields one or more checks.
 type job interface {
 	name() string // identifies the job in every run
 	run(ctx context.Context) []result.Check
 }
 
-// Run runs the checks of the shard, and repeats each that proved nothing once. If ctx ends, the result
-// has the checks so far and says why it is unfinished.
+// Run runs the checks of the shard. It repeats an inconclusive check once. If ctx ends, the result contains
+// the checks so far and says why it is unfinished.
 func Run(ctx context.Context, c Config) result.Result {
 	r := result.Result{Schema: result.Schema, Shop: c.Shop, Commit: head(ctx, c.Root), Started: time.Now(), Shard: c.Shard.String(), Strict: c.Strict, Baseline: c.Baseline, Checks: []result.Check{}}
 	all := c.jobs()
@@ -89,10 +89,10 @@ func Run(ctx context.Context, c Config) result.Result {
 	return r
 }
 
-// runAll runs each job once, and then repeats the jobs whose check proved nothing. unavailable says why
-// no program can run; nil if one can.
+// runAll runs each job once, and then repeats each job with an inconclusive check. unavailable is the reason
+// why no program can run, or nil.
 func (c Config) runAll(ctx context.Context, r *result.Result, jobs []job, unavailable error) {
-	owner := map[int]job{} // of the check with this index
+	owner := map[int]job{} // the job of r.Checks[i]
 	for _, j := range jobs {
 		if ctx.Err() != nil {
 			break
@@ -127,7 +127,7 @@ func (c Config) jobs() (jobs []job) {
 	return jobs
 }
 
-// first runs a job, or takes its earlier result.
+// first runs a job, or returns its stored result.
 func (c Config) first(ctx context.Context, j job, unavailable error) []result.Check {
 	a, isApp := j.(*appJob)
 	if !isApp {
@@ -168,15 +168,15 @@ func (c Config) again(ctx context.Context, j job, first result.Check) result.Che
 	return second
 }
 
-// attempted completes a check that has run once since begun.
+// attempted completes a check that has run once, and that started at begun.
 func attempted(c result.Check, begun time.Time) result.Check {
 	c.Seconds = time.Since(begun).Seconds()
 	c.Attempts = []result.Attempt{{Status: c.Status, Verdict: c.Verdict, Why: c.Why, Complete: c.Complete, Schedules: c.Schedules, Seconds: c.Seconds}}
 	return c
 }
 
-// relative returns a path relative to a folder, with slashes. A path outside it stays as it is. A link
-// keeps its own name.
+// relative returns a path relative to a folder, with slashes. A path outside the folder stays as it is. If
+// the path itself is a symbolic link, it is not resolved.
 func relative(folder, path string) string {
 	whole, err := filepath.Abs(path)
 	if err != nil {
@@ -192,7 +192,6 @@ func relative(folder, path string) string {
 	return filepath.ToSlash(inside)
 }
 
-// oneLine returns the text of an error in one line.
 func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -21,10 +21,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// fingerprint returns a hash of everything that decides the result of a search: the repository, the file, the
-// flags, this program, its servers and interpreters, and the image of the runner. Files that git ignores do not count, except .env. It is
-// "" if the search uses a program or servers that are already running, whose state no file describes, and for a scan,
-// which has several results.
+// fingerprint returns a hash of everything that decides the result of a search: the repository, the file,
+// the flags, this program, its servers and interpreters, and the image of the runner. Files that git ignores do
+// not count, except .env.
+// The result is "" if the program or its servers are already running, since no file describes their state.
+// It is also "" for a scan, which has several results.
 func (j *appJob) fingerprint(ctx context.Context) string {
 	a := j.app.App
 	if a.Attach != nil || !a.Local || j.app.Scan {
@@ -48,7 +49,7 @@ func (j *appJob) fingerprint(ctx context.Context) string {
 		return ""
 	}
 	for _, part := range []string{
-		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // of GitHub's runners
+		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // set by GitHub's runners
 		j.name(), j.app.Flags, j.app.Search.Budget.String(), string(text), settings, content, j.programs(),
 	} {
 		fmt.Fprintf(h, "%d %s\n", len(part), part)
@@ -56,7 +57,7 @@ func (j *appJob) fingerprint(ctx context.Context) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// executable returns a hash of this program, since two builds may have one version.
+// executable returns a hash of this program's file, since two builds may have the same version.
 var executable = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -65,8 +66,8 @@ var executable = sync.OnceValues(func() (string, error) {
 	return hashFile(path)
 })
 
-// programs returns the hashes of the servers that the search starts, and of the programs in PATH that its
-// command lines name, such as an interpreter. A server that is not installed yet has none.
+// programs returns the hashes of the servers that the search starts, and of the programs in PATH that the
+// command lines name, such as an interpreter. It omits servers that are not installed yet.
 func (j *appJob) programs() string {
 	a := j.app.App
 	var paths []string
@@ -108,7 +109,6 @@ func hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// git runs git in a folder.
 func git(ctx context.Context, folder string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = folder
@@ -125,9 +125,9 @@ func head(ctx context.Context, root string) string {
 	return strings.TrimSpace(commit)
 }
 
-// content returns a text that changes with the files of the program. In git these are the whole
-// repository, since a program may be built from any of its folders. Elsewhere they are the files below
-// the folder of the YAML file, and its schema.
+// content returns a text that changes with the files of the program. In git these are the whole repository,
+// since a program may be built from any of its folders. Otherwise they are the schema and the files below the
+// folder of the YAML file.
 func (j *appJob) content(ctx context.Context) (string, error) {
 	tree, err := git(ctx, j.app.App.Dir, "rev-parse", "HEAD^{tree}")
 	if err != nil {
@@ -151,7 +151,7 @@ func (j *appJob) content(ctx context.Context) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			hash = "deleted"
-		case err != nil: // such as a submodule with changes
+		case err != nil: // for example a submodule with changes
 			return "", err
 		}
 		content += "\n" + entry[3:] + " " + hash
@@ -177,7 +177,7 @@ func isIn(folder, path string) bool {
 	return filepath.Dir(path) == whole
 }
 
-// passed are folders that git and Python write. They do not decide the result.
+// passed lists folders that git and Python write. They do not decide the result.
 var passed = []string{".git", "__pycache__"}
 
 // folder returns the hashes of the files below the folder of the YAML file.
@@ -210,7 +210,6 @@ func (j *appJob) folder() (string, error) {
 	return content.String(), err
 }
 
-// hashed adds the name and the hash of a file.
 func hashed(content *strings.Builder, path string) error {
 	hash, err := hashFile(path)
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// scan explores the pairs of the program's requests. It returns a check for each explored pair, and one check for all
-// requests and pairs that were not explored.
+// scan explores pairs of the program's requests. It returns one check for each explored pair, and one for
+// everything that was not explored.
 func (j *appJob) scan(ctx context.Context) (checks []result.Check) {
 	begun := time.Now()
 	whole := j.check()

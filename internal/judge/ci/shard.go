@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Shard is one of several parts of the checks, for jobs that run in parallel. A check is never divided.
+// A Shard is one part of the checks, for CI jobs that run in parallel. No check is divided.
 type Shard struct {
 	Index, Count int // Index counts from 1; both 0: all checks
 }

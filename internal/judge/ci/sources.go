@@ -21,7 +21,7 @@ var sourceLines = []*regexp.Regexp{
 // mostSources is the maximum number of source lines that a check names.
 const mostSources = 10
 
-// sources returns the lines of the repository's own source that a log names, each once.
+// sources returns each source line of the repository that a log names, once.
 func (j *appJob) sources(log string) (found []result.Source) {
 	for text := range strings.SplitSeq(strings.ReplaceAll(log, " | ", "\n"), "\n") {
 		for _, pattern := range sourceLines {
@@ -40,10 +40,10 @@ func (j *appJob) sources(log string) (found []result.Source) {
 	return found
 }
 
-// libraries are folders whose files are not the repository's own source.
+// libraries are folders with third-party code.
 var libraries = []string{"node_modules", "vendor", "site-packages", "dist-packages", ".venv"}
 
-// source returns a file of a log relative to the repository; "" if it is outside.
+// source returns the path of a file relative to the repository; "" if it is outside.
 func (j *appJob) source(file string) string {
 	file = strings.TrimPrefix(file, "file://")
 	if !filepath.IsAbs(file) {
@@ -74,8 +74,8 @@ func shortened(text string) string {
 	return text
 }
 
-// Files returns the files of patterns, each once. A pattern without a match stays, so that opening it
-// gives the error.
+// Files returns the files that match the patterns, each once. It keeps a pattern without a match, so that
+// opening it returns the error.
 func Files(patterns []string) (files []string) {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)

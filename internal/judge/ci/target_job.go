@@ -44,7 +44,8 @@ func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 	return checks
 }
 
-// command returns the command that repeats a check. The service chooses the name of the strategy.
+// command returns the command that repeats a check. It quotes the strategy's name, which the service
+// chooses.
 func (j *targetJob) command(strategy string) string {
 	return fmt.Sprintf("shop verify --target %s --strategy %s --fault %s%s", trial.ShellWord(j.Target.Service.URL), trial.ShellWord(strategy), j.fault, j.Target.Flags)
 }

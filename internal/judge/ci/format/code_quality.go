@@ -25,7 +25,7 @@ type (
 	qualityIssue struct {
 		Description string          `json:"description"`
 		CheckName   string          `json:"check_name"`
-		Fingerprint string          `json:"fingerprint"` // GitLab shows one issue of each
+		Fingerprint string          `json:"fingerprint"` // GitLab shows only one of several issues with the same value
 		Severity    string          `json:"severity"`    // info, minor, major, critical or blocker
 		Location    qualityLocation `json:"location"`
 	}
@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// qualityOf returns an issue for each check of a file that does not hold. A check without a file has no
-// place in this format.
+// qualityOf returns an issue for each check that does not hold. The format requires a file, so checks
+// without one are left out.
 func qualityOf(r result.Result) []qualityIssue {
 	issues := []qualityIssue{}
 	for _, c := range r.Checks {

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Format makes one or several files of the folder.
+// A Format writes one or several files of the folder.
 type Format struct {
 	What  string // names the format in an error
 	Files func(r result.Result) ([]File, error)
@@ -28,8 +28,8 @@ type File struct {
 	Cut  string // the parts that were left out, in one line; "" if it is complete
 }
 
-// Formats returns all formats, in the order in which they are written. result.json comes first, so that
-// a failure with another one does not lose the verdict.
+// Formats returns all formats, in the order in which they are written. result.json comes first, so a failure
+// of a later format does not lose the verdict.
 func Formats() []Format {
 	return []Format{
 		resultJSON(),
@@ -41,19 +41,19 @@ func Formats() []Format {
 	}
 }
 
-// Writes reports whether a file of this name in the folder is one that this package writes.
+// Writes reports whether this package writes files with this name.
 func Writes(name string) bool {
 	return slices.Contains([]string{resultName, "summary.md", "report.html", "junit.xml", sarifName, qualityName, ignoreName}, name) || strings.HasSuffix(name, WitnessEnding)
 }
 
-// WitnessEnding is the end of the name of a replay file.
+// WitnessEnding is how the name of a replay file ends.
 const WitnessEnding = ".witness.json"
 
-// ignoreName keeps a new folder out of the program's repository. A folder that exists may have files that
-// belong there.
+// ignoreName is a file that makes git ignore a new output folder. An existing folder gets none, since it may
+// contain files of the repository.
 const ignoreName = ".gitignore"
 
-// Prepare makes the folder and deletes the replay files of an earlier run, which its result.json names.
+// Prepare creates the folder and deletes the replay files that the result.json of an earlier run names.
 func Prepare(folder string) error {
 	_, err := os.Stat(folder)
 	isNew := errors.Is(err, os.ErrNotExist)
@@ -66,7 +66,7 @@ func Prepare(folder string) error {
 		}
 	}
 	earlier, err := result.Read(filepath.Join(folder, resultName))
-	if err != nil { // there is none, or it is of another version
+	if err != nil { // there is none, or another version wrote it
 		return nil
 	}
 	for _, c := range earlier.Checks {
@@ -79,7 +79,7 @@ func Prepare(folder string) error {
 	return nil
 }
 
-// Write writes every file. An error with one does not affect the others. It calls warn for each file that
+// Write writes every file. An error in one file does not affect the others. It calls warn for each file that
 // was cut.
 func Write(folder string, r result.Result, warn func(format string, args ...any)) error {
 	var errs []error
@@ -106,14 +106,14 @@ func resultJSON() Format {
 	return Format{What: "JSON, for --baseline and other programs", Files: func(r result.Result) ([]File, error) { return inJSON(resultName, r) }}
 }
 
-// inJSON returns a file with a value.
+// inJSON returns a file that contains a value as JSON.
 func inJSON(name string, value any) ([]File, error) {
 	var text bytes.Buffer
 	err := report.JSON(&text, value)
 	return []File{{Name: name, Text: text.Bytes()}}, err
 }
 
-// reported is a format of --report.
+// reported returns the format that --report writes for this file name.
 func reported(name, what string) Format {
 	return Format{What: what, Files: func(r result.Result) ([]File, error) {
 		as, err := report.ByEnding(name)

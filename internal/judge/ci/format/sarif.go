@@ -67,7 +67,7 @@ func sarifOf(r result.Result) *sarif.Report {
 	run.Tool.Driver.WithVersion(r.Shop).WithRules(sarifRules)
 	invocation := sarif.NewInvocation().WithExecutionSuccessful(r.Unfinished == "" && len(r.With(result.Error)) == 0)
 	run.AddInvocation(invocation)
-	if r.Shard != "" { // each shard uploads a file, and code scanning keeps one per category
+	if r.Shard != "" { // each shard uploads a file, and code scanning keeps only one for each category
 		run.WithAutomationDetails(sarif.NewRunAutomationDetails().WithID("oversell/" + r.Shard))
 	}
 	for _, c := range r.Checks {
@@ -75,7 +75,7 @@ func sarifOf(r result.Result) *sarif.Report {
 		case c.Status == result.Holds:
 		case c.Status == result.Broken && c.File != "":
 			run.AddResult(sarifBreak(r, c))
-		default: // code scanning rejects a file with a result that has no place
+		default: // code scanning rejects the whole file if a result has no location
 			level := "error"
 			if c.Status == result.Inconclusive || c.Status == result.Broken && !r.Fails(c) {
 				level = "warning"
@@ -131,7 +131,7 @@ func replayOf(c result.Check) string {
 	return c.Command
 }
 
-// place returns a line of a file.
+// place returns a line of a file as a SARIF location.
 func place(file string, line int, text string) *sarif.Location {
 	l := sarif.NewLocationWithPhysicalLocation(sarif.NewPhysicalLocation().
 		WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: file}).EscapedPath())).

@@ -15,12 +15,12 @@ type Change string
 
 // The changes.
 const (
-	New      Change = "new"      // breaks, and did not in the baseline
+	New      Change = "new"      // breaks; did not break in the baseline
 	Before   Change = "before"   // breaks as in the baseline
-	Fixed    Change = "fixed"    // broke in the baseline: the old witness was replayed, and the search is complete
-	Unproven Change = "unproven" // broke in the baseline and was not seen to break, which proves no fix
+	Fixed    Change = "fixed"    // broke in the baseline; its witness was replayed without a break, and the search is complete
+	Unproven Change = "unproven" // broke in the baseline; not seen to break now, which does not prove a fix
 	Same     Change = "same"     // holds, as in the baseline
-	Added    Change = "added"    // holds, and the baseline does not have it
+	Added    Change = "added"    // holds; is not in the baseline
 )
 
 // A Baseline is the result of another branch.
@@ -29,13 +29,13 @@ type Baseline struct {
 	Commit  string    `json:"commit,omitempty"`
 	Started time.Time `json:"started"`
 	Ignored string    `json:"ignored,omitempty"` // why it was not used; "" if it was
-	Gone    []string  `json:"gone,omitempty"`    // its checks that this run does not have
+	Gone    []string  `json:"gone,omitempty"`    // checks of the baseline that this run does not contain
 
 	checks []Check
 }
 
-// ReadBaseline reads files of result.json, whose checks are put together. It always returns a baseline:
-// if a file cannot be used, Ignored says why in one line, and the checks are judged as without one.
+// ReadBaseline reads result.json files and joins their checks. It always returns a baseline: if a file
+// cannot be used, Ignored says why in one line, and the run has no baseline.
 func ReadBaseline(files []string) *Baseline {
 	b := &Baseline{Files: files}
 	for _, file := range files {
@@ -50,7 +50,7 @@ func ReadBaseline(files []string) *Baseline {
 	return b
 }
 
-// Read reads a result.json. The error is one line.
+// Read reads a result.json. Its error text is one line.
 func Read(file string) (*Result, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -89,11 +89,11 @@ func (b *Baseline) Broke(name string) bool {
 
 // A Replay says how the baseline's witness ran in this run.
 type Replay struct {
-	Holds bool   // it ran to its end and does not break
+	Holds bool   // the witness ran to its end and did not break anything
 	How   string // a sentence without its full stop
 }
 
-// Compare sets the change of a check. replay applies if the check broke in the baseline and does not
+// Compare sets the change of a check. It uses replay only if the check broke in the baseline and does not
 // break now.
 func (b *Baseline) Compare(c *Check, replay Replay) {
 	if b == nil || b.Ignored != "" {
@@ -127,7 +127,7 @@ func (b *Baseline) Compare(c *Check, replay Replay) {
 	}
 }
 
-// Missing sets the checks of the baseline that the run does not have.
+// Missing stores the names of the baseline's checks that are not among checks.
 func (b *Baseline) Missing(checks []Check) {
 	if b == nil {
 		return

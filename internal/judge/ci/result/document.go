@@ -22,7 +22,7 @@ const (
 	holding
 )
 
-// Document returns the result for all formats.
+// Document returns the result as the document that every report format prints.
 func (r Result) Document() report.Document {
 	d := report.Document{
 		Command: "shop ci", Title: "shop ci: " + r.Headline(), Lead: r.lead(),
@@ -117,7 +117,6 @@ func (r Result) lead() string {
 	return text
 }
 
-// notes returns the paragraphs below the table.
 func (r Result) notes() []string {
 	notes := slices.Clone(r.Notes)
 	if b := r.Baseline; b != nil {
@@ -131,7 +130,7 @@ func (r Result) notes() []string {
 	return notes
 }
 
-// caseOf completes the case of a check.
+// caseOf returns the document's case for a check.
 func (r Result) caseOf(c Check) report.Case {
 	one := c.Case
 	one.Suite, one.Name, one.Title = c.Name, c.Kind, c.Name
@@ -147,7 +146,7 @@ func (r Result) caseOf(c Check) report.Case {
 		one.Group, one.Word, one.Status = errored, string(Error), report.Failed
 	case c.Status == Inconclusive:
 		one.Group, one.Word, one.Status = unclear, string(Inconclusive), report.Void
-	case c.Status == Holds && c.Verdict != verdict.Holds: // as the service promises
+	case c.Status == Holds && c.Verdict != verdict.Holds: // the service promises this violation
 		one.Group, one.Status = holding, report.Breaks
 	case c.Status == Holds:
 		one.Group, one.Status = holding, report.Holds
@@ -157,7 +156,7 @@ func (r Result) caseOf(c Check) report.Case {
 		one.Group, one.Status = old, report.Breaks
 	}
 	if c.Status == Broken && c.Promise == "" {
-		one.Promise = "" // the heading says it
+		one.Promise = "" // the group's heading says it
 	}
 	for _, line := range c.remarks() {
 		one.Seen += "; " + line
@@ -185,7 +184,7 @@ func (c Check) Text(w io.Writer) error {
 	return err
 }
 
-// Problem returns one line on the first check with a status; "" if there is none.
+// Problem describes the first check with a status in one line; "" if there is none.
 func (r Result) Problem(s Status) string {
 	for _, c := range r.With(s) {
 		return fmt.Sprintf("%s: %s: %s", c.Name, s, c.Why)

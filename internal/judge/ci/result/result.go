@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Schema is the version of result.json. It changes when an old file would get another meaning.
+// Schema is the version of result.json. It changes when the meaning of a field changes.
 const Schema = 1
 
 // A Result is the content of result.json.
@@ -23,7 +23,7 @@ type Result struct {
 	Started    time.Time `json:"started"`
 	Seconds    float64   `json:"seconds"`
 	Shard      string    `json:"shard,omitempty"` // "1/3"; "" if the checks were not divided
-	Strict     bool      `json:"strict"`          // an old break fails the run, too
+	Strict     bool      `json:"strict"`          // a break that the baseline also has fails the run, too
 	OK         bool      `json:"ok"`              // exit code 0
 	Exit       int       `json:"exit"`            // exit code of the command
 	Checks     []Check   `json:"checks"`
@@ -45,7 +45,7 @@ type Status string
 const (
 	Broken       Status = "broken"       // a rule or a promise does not hold
 	Error        Status = "error"        // the check could not run
-	Inconclusive Status = "inconclusive" // the check proved nothing, also when it was repeated
+	Inconclusive Status = "inconclusive" // the check proved nothing, even when repeated
 	Holds        Status = "holds"
 )
 
@@ -53,7 +53,7 @@ const (
 type Check struct {
 	Name     string            `json:"name"` // identifies the check in every run
 	Kind     string            `json:"kind"`
-	File     string            `json:"file,omitempty"` // relative to the repository; "" if it is outside, and with Verify
+	File     string            `json:"file,omitempty"` // relative to the repository; "" if it is outside, and for Verify
 	Line     int               `json:"line,omitempty"` // of the broken rule in File, from 1
 	Strategy string            `json:"strategy,omitempty"`
 	Fault    promise.Condition `json:"fault,omitempty"`
@@ -71,7 +71,7 @@ type Check struct {
 	Witness    *BreakingSchedule `json:"witness,omitempty"`
 	Sources    []Source          `json:"sources,omitempty"` // source lines that the program's log names
 
-	Fingerprint string     `json:"fingerprint,omitempty"` // of everything that decides the result; "": it cannot be known
+	Fingerprint string     `json:"fingerprint,omitempty"` // hash of everything that decides the result; "" if unknown
 	Unchanged   *Unchanged `json:"unchanged,omitempty"`   // the result comes from an earlier run
 	Change      Change     `json:"change,omitempty"`      // against the baseline; "" without one
 	ChangeWhy   string     `json:"change_why,omitempty"`
@@ -89,7 +89,7 @@ type Attempt struct {
 	Seconds   float64         `json:"seconds"`
 }
 
-// A BreakingSchedule is the shortest schedule that breaks.
+// A BreakingSchedule is the shortest schedule that breaks the program.
 type BreakingSchedule struct {
 	Replay  string          `json:"replay"`            // replay string
 	File    string          `json:"file,omitempty"`    // for --replay; "" if the schedule cannot be saved
@@ -100,7 +100,7 @@ type BreakingSchedule struct {
 	Printed string          `json:"printed,omitempty"` // output of the program while the schedule ran
 }
 
-// HasFile reports whether the witness is saved to a file.
+// HasFile reports whether the witness has a replay file.
 func (w *BreakingSchedule) HasFile() bool { return w != nil && w.Saved != nil }
 
 // A Source is a line of source code that the program's log names.
@@ -110,7 +110,7 @@ type Source struct {
 	Text string `json:"text"` // the line of the log
 }
 
-// Unchanged names the run that a result comes from.
+// Unchanged names the earlier run that a stored result comes from.
 type Unchanged struct {
 	Commit string    `json:"commit,omitempty"`
 	At     time.Time `json:"at"`
@@ -125,13 +125,12 @@ func (u Unchanged) String() string {
 	return text + u.At.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// short shortens a commit for people.
 func short(commit string) string { return commit[:min(len(commit), 8)] }
 
-// Old reports whether the baseline has the same break.
+// Old reports whether the baseline also has this break.
 func (c Check) Old() bool { return c.Status == Broken && c.Change == Before }
 
-// Fails reports whether the check's break gives exit code 1.
+// Fails reports whether the check makes the command end with exit code 1.
 func (r Result) Fails(c Check) bool { return c.Status == Broken && (r.Strict || !c.Old()) }
 
 // Exit codes of the command.
@@ -142,8 +141,8 @@ const (
 	exitInconclusive = 3
 )
 
-// Finish sets the fields that follow from the checks. A break weighs more than an error, and an error
-// more than a check that proved nothing.
+// Finish computes the fields that follow from the checks. In the exit code, a break has priority over an
+// error, and an error over an inconclusive check.
 func (r *Result) Finish() {
 	r.Seconds = time.Since(r.Started).Seconds()
 	r.Exit = exitHolds

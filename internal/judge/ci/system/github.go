@@ -22,7 +22,7 @@ func gitHub() System {
 	}
 }
 
-// Limits of GitHub: annotations of a level in a step, and bytes of a step's summary.
+// Limits of GitHub: annotations of each level in a step, and bytes of a step's summary.
 const (
 	mostAnnotations = 10
 	mostSummary     = 1 << 20
@@ -54,8 +54,8 @@ func escapeProperty(text string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeData(text))
 }
 
-// annotations returns the places of the checks that do not hold, the most urgent first: the rule in the
-// file, then the lines of the source.
+// annotations returns the annotations for the checks that do not hold, the most urgent first. Those for the
+// broken rules come before those for source lines.
 func annotations(r result.Result) (all []annotation) {
 	var sources []annotation
 	for _, status := range []result.Status{result.Broken, result.Error, result.Inconclusive} {
@@ -100,7 +100,7 @@ func annotate(p Publication) error {
 	return nil
 }
 
-// stepSummary appends the summary to the step's summary, shortened to the bytes that are left there.
+// stepSummary appends the summary to the step's summary, shortened to the bytes that are still free.
 func stepSummary(p Publication) error {
 	path := p.Env("GITHUB_STEP_SUMMARY")
 	if path == "" {
@@ -127,7 +127,6 @@ func outputs(p Publication) error {
 	return appended(path, fmt.Sprintf("exit=%d\nheadline=%s\nfolder=%s\n", p.Result.Exit, p.Result.Headline(), p.Folder))
 }
 
-// appended appends a text to a file.
 func appended(path, text string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {

@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// mostComment is GitHub's limit on a comment, in characters; counting bytes is on the safe side.
+// mostComment is GitHub's limit on a comment, in characters. The code counts bytes, which are never fewer.
 const mostComment = 65_536
 
 // commentTimeout limits all requests for the comment.
 const commentTimeout = 20 * time.Second
 
-// errNoPermission means that the token may not write comments.
 var errNoPermission = errors.New("no comment: the token may not write one (permissions: pull-requests: write; a fork's token never may); the step's summary has the result")
 
-// comment creates the comment at the pull request, or updates that of an earlier run. Outside of a pull
-// request, and without a token, it does nothing.
+// comment creates the comment at the pull request, or updates the comment of an earlier run. Without a pull
+// request or a token, it does nothing.
 func comment(ctx context.Context, p Publication) error {
 	g, err := pullRequest(p.Env)
 	if g == nil || err != nil || ctx.Err() != nil { // an interrupted job has no time for it
@@ -31,7 +30,8 @@ func comment(ctx context.Context, p Publication) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commentTimeout)
 	defer cancel()
-	// A job may run shop ci for several programs, and a matrix has one job name: their folders differ.
+	// The folder is part of the marker: a job may run shop ci several times, and all jobs of a matrix have
+	// the same name.
 	marker := fmt.Sprintf("<!-- shop ci: %s/%s %s %s -->", p.Env("GITHUB_WORKFLOW"), p.Env("GITHUB_JOB"), p.Folder, p.Result.Shard)
 	const note = "\nThe rest is left out: GitHub limits a comment to 65,536 characters. The step's summary has it.\n"
 	body := marker + "\n" + cut(p.Summary, mostComment-len(marker)-1, note)

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/format"
 )
 
-// gitLab adds the file that merge requests show as code quality. GitLab reads it and junit.xml as
+// gitLab writes the code quality report for merge requests. GitLab reads this file and junit.xml as
 // artifacts:reports.
 func gitLab() System {
 	return System{

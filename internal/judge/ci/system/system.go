@@ -1,4 +1,4 @@
-// Package system shows the result of `shop ci` where each CI system has a place for it. Each system is one
+// Package system shows the result of `shop ci` in the user interface of each CI system. Each system is one
 // file here and one line in Systems.
 package system
 
@@ -16,13 +16,12 @@ import (
 // A System is a CI system.
 type System struct {
 	Name    string
-	Present func(env Env) bool // reports whether this process runs in it
+	Present func(env Env) bool // reports whether this process runs in the system
 	Root    func(env Env) string
-	Publish func(ctx context.Context, p Publication) []error // an error may be nil
+	Publish func(ctx context.Context, p Publication) []error // elements may be nil
 }
 
-// Systems returns all systems that have a place of their own for results. The others, such as Jenkins,
-// read the files.
+// Systems returns the systems with an interface for results. Others, such as Jenkins, read the files.
 func Systems() []System {
 	return []System{
 		gitHub(),
@@ -34,17 +33,17 @@ func Systems() []System {
 // Env returns the value of an environment variable, or "".
 type Env func(name string) string
 
-// A Publication is a result for a system to show, with the job around it.
+// A Publication is a result for a system to show, and the environment of the job.
 type Publication struct {
 	Env     Env
 	Log     io.Writer // the job's log
-	Folder  string    // with the files
+	Folder  string    // contains the files
 	Summary string    // the content of summary.md
 	Result  result.Result
 }
 
-// Publish shows the result in every system that is present. Its errors are lines for the job's log: they
-// do not change the verdict.
+// Publish shows the result in every system that is present. Its errors go to the job's log; they do not
+// change the verdict.
 func Publish(ctx context.Context, p Publication) (errs []error) {
 	for _, s := range Systems() {
 		if !s.Present(p.Env) {
@@ -59,9 +58,9 @@ func Publish(ctx context.Context, p Publication) (errs []error) {
 	return errs
 }
 
-// Root returns the folder of the repository, to which the systems' file names are relative. It is the
-// system's own folder if the current folder is inside. Otherwise it is the closest folder with .git,
-// or else the current folder.
+// Root returns the folder of the repository, to which file names are relative. If the current folder is
+// inside the folder that the CI system names, Root returns that one. Otherwise it returns the closest folder
+// with .git, or else the current folder.
 func Root(env Env) (string, error) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package linear checks whether the stock of a product behaved as one counter that each buy
-// touched at one moment between its call and its return. The audit compares sums; this package
-// compares each buyer's answer, in the order of time.
+// Package linear checks whether the stock of a product behaved as one counter that each buy touched at one
+// moment between its call and its return. The audit compares sums; this package checks every buyer's answer
+// against the order of the buys in time.
 package linear
 
 import (
@@ -17,8 +17,8 @@ import (
 // A Result says whether some order of the buys explains their answers.
 type Result string
 
-// The results. If the search does not finish in time, the result is Unknown, never Yes. "" means
-// that there was nothing to check.
+// The results. A search that does not finish in time gives Unknown, never Yes. "" means that there was
+// nothing to check.
 const (
 	Yes     Result = "yes"
 	No      Result = "no"
@@ -31,25 +31,25 @@ const NoOrder = "no order of the buys explains what the buyers were told"
 // Timeout limits the check of one history. Most checks take a few milliseconds.
 const Timeout = 2 * time.Second
 
-// most is the maximum number of operations that check searches: it keeps a set of them per state.
+// most is the maximum number of operations in a search: each state of the search stores a set of operations.
 const most = 5_000
 
 // A Buy is one operation on the counter.
 type Buy struct {
 	Purchaser    string
 	Amount       int64     // ordered units; 0 means 1
-	Call, Return time.Time // a zero Return: no answer was seen, and the buy may take effect at any time after Call
+	Call, Return time.Time // a zero Return: the buy had no answer and may take effect at any time after Call
 	Outcome      purchase.Outcome
-	Left         *int64 // in the answer of a sale; nil if it has none
+	Left         *int64 // units that remain after a sale, by the shop's answer; nil if the answer does not say
 	Reserved     int64  // units that other orders may have held when this one was refused; set by Settle
 }
 
 func (b Buy) units() int64 { return max(b.Amount, 1) }
 
-// Counts says how the answers of a strategy follow the stock.
+// Counts says how exactly the answers of a strategy reflect the stock.
 type Counts int
 
-// The kinds of counts; stockModel has their rules. Check checks nothing for Unspecified.
+// The kinds of counts. stockModel defines the rules of each kind. For Unspecified, Check checks nothing.
 const (
 	Unspecified Counts = iota
 	Exactly
@@ -71,23 +71,22 @@ func CountsOf(admitsFirst, leftLags, writesLater bool) Counts {
 	return Exactly
 }
 
-// stockModel returns a model of the stock as one counter. A sale takes its units, which must be
-// there, and answers how many are left. A buy answers sold out if fewer are there. A buy
-// with an unknown outcome takes its units if they are there. Without an answer its time has no
-// end, so it may also come last: then it changes nothing that another buyer saw, as if it
-// had not happened.
+// stockModel returns a model of the stock as one counter. A sale takes its units, which must be there, and
+// answers how many are left. A buy answers sold out if too few units are left. A buy with an unknown outcome
+// takes its units if they are there. A buy without an answer never ends, so the search may put it last, where
+// it changes nothing that another buyer saw.
 //
-// Admits is for a strategy that takes units from a counter before the sale is certain
-// (Traits.AdmitsFirst). It returns them if the buyer leaves or the database refuses. Meanwhile
-// they are missing in its counter: left may be too small, and sold out may come too
-// early. The model then only requires that no sale takes units that are not there.
+// Admits is for a strategy that takes units from its own counter before the sale is certain
+// (Traits.AdmitsFirst), and returns them if the buyer leaves or the database refuses. Meanwhile the counter is
+// too low, so left may be too small, and sold out may come too early. The model only requires that no sale
+// takes units that are not there.
 //
-// Lags is for a strategy whose left omits sales in flight (Traits.LeftLags): left may be too
-// large, but sold out is exact.
+// Lags is for a strategy that does not yet subtract sales in flight from left (Traits.LeftLags): left may be
+// too large, but sold out is exact.
 //
-// Reserves is for a strategy that admits an order and writes it later (Traits.WritesLater). If the
-// admitted order is lost, its outcome is unknown and it has no record. Until then its units were
-// missing, so sold out may come too early by as many units as such orders asked for.
+// Reserves is for a strategy that admits an order and writes it later (Traits.WritesLater). If the shop
+// loses an admitted order, the outcome is unknown and there is no record. Until then the order has reserved its
+// units. So sold out may come too early, by no more units than such orders asked for.
 func stockModel(stock int64, counts Counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
@@ -117,14 +116,14 @@ func stockModel(stock int64, counts Counts) porcupine.Model {
 	}
 }
 
-// Check reports whether some order of the buys explains their answers, for a counter that starts
-// at stock. It leaves out buys answered busy, lock_lost or failed: by their answers they did not
-// change the stock, and the audit checks that. The result is Unknown after timeout.
+// Check reports whether some order of the buys explains their answers, for a counter that starts at stock.
+// It leaves out buys answered busy, lock_lost or failed: such an answer says that the stock did not change, and
+// the audit checks that. The result is Unknown after timeout.
 func Check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result {
 	if counts == Unspecified {
 		return ""
 	}
-	kinds := []Counts{Exactly} // most histories are in order whatever the strategy promises
+	kinds := []Counts{Exactly} // most histories satisfy the strictest rules
 	if counts != Exactly {
 		kinds = append(kinds, counts)
 	}
@@ -156,7 +155,7 @@ func check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result
 	return Unknown
 }
 
-// Draw writes a page to file that shows the longest part of the buys for which an order exists.
+// Draw writes a page to file. It shows the longest sequence of buys that some order explains.
 func Draw(buys []Buy, stock int64, counts Counts, timeout time.Duration, file string) error {
 	model := stockModel(stock, counts)
 	_, info := porcupine.CheckOperationsVerbose(model, operations(buys, counts), timeout)
@@ -169,7 +168,7 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 		case purchase.Sold, purchase.Unknown:
 		case purchase.SoldOut:
 			if counts == Admits {
-				continue // another buyer may hold the units, so it says nothing about the stock
+				continue // another buyer may hold the units, so the answer says nothing about the stock
 			}
 		default:
 			continue
@@ -204,10 +203,10 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 	return sold > stock
 }
 
-// Settle decides each buy with an unknown outcome by the records. A buyer with a record has bought,
-// at some time after Call. Settle drops a buy without a record, but adds its units to Reserved of
-// each buy that was refused as sold out after its Call. Settle also drops answers of sold beyond
-// the number of a buyer's records: they repeat an order, and rush.Orders judges those.
+// Settle uses the records to decide each buy with an unknown outcome. If the buyer has a record, the buy
+// becomes a sale at some time after Call. Otherwise Settle drops it, and adds its units to Reserved of each buy
+// that was refused as sold out after its Call. If a buyer has more answers sold than records, Settle drops the
+// surplus answers: they repeat an order, and rush.Orders judges them.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}
 	var dropped []Buy

@@ -3,8 +3,8 @@
 // faults.
 //
 // A condition is a column of the matrix. There are three kinds: a rush without faults (rush, units,
-// two-products, two-processes), a fault, and an exploration of every schedule of two buyers. The
-// package imports only the verdicts, so both sides of a promise can use it.
+// two-products, two-processes), a fault, and an exploration of every schedule of two buyers. The package
+// imports only the verdicts, so the catalogue and the judge can both import it.
 package promise
 
 import (
@@ -24,13 +24,13 @@ const (
 	TwoProcesses Condition = "two-processes" // the same, distributed over two processes
 )
 
-// Duplicates repeats one request with one Idempotency-Key: to two processes at once, to both again
-// after the answer, and once more after a restart of one of them. A service that is judged from
-// outside gets it twice at once, and again.
+// Duplicates repeats one request with one Idempotency-Key: to two processes at once, to both again after the
+// answer, and once more after a restart of one of them. A running service gets the request twice at once, and
+// once more later.
 const Duplicates Condition = "duplicates"
 
-// The explorations run every schedule of two buyers in processes of their own, with or without one
-// event at any step.
+// The explorations run every schedule of two buyers, each in a process of its own. All except Explore add
+// one event at any step.
 const (
 	Explore       Condition = "explore"
 	ExploreExpire Condition = "explore-expire" // every lease expires, and its holder does not notice
@@ -38,7 +38,7 @@ const (
 	ExploreForget Condition = "explore-forget" // one Redis loses its keys
 )
 
-// Crowds lists the conditions without a fault.
+// Crowds lists the rushes without a fault.
 func Crowds() []Condition { return []Condition{Rush, Units, TwoProducts, TwoProcesses} }
 
 // Played lists the conditions of shops on real servers in display order: the rushes, the faults,
@@ -50,7 +50,7 @@ func Explorations() []Condition {
 	return []Condition{Explore, ExploreExpire, ExploreCrash, ExploreForget}
 }
 
-// OfTarget lists the conditions that need only the routes of a service.
+// OfTarget lists the conditions that need no access to a service except its HTTP routes.
 func OfTarget() []Condition { return []Condition{Rush, ClientGone, Latency, Duplicates} }
 
 // Columns lists every condition in display order.
@@ -86,8 +86,7 @@ func About(c Condition) string {
 // A Promise maps conditions to expected verdicts. Other conditions have no promise.
 type Promise map[Condition]verdict.Verdict
 
-// BreaksFrom returns the promise of a strategy that oversells under first, and therefore under
-// every later condition of Played.
+// BreaksFrom returns the promise to oversell under first and under every later condition of Played.
 func BreaksFrom(first Condition) Promise {
 	p := Promise{}
 	for _, c := range Played()[slices.Index(Played(), first):] {
@@ -96,6 +95,6 @@ func BreaksFrom(first Condition) Promise {
 	return p
 }
 
-// BreaksAll reports whether a condition breaks every strategy: no lock and no isolation level saves what the
-// database has lost.
+// BreaksAll reports whether a condition breaks every strategy. No lock and no isolation level restores
+// commits that the database has lost.
 func BreaksAll(c Condition) bool { return c == DBFailoverAsync }

@@ -13,7 +13,7 @@ import (
 
 // A Document is the content of a result, in reading order.
 type Document struct {
-	Command string    // of the command: "shop verify"
+	Command string    // for example "shop verify"
 	Title   string    // one line
 	Lead    string    // the run and its servers, a sentence without its full stop
 	Sums    []Sum     // the totals
@@ -42,21 +42,21 @@ type Sum struct {
 // Status compares a result with the expectation.
 type Status int
 
-// The statuses. None belongs to a text without an expectation.
+// The statuses. None applies to a text that is compared with no expectation.
 const (
 	None        Status = iota
 	Holds              // as expected, without a violation
-	Breaks             // as promised
+	Breaks             // a promised violation
 	Contradicts        // contradicts the promise
-	Void               // shows nothing
-	Failed             // like Void, because the instrument failed
+	Void               // proves nothing
+	Failed             // proves nothing, because the instrument failed
 )
 
 // A Table has one line of headings.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	Legend  bool // explain the marks of the statuses
+	Legend  bool // print an explanation of the status marks
 	Note    string
 }
 
@@ -104,8 +104,8 @@ type Page struct {
 	After  string // the sections below the cases
 }
 
-// A Group is a heading with the cases whose Group is its index in Document.Groups. A group without
-// cases is not shown.
+// A Group is a heading for the cases whose field Group contains its index. A group without cases is not
+// printed.
 type Group struct {
 	Heading string
 	Brief   bool      // one line for each case instead of a section
@@ -144,7 +144,6 @@ type Detail struct {
 	Summary string
 }
 
-// in returns the cases of a group.
 func (d Document) in(group int) (cases []Case) {
 	for _, c := range d.Cases {
 		if c.Group == group {

@@ -19,9 +19,9 @@ type File struct {
 	Format Format
 }
 
-// Check checks, before the long run, that the files can be written and that no two are the same. It
-// changes no file, since a run may end without a result. others maps paths that other flags write
-// to the names of these flags.
+// Check checks, before the long run, that the files can be written and that no two are the same. It changes
+// no file, since a run may end without a result. others contains the path of each other output flag, by the
+// flag's name.
 func Check(files []File, others map[string]string) error {
 	flagByPath := map[string]string{}
 	for flag, path := range others {
@@ -48,8 +48,8 @@ func Check(files []File, others map[string]string) error {
 	return nil
 }
 
-// Save writes the document to every file. An error with one file does not affect the others. Save
-// returns the first error.
+// Save writes the document to every file. An error in one file does not affect the others. Save returns the
+// first error.
 func Save(files []File, d Document, stdout io.Writer) (err error) {
 	for _, f := range files {
 		if failed := f.save(d, stdout); failed != nil {
@@ -73,7 +73,6 @@ func resolvePath(path string) string {
 	return path
 }
 
-// check returns an error if a report cannot be written.
 func check(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -86,7 +85,7 @@ func check(path string) error {
 		return errors.Join(f.Close(), os.Remove(f.Name()))
 	case err != nil:
 		return err
-	case info.Mode()&fs.ModeNamedPipe != 0: // its reader would consider this the complete report
+	case info.Mode()&fs.ModeNamedPipe != 0: // an open and a close would give its reader an empty report
 		return nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0) // without truncation
@@ -113,7 +112,6 @@ func SaveSoFar(files []File, d Document) error {
 	return errors.Join(errs...)
 }
 
-// save writes the document in the file's format.
 func (f File) save(d Document, stdout io.Writer) error {
 	text, err := f.render(d)
 	if err != nil {
@@ -126,9 +124,8 @@ func (f File) save(d Document, stdout io.Writer) error {
 	return Replace(f.Path, text)
 }
 
-// Replace replaces a file atomically and keeps its mode, so that there is a complete file at any
-// moment. It writes directly to a device or pipe, to a mounted file, and to a file in a folder that
-// does not allow new files.
+// Replace replaces a file atomically and keeps its mode, so no reader finds an incomplete file. It writes
+// directly to a device or pipe, to a mounted file, and to a file in a folder that does not allow new files.
 func Replace(path string, text []byte) error {
 	if !special(path) {
 		if err := replace(resolvePath(path), text); !errors.Is(err, errNoReplacing) {

@@ -35,8 +35,8 @@ func Endings() string {
 	return strings.Join(endings[:last], ", ") + " or " + endings[last]
 }
 
-// Proof returns the place that says what exit code 0 of a command proves. The text of each run with that code
-// ends with it.
+// Proof returns the section of the documentation that says what exit code 0 of a command proves. Each run
+// with exit code 0 prints it last.
 func Proof(command string) string {
 	return "docs/reference/commands/" + command + ".md#what-exit-0-proves"
 }

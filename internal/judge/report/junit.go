@@ -10,13 +10,13 @@ import (
 	"github.com/jstemmer/go-junit-report/v2/junit"
 )
 
-// junitFormat has a test for each case. A promised violation is a passed test with its details as
-// output. A case that shows nothing is an error, and so is an incomplete result.
+// junitFormat writes a test for each case. A promised violation is a passed test with its details as output.
+// A case that proves nothing is an error, and so is an incomplete result.
 func junitFormat() Format {
 	return Format{Ending: ".xml", What: "JUnit XML", Write: writeJUnit}
 }
 
-// testsuites is junit.Testsuites that also writes counts of 0, which some readers require.
+// testsuites replaces junit.Testsuites, which omits counts of 0. Some readers require them.
 type testsuites struct {
 	XMLName  xml.Name          `xml:"testsuites"`
 	Name     string            `xml:"name,attr"`

@@ -17,15 +17,15 @@ func markdownFormat() Format {
 // (docs.github.com, Workflow commands, "Step isolation and limits").
 const maxMarkdown = 1 << 20
 
-// markdownRoom leaves space for the two notes.
+// markdownRoom is the limit minus the space for the two notes.
 const (
 	noDiagram    = "\nThe diagram is left out: a step's summary is limited to 1 MiB.\n"
 	noMore       = "\nThe rest is left out: a step's summary is limited to 1 MiB.\n"
 	markdownRoom = maxMarkdown - len(noDiagram) - len(noMore)
 )
 
-// writeMarkdown shortens a document that is longer than maxMarkdown: it leaves out
-// diagrams first, then whole cases, and says so.
+// writeMarkdown shortens a document that is longer than maxMarkdown. It leaves out diagrams first, then
+// whole cases, and adds a note.
 func writeMarkdown(w io.Writer, d Document) error {
 	b, after := &markdown{room: markdownRoom}, ""
 	b.head(d)
@@ -119,7 +119,7 @@ func cellText(c Cell) string {
 	return escape(c.Text)
 }
 
-// groups writes the cases until the room is used up.
+// groups writes the cases until the limit is reached.
 func (b *markdown) groups(d Document) {
 	for i, g := range d.Groups {
 		cases := d.in(i)
@@ -175,7 +175,7 @@ func (b *markdown) diagrams(c Case) {
 	for _, d := range c.Details {
 		text := ""
 		switch {
-		case d.Mermaid != "": // GitHub and GitLab draw it
+		case d.Mermaid != "": // GitHub and GitLab draw the diagram
 			text = "\n```mermaid\n" + d.Mermaid + "```\n"
 		case d.Text != "":
 			text = "\n```\n" + strings.TrimSuffix(d.Text, "\n") + "\n```\n"

@@ -10,7 +10,7 @@ import (
 // A Look controls the appearance of a table on a terminal.
 type Look struct {
 	Boxed  bool // lines around the table and between its columns
-	Marks  bool // a mark in each cell that contradicts its promise or shows nothing
+	Marks  bool // a mark in each cell that contradicts its promise or proves nothing
 	Colour bool
 	Loud   bool // a violation is red even if it was promised
 }
@@ -50,8 +50,8 @@ func (t Table) Terminal(look Look) string {
 	return trailing.ReplaceAllString(w.Render(), "")
 }
 
-// Terminal returns the cell's text: green holds, grey breaks as promised, yellow shows nothing, red
-// is everything else.
+// Terminal returns the cell's text with its colour: green for holds, grey for a promised break, yellow for a
+// cell that proves nothing, otherwise red.
 func (c Cell) Terminal(look Look) string {
 	word := c.Text
 	switch {

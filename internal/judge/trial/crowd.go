@@ -3,7 +3,7 @@
 //
 //	Crowd -> Open -> Storefront -> Send -> rush.Result
 //
-// The command shop rush, the live page and shop verify share it.
+// shop rush, shop verify and the live page share this package.
 package trial
 
 import (
@@ -25,7 +25,8 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// MaxBuyers is the maximum of --buyers. One machine has loopback ports and open files for that many.
+// MaxBuyers is the maximum of --buyers. One machine has enough loopback ports and open files for that many
+// buyers.
 const MaxBuyers = 10_000
 
 // A Crowd describes a rush: its buyers and where they buy.
@@ -38,17 +39,17 @@ type Crowd struct {
 	Target     string // the address of a running service; "": our shops
 	Duration   time.Duration
 	Restocks   int
-	Units      []int64           // units of the buyers' orders, in turn
+	Units      []int64           // units of each order; the buyers take these values in turn
 	Second     string            // another product, which gets half of Stock
 	Expect     bool              // send another crowd if the first misses a promised violation
 	Fault      promise.Condition // injected into each crowd; may be ""
-	For        time.Duration     // of a long rush, which repeats the crowds; see Waves
-	Every      time.Duration     // of a long rush: the interval of the fault; 0: each crowd has it
+	For        time.Duration     // duration of a long rush, which repeats the crowds; see Waves
+	Every      time.Duration     // interval of the fault in a long rush; 0: the fault is in each crowd
 	Shops      web.Config
 	Send       rush.Generator // nil: this process sends the requests
 }
 
-// Report returns an empty report for the results.
+// Report returns a report without results.
 func (o *Crowd) Report(bed *Storefront) rush.Report {
 	r := rush.Report{
 		Engine: bed.Engine, Server: bed.Server, Target: o.Target, Stock: o.Stock, Buyers: o.Buyers, Processes: o.Processes, Second: o.Second, Restocks: o.Restocks,
@@ -65,7 +66,7 @@ func (o *Crowd) Report(bed *Storefront) rush.Report {
 	return r
 }
 
-// A FieldError is an error in one field, by the name of its flag.
+// A FieldError is an error in one field. Name is the field's flag.
 type FieldError struct{ Name, Says string }
 
 func (e *FieldError) Error() string { return "--" + e.Name + " " + e.Says }
@@ -121,7 +122,6 @@ func (o *Crowd) Check() error {
 	return o.checkOrders()
 }
 
-// checkOrders checks what the buyers ask for.
 func (o *Crowd) checkOrders() error {
 	if err := product.CheckName(o.Product); err != nil {
 		return fmt.Errorf("--product %w", err)
@@ -203,10 +203,11 @@ func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
 	return entry.WhyNoPromise(o.condition(), s.Database)
 }
 
-// TargetPromise returns a promise for a target's cell. The target's own promise has priority. The
-// catalogue's promise for a rush also applies to the other faults at a target, since each is a
-// rush; its own cells under faults have two processes. A strategy that breaks in a rush may break
-// there or not. A strategy without any promise is expected to hold.
+// TargetPromise returns the promise for a target's cell. The target's own promise has priority. Otherwise a
+// catalogue strategy that holds in a rush must hold under the other faults at a target, too, since each is
+// injected into a rush. The catalogue's promises under faults assume two processes, so they do not apply. A
+// strategy that breaks in a rush has no promise under a fault. A strategy without any promise is expected to
+// hold.
 func (o *Crowd) TargetPromise(s *Storefront, name string, f promise.Condition) verdict.Verdict {
 	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
 		for _, served := range s.Served {

@@ -32,19 +32,20 @@ type crowds struct {
 	to     onlooker
 	ctx    context.Context // of the rush
 
-	standby  *fault.Standby // of the rush's Redis
+	standby  *fault.Standby // standby of the rush's Redis
 	mu       sync.Mutex
 	strategy string             // of the current crowd; "" once it is judged
-	last     string             // of the last crowd
-	field    *fault.RunningRush // of the crowd; may be nil
-	asked    []string           // faults to inject into the next crowd on request of the page
+	last     string             // strategy of the last crowd
+	field    *fault.RunningRush // the current crowd, for the faults; may be nil
+	asked    []string           // faults that the live page requests for the next crowd
 	striking sync.WaitGroup
 	missed   string // why the rush's fault did not take effect in the last crowd; "" if it did
-	byHand   bool   // whether another fault was injected into this strategy's crowds
+	byHand   bool   // whether the live page has injected a fault into this strategy's crowds
 	broken   error  // the error of a failed repair
 }
 
-// newCrowds returns the crowds of a rush on an open storefront, which ends their standby.
+// newCrowds returns the crowds of a rush on an open storefront. Closing the storefront also closes their
+// standby.
 func newCrowds(ctx context.Context, e *engine.Engine, o *Crowd, bed *Storefront, to onlooker) *crowds {
 	c := &crowds{engine: e, rush: o, bed: bed, to: to, ctx: ctx, standby: fault.NewStandby(e)}
 	bed.closers = append(bed.closers, c.standby.Close)
@@ -79,7 +80,7 @@ func (c *crowds) send(ctx context.Context, o *Crowd, name string, watch Watching
 	return c.proven(result), errors.Join(err, c.broken)
 }
 
-// prepare starts what the rush's fault needs before a crowd comes.
+// prepare starts the Redis standby if the rush's fault needs one.
 func (c *crowds) prepare(ctx context.Context) error {
 	if f, ok := struckBy(c.rush.Fault); ok && f.Standby {
 		return c.standby.Ready(ctx)
@@ -198,8 +199,8 @@ func (n *noted) sentences() (all []string) {
 	return all
 }
 
-// unproven resets the state before each crowd: its fault has not taken effect yet. The caller must
-// hold the mutex.
+// unproven notes, before each crowd, that the rush's fault has not taken effect yet. The caller must hold
+// the mutex.
 func (c *crowds) unproven() {
 	c.missed = ""
 	if c.rush.Fault != "" {
@@ -222,7 +223,7 @@ func (c *crowds) over() {
 	c.striking.Wait()
 }
 
-// mended waits until a crowd has its answers, its injections have ended, and the shops serve.
+// mended ends the injections into the current crowd and waits until every shop serves again.
 func (c *crowds) mended(ctx context.Context) error {
 	c.mu.Lock()
 	c.leave()
@@ -236,7 +237,7 @@ func (c *crowds) mended(ctx context.Context) error {
 	return c.prepare(ctx)
 }
 
-// leave ends the field. The caller must hold the mutex.
+// leave ends the current fault.RunningRush. The caller must hold the mutex.
 func (c *crowds) leave() {
 	if c.field != nil {
 		c.field.Over()
@@ -255,7 +256,7 @@ func (c *crowds) proven(r rush.Result) rush.Result {
 	return r
 }
 
-// record adds a line of a child's history.
+// record handles one line of a child's history.
 func (c *crowds) record(process int, line []byte) {
 	var e history.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -272,7 +273,7 @@ func (c *crowds) record(process int, line []byte) {
 	}
 }
 
-// newField starts a field. The caller must hold the mutex.
+// newField begins a fault.RunningRush for the next crowd. The caller must hold the mutex.
 func (c *crowds) newField() {
 	c.leave()
 	c.unproven()
@@ -291,7 +292,7 @@ func (c *crowds) newField() {
 	c.asked = nil
 }
 
-// pointOf returns where a fault stops a buyer.
+// pointOf returns the failpoint at which a fault stops a buyer.
 func pointOf(database string) failpoint.Point {
 	if dialect.Kind(database) == dialect.SQLite { // a held writer would block all other buyers
 		return failpoint.Read
@@ -299,7 +300,7 @@ func pointOf(database string) failpoint.Point {
 	return failpoint.Commit
 }
 
-// start injects a fault into the crowd of the field. The caller must hold the mutex.
+// start injects a fault into the current crowd, in a goroutine. The caller must hold the mutex.
 func (c *crowds) start(name string, byHand bool) {
 	field, strategy := c.field, c.strategy
 	for _, f := range fault.OnEngine(c.engine) {
@@ -327,7 +328,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 		c.byHand = c.byHand || !missed
 	case err == nil:
 		c.missed = ""
-	case c.missed != "": // and no injection by hand has taken effect
+	case c.missed != "": // no earlier injection has taken effect
 		c.missed = fmt.Sprintf("%s did not take effect: %s", f.Name, note.Missed)
 	}
 	if err != nil && !missed {
@@ -345,7 +346,7 @@ func (c *crowds) inVain(f fault.Fault, strategy string) error {
 	return nil
 }
 
-// strikeWhenAsked injects requested faults into the current crowd, or the next one.
+// strikeWhenAsked injects each requested fault into the current crowd, or else into the next one.
 func (c *crowds) strikeWhenAsked(ctx context.Context, names <-chan string) {
 	for {
 		select {

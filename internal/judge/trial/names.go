@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// Names returns the strategies to run, in the requested order or that of the catalogue. It omits
-// strategies that the rush's fault does not affect, since they would prove nothing.
+// Names returns the strategies to run, in the requested order or in that of the catalogue. It omits
+// strategies that the rush's fault does not affect, since their runs would prove nothing.
 func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 	all, err := asked(o, s)
 	if err != nil {

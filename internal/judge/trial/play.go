@@ -16,9 +16,9 @@ type Telling struct {
 	Warn     func(string)
 }
 
-// Play opens the storefront on an engine, sends every wave, and returns the report. With an error, the report has the
-// results so far. closed is the error of closing the storefront, which leaves the results valid. A storefront in which
-// a purchase or a lock was left behind is opened again.
+// Play opens the storefront on an engine, sends every wave, and returns the report. After an error, the
+// report contains the results so far. closed is the error of closing the storefront; the results are valid
+// nevertheless. If a wave leaves a purchase or a lock behind, Play opens a new storefront for the next wave.
 func (o *Crowd) Play(ctx context.Context, config engine.Config, token string, tell Telling) (report rush.Report, closed, err error) {
 	front, err := Open(ctx, o, config, token, tell.Warn)
 	if err != nil {
@@ -32,7 +32,7 @@ func (o *Crowd) Play(ctx context.Context, config engine.Config, token string, te
 	report = o.Report(front)
 	var growth rush.Growth
 	defer func() { report.Growth = growth.Sentences() }()
-	var strikes []string // in a storefront that was left
+	var strikes []string // injections in the storefronts that were replaced
 	leftBehind := false
 	for wave := range o.Waves(names) {
 		if leftBehind {

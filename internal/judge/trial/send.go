@@ -17,7 +17,7 @@ type Watching struct {
 	Answered func(n int)
 	Judged   func(rush.Result) // the crowd's own result, before later restocks
 
-	mended func(context.Context) error // see rush.Config
+	mended func(context.Context) error // see rush.Config.AwaitRepair
 	byHand func() bool                 // whether the page has injected faults into this strategy's crowds
 }
 
@@ -41,7 +41,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.LetsWait = config.Healthy && LetsWait(o.Shops.Admission, bed.Database)
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)
-	} else { // the wait belongs to the service and is unknown
+	} else { // the service has a wait of its own, which is unknown
 		config.Timeout *= 2
 	}
 	if o.Target != "" || o.Shops.Admission { // otherwise the shop must let its buyers wait
@@ -63,7 +63,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		}
 	}
 	switch {
-	case err == nil && byHand(): // a fault at any moment, with leases of any length, has no promise
+	case err == nil && byHand(): // no promise covers a fault at any moment, with leases of any length
 		result.Promise = ""
 		result.Reason += "; a fault was injected by hand, so no promise applies"
 		watch.Judged(result)
@@ -91,7 +91,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	return result, err
 }
 
-// InsideOf returns the buyers that a restock of our shops may meet.
+// InsideOf returns which buyers may be inside our shops during a restock.
 func InsideOf(strategy, database string) rush.Inside {
 	entry, _ := lockstrategy.ByName(lockstrategy.Resolve(strategy))
 	switch {
@@ -103,8 +103,8 @@ func InsideOf(strategy, database string) rush.Inside {
 	return rush.OwnBuyers
 }
 
-// LetsWait reports whether our shops let each buyer wait: the admission control is off, and no node of a
-// cluster may lag behind a buyer's lock.
+// LetsWait reports whether our shops let each buyer wait. Admission control must be off, and the database
+// must not be a cluster in which a node may lag behind a buyer's lock.
 func LetsWait(admission bool, database string) bool {
 	return !admission && dialect.Kind(database) != dialect.Galera
 }

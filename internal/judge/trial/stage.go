@@ -21,9 +21,9 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Stage sends the crowds of the live page. It runs the rush of shop rush on child processes of
-// this shop, with the same servers. This shop cannot be used itself: it has a sold-out check and an
-// admission control, and cannot be killed.
+// A Stage sends the crowds of the live page. It runs the same rush as `shop rush`, on child processes that
+// use the servers of this shop. This process itself is not suitable: it has a sold-out check and admission
+// control, and a fault cannot kill it.
 type Stage struct {
 	Engine *engine.Engine
 	Shops  web.Config
@@ -82,7 +82,7 @@ func (s Stage) Command(r runs.Request) string {
 	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // SQLite ignores this number
 		conns = s.Conns
 	}
-	if r.Fault != "" { // a fault sets the times
+	if r.Fault != "" { // StrikeTimes sets these for a fault
 		settings.Wait, settings.LeaseTTL = preset.Wait, preset.LeaseTTL
 	}
 	for _, f := range []struct {

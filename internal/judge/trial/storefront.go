@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Storefront is where a crowd buys: the shop's processes, or a target.
+// A Storefront is what the buyers of a crowd connect to: the shop's processes, or a target.
 type Storefront struct {
 	Engine   string
 	Database string   // its name in promises; "" for a target
@@ -39,7 +39,7 @@ type Storefront struct {
 	// Children are the shop's processes. It is nil if the shop is not a separate process.
 	Children testbed.Shops
 
-	struck *crowds // crowds with faults; nil: there are no faults
+	struck *crowds // sends crowds with faults; nil: there are no faults
 	noted  noted   // the injected faults
 }
 
@@ -63,9 +63,9 @@ func (s *Storefront) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the target, or an engine with a shop in this process, or in Processes children if
-// there are several or the rush is long. token is for the target's admin routes. warn receives
-// warnings about the servers.
+// Open opens the target if there is one. Otherwise it opens an engine and starts the shop: in this process,
+// or in child processes if there are several or the rush is long. token is for the target's admin routes. warn
+// receives warnings about the servers.
 func Open(ctx context.Context, o *Crowd, config engine.Config, token string, warn func(string)) (*Storefront, error) {
 	s := &Storefront{Engine: "target", Missing: map[string]string{}}
 	if o.Target != "" {
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	case o.Fault != "":
 		s.struck = newCrowds(ctx, e, o, s, &s.noted)
 		err = s.ServeChildren(ctx, e, shops, o.Processes, s.struck.record)
-	case o.Processes == 1 && o.For == 0: // a long rush measures the shop's process
+	case o.Processes == 1 && o.For == 0: // a long rush measures the shop in a process of its own
 		err = s.serveHere(e, shops)
 	default:
 		err = s.ServeChildren(ctx, e, shops, o.Processes, nil)
@@ -106,8 +106,8 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	return s, nil
 }
 
-// on puts the storefront on an open engine without a shop. It returns the configuration of the
-// shops for the crowd.
+// on connects the storefront to an open engine and starts no shop. It returns the configuration of the shops
+// for the crowd.
 func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
 	s.Engine, s.Database, s.Server = e.Name, e.Database, e.Server
 	s.Auditor = rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs}
@@ -153,9 +153,9 @@ func (s *Storefront) serveHere(e *engine.Engine, flags web.Config) error {
 	return nil
 }
 
-// ServeChildren starts n `shop serve` processes of this binary on the engine's servers, each with
-// its own pool and memory. If record is not nil, it receives each line of their histories, and the
-// children accept commands to hold buyers and have links that can be cut.
+// ServeChildren starts n `shop serve` processes of this binary on the engine's servers, each with its own
+// pool and memory. If record is not nil, it receives each line of their histories. Then the children also
+// accept commands to stop buyers, and their links to the servers can be cut.
 func (s *Storefront) ServeChildren(ctx context.Context, e *engine.Engine, f web.Config, n int, record func(process int, line []byte)) error {
 	group, err := localserver.NewGroup()
 	if err != nil {

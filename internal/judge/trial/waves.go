@@ -15,20 +15,19 @@ type Wave struct {
 	Strategy string
 }
 
-// String names the wave.
 func (w Wave) String() string {
 	return fmt.Sprintf("wave %d (%s)", w.Number, audit.Count(w.Buyers, "buyer"))
 }
 
-// shares are the parts of the buyers and of the stock in the rounds of a long rush, in turn. The first
-// round has all, so that it fills the pools of the shops.
+// shares are the fractions of the buyers and the stock in the rounds of a long rush. A round is one crowd of
+// each strategy. The first round has all buyers, so that the shops open all their connections.
 var shares = []float64{1, 0.25, 0.5, 0.75}
 
-// Waves yields the crowds of a rush: one of each strategy. With For, it yields further rounds until
-// the time is over, with other numbers of buyers. With Every, only some rounds have the fault: the
-// second one, and later the first one after each Every. These have all buyers.
+// Waves yields the crowds of a rush: one of each strategy. With For, it yields further rounds with other
+// numbers of buyers until the time is over. With Every, only some rounds have the fault: the second one, and
+// then the first one after each interval. These rounds have all buyers.
 func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
-	least := 1 // rounds
+	least := 1 // minimum number of rounds
 	if o.Every > 0 {
 		least = 2 // one with the fault
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Crowds is how many bursts must miss a promised violation before it counts as fixed: whether
-// buyers overlap is chance, especially on a busy machine.
+// Crowds is how many bursts must miss a promised violation before it counts as fixed. One is too few: buyers
+// overlap by chance, especially on a busy machine.
 const Crowds = 3
 
-// mostPlays is how often Confirm plays, except that a result which only its timing contradicts is
-// always played once more.
+// mostPlays is the maximum number of plays. If only timing contradicts the promise in the last play, one
+// more follows.
 const mostPlays = Crowds + 1
 
 // A Play is the result of a crowd or of a cell that was played once.
@@ -19,19 +19,20 @@ type Play[T any] interface {
 	*T
 	// Judged returns the promise, "" if there is none, and the verdict.
 	Judged() (promise, got Verdict)
-	// Disturbed says why the play shows nothing although another may. It returns "" if the play counts.
+	// Disturbed says why this play proves nothing although another play may. It returns "" if the play
+	// counts.
 	Disturbed() string
 	// IsTimed reports whether only the timing of events shows the violation.
 	IsTimed() bool
 	// Doubt makes the play inconclusive. It puts reason before the play's own reason.
 	Doubt(reason string)
-	// Played adds to the evidence that there were several plays, how many, and why.
+	// Played adds the number of plays, if there were several, and their reason to the evidence.
 	Played(times int, because string)
 }
 
-// Confirm repeats a play until its result is not chance. This is the only rule for repeating a crowd or a
-// cell: something disturbed the play, a burst missed a promised violation, or only timing contradicts the
-// promise. The evidence says how often it was played, and why. An error comes from play.
+// Confirm repeats a play until its result is not chance. No other code decides on a repetition. It repeats
+// if something disturbed the play, if a burst missed a promised violation, or if only timing contradicts the
+// promise. It returns an error only if play returns one.
 func Confirm[T any, P Play[T]](play func() (T, error)) (T, error) {
 	var timed P // a play that contradicts the promise only by its timing
 	var why []string
@@ -63,9 +64,10 @@ func Confirm[T any, P Play[T]](play func() (T, error)) (T, error) {
 	}
 }
 
-// confirmed combines a play that contradicts its promise only by its timing with a second one. If the
-// second shows something else, the result is inconclusive and keeps the details of the first, since the
-// machine may have stood still. A violation that needs no second play counts at once.
+// confirmed combines two plays, the first of which contradicts its promise only by its timing. If the second
+// shows something else, the result is inconclusive and keeps the details of the first, since the machine may
+// have stood still. If the second shows the same, or a violation that does not depend on timing, the result is
+// the second.
 func confirmed[T any, P Play[T]](first, second P) P {
 	_, before := first.Judged()
 	_, got := second.Judged()

@@ -1,11 +1,11 @@
-// Package verdict names what a run can prove about a lock strategy, and Confirm decides when a run is played
-// again. The catalogue promises verdicts and the instruments report them; internal/judge/audit judges.
+// Package verdict names what a run can prove about a lock strategy. The catalogue promises verdicts and the
+// instruments report them; internal/judge/audit judges. Confirm decides whether to repeat a run.
 package verdict
 
 // A Verdict is the result of one run.
 type Verdict string
 
-// The verdicts, the worst first, except for the last two.
+// The verdicts. All except the last two are violations, the worst first.
 const (
 	Lost            Verdict = "lost"            // an acknowledged sale has no record
 	Diverged        Verdict = "diverged"        // the nodes of one cluster permanently differ in stock or records
@@ -23,9 +23,9 @@ const (
 	Inconclusive    Verdict = "inconclusive"    // no violation, but the run could not have shown one
 )
 
-// Keeps reports whether got keeps the promise. A promised violation is kept by Oversold as well as
-// by Drifted: both are the same lost update, and the numbers of the run decide which of the two
-// appears. Inconclusive keeps no promise.
+// Keeps reports whether got keeps the promise. Oversold also keeps the promise Drifted, and the reverse:
+// both show lost updates, and the numbers of the run decide which of the two appears. Inconclusive keeps no
+// promise.
 func (promise Verdict) Keeps(got Verdict) bool {
 	if promise == Oversold || promise == Drifted {
 		return got == Oversold || got == Drifted
@@ -33,9 +33,9 @@ func (promise Verdict) Keeps(got Verdict) bool {
 	return got == promise
 }
 
-// NeverChance reports whether a verdict is a violation even without a promise. A missing promise
-// leaves open how many units are sold, and to which buyers. It does not excuse wrong answers,
-// duplicate sales, or nodes that differ.
+// NeverChance reports whether a verdict is a violation even without a promise. A strategy without a promise
+// may sell any number of units to any buyer. It may not give wrong answers, sell twice under one key, or let
+// nodes differ.
 func (got Verdict) NeverChance() bool {
 	return got == Lost || got == Duplicated || got == Diverged || got == Nonlinearizable
 }
@@ -43,7 +43,7 @@ func (got Verdict) NeverChance() bool {
 // IsBreak reports whether a violation was seen, promised or not.
 func (got Verdict) IsBreak() bool { return got != Holds && got != Inconclusive }
 
-// Misses reports whether the promise is a violation of stock and records that got does not show.
+// Misses reports whether the promise is a violation of stock and records, and got does not show it.
 func (promise Verdict) Misses(got Verdict) bool {
 	return promise != "" && promise != Holds && (got == Holds || got == Nonlinearizable)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A Cell is one strategy under one fault.
+// A Cell is one strategy under one condition.
 type Cell struct {
 	Strategy   string            `json:"strategy"`
 	Fault      promise.Condition `json:"fault"`
@@ -36,17 +36,17 @@ type Cell struct {
 	Struck     string        `json:"struck"`                // proof that the fault took effect
 	Audited    audit.Sums    `json:"books"`                 // stock and records at the end
 	NextSaleMS *int64        `json:"next_sale_ms"`          // from the fault to the next sale to another buyer; null if there was none
-	TwoHolders *Overlap      `json:"two_holders,omitempty"` // the first pair
+	TwoHolders *Overlap      `json:"two_holders,omitempty"` // the first two buyers that held the lock at the same time
 	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault, on the clock of two_holders
-	History    string        `json:"history,omitempty"`     // its file
+	History    string        `json:"history,omitempty"`     // path of the history file
 	Witness    *DrawnWitness `json:"witness,omitempty"`     // of an exploration that found a violation
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
-	Picture      string        `json:"picture,omitempty"` // a file that shows why not
+	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why not
 
 	disturbance string // reason why the play shows nothing
 	isCertain   bool   // the verdict needs no second play
-	goesOn      bool   // the stall outlasts the fault, and no promise of a stall does
+	goesOn      bool   // the stall continues after the repair, which no promise covers
 }
 
 // rushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
@@ -90,14 +90,14 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Audited = r.Audited
 }
 
-// playedBy copies from a rush whether it must be played again.
+// playedBy stores whether the rush must be played again.
 func (c *Cell) playedBy(r rush.Result) {
 	c.disturbance, c.isCertain = r.Disturbed(), r.Verdict == verdict.Stalled && !r.IsTimed()
 }
 
-// judge compares the answers with stock and records. lost and untold are the results of
-// rush.Compare. A buyer may fail under the fault. But each answer must be true, and the buyers
-// after the repair must be served.
+// judge compares the answers with stock and records. The arguments lost and untold are results of
+// audit.Compare. A buyer may fail under the fault, but each answer must be true, and buyers after the repair
+// must be served.
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	all, last := f.Answers, f.Last
@@ -180,7 +180,7 @@ func (c *Cell) evidence() string {
 	return text
 }
 
-// Line describes the cell in one line, for a person who waits for the next one.
+// Line describes the cell in one line, for the log of a run.
 func (c Cell) Line() string {
 	text := fmt.Sprintf("%-15s %s under %s, %.1f s", presented{&c}.field().Terminal(marks(false)), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
 	if !c.OK {

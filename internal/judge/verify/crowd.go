@@ -26,22 +26,22 @@ func processesOf(f promise.Condition) int {
 const (
 	unitsStock, unitsBuyers = 201, 90 // they ask for 720 units; see sizes
 	firstStock, secondStock = 30, 20
-	productsBuyers          = 100 // half of them for each
+	productsBuyers          = 100 // half of them for each product
 	keyedStock, keyedOrders = 32, 36
 )
 
-// sizes returns the sizes of the orders under units. With an odd stock one unit is left at the end,
-// too little for any order. Before that, large orders are refused while small ones can still be
-// served. This exposes a guard that only checks that something is left. It also exposes a strategy
-// that does not return the units of a refused order, unless small orders are faster six times in a row.
+// sizes returns the sizes of the orders under units. The stock is odd, so one unit is left at the end, too
+// little for any order. Before that, large orders are refused while small ones can still be served. This
+// exposes a guard that only checks that something is left. It also exposes a strategy that does not return the
+// units of a refused order, unless small orders are faster six times in a row.
 func sizes() []int64 { return []int64{2, 14} }
 
-// otherOf returns the name of a second product. It extends the first name, so a key search by
-// prefix finds both.
+// otherOf returns the name of a second product. It extends the first name, so that a wrong search for keys
+// by prefix finds both.
 func otherOf(product string) string { return product + "/b" }
 
-// runCrowd runs the rush of a condition: c, with the sizes that the condition needs. restart ends the
-// first process and returns the address of its successor.
+// runCrowd runs the rush c with the sizes that the condition needs. restart ends the first process and
+// returns the address of its successor.
 func runCrowd(
 	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
 ) (r rush.Result, err error) {
@@ -70,8 +70,8 @@ func (l *lane) crash(ctx context.Context) (url string, err error) {
 	return l.pair.A.URL(), nil
 }
 
-// apart completes the cell of two products after rushes without a violation: a buyer of one product
-// is held inside its section, and buyers of the other must not wait for it. The shop needs
+// apart completes the cell two-products if its rushes show no violation. It stops a buyer of one product
+// inside its critical section; buyers of the other product must not wait for that buyer. The shop needs
 // failpoints for that.
 func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
 	if j.name != promise.TwoProducts || cell.Verdict.IsBreak() {
@@ -103,7 +103,7 @@ func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts
 	return bed.Apart(ctx, otherOf(bed.Product))
 }
 
-// heldApart adds the result for the buyers of the other product to the cell.
+// heldApart adds the result of the other product's buyers to the cell.
 func (c *Cell) heldApart(f fault.Facts) {
 	switch {
 	case f.Stalled != "":

@@ -91,8 +91,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 	return nil
 }
 
-// oneByOne plays cells one after the other: the explorer looks at every goroutine
-// of the process.
+// oneByOne plays cells one after the other, since the explorer observes all goroutines of the process.
 type oneByOne struct {
 	Config
 	report Report
@@ -102,8 +101,8 @@ func (c Config) start(engineName string) *oneByOne {
 	return &oneByOne{c, Report{Engine: engineName, Command: c.Command, Started: time.Now()}}
 }
 
-// add adds a cell. If the harness failed and was not interrupted, the cell says so and failed is
-// true: the servers of that cell must not be used again.
+// add adds a cell. If the harness failed without an interruption, the cell says so and failed is true: the
+// servers of that cell must not be used again.
 func (r *oneByOne) add(ctx context.Context, start time.Time, cell Cell, err error) (failed bool, _ error) {
 	if err != nil {
 		if ctx.Err() != nil {

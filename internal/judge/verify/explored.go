@@ -20,7 +20,7 @@ import (
 // A DrawnWitness is the simplest violating schedule of an exploration, with two drawings.
 type DrawnWitness struct {
 	recorded
-	Text    string `json:"text"`    // a table, one step a row
+	Text    string `json:"text"`    // a table with one row for each step
 	Mermaid string `json:"mermaid"` // a sequence diagram
 }
 
@@ -43,13 +43,12 @@ const (
 	// seconds on an idle machine.
 	searchBudget = 10 * time.Minute
 
-	// few is the maximum number of runs of a search that is repeated with one more preemption.
+	// few limits the runs of a search that is repeated with one more preemption.
 	few = 40
 )
 
-// exploreCell plays a cell of the explorer. It raises the number of preemptions until a schedule
-// breaks, so that the witness is simple, and says how far it went. The limit depends on the
-// strategy and not on time.
+// exploreCell plays a cell of the explorer. The first search allows no preemption, and each further search
+// one more, until a schedule breaks. So the witness is simple. The cell says how far the searches went.
 func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
 	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}
@@ -115,8 +114,9 @@ func command(e *engine.Engine, entry lockstrategy.Entry) string {
 	return line
 }
 
-// parts returns explore.Config.Parts. If a strategy divides the stock, its buyers should meet at
-// the part rows and not at the product's row, from which the first buyer moves the units.
+// parts returns explore.Config.Parts. If a strategy divides the stock, its buyers must conflict at the rows
+// of the parts. Otherwise the first buyer would move the units from the product's row, and all would conflict
+// there.
 func parts(entry lockstrategy.Entry) int64 {
 	if entry.Left != nil {
 		return 2
@@ -124,22 +124,21 @@ func parts(entry lockstrategy.Entry) int64 {
 	return 0
 }
 
-// exploration is the searches of one cell and the last result.
+// An exploration is the series of searches of one cell, with the last result.
 type exploration struct {
 	explore.Config
 	result explore.Result
 	never  bool // the event could never take effect
 }
 
-// run raises the number of preemptions until a schedule breaks, no schedule is left, or the next
-// level would take too many runs. Each level is searched completely, so the extent depends on the
-// strategy and not on the machine's speed.
+// run searches with more and more preemptions until a schedule breaks, no schedule is left, or the next
+// search would take too many runs. Each search is complete, so the extent depends on the strategy and not on
+// the machine's speed.
 //
-// Without an event the search reaches at least two preemptions, since a majority lock that needs
-// too few nodes breaks there. With an event it reaches one. If a buyer has several commands in
-// flight, to the nodes of a lock or by a worker, there are too many schedules. The search then ends
-// with two preemptions, or none with an event, and buyer 1 begins. A promised violation is searched
-// with one preemption until it is found.
+// Without an event run allows at least two preemptions, which break a majority lock that needs too few
+// nodes. With an event it allows at least one. If a buyer has several commands in flight, to the nodes of a
+// lock or by a worker, there are too many schedules. Then the last search allows two preemptions, or none with
+// an event. If a violation is promised, it allows one preemption with an event, and only buyer 1 may begin.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	x.Symmetry = wide
@@ -159,7 +158,7 @@ func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 		x.never = len(x.result.Never) > 0
 		switch {
 		case x.result.Whole:
-			x.Bound, x.result.Explored = -1, x.result.All // known states cover any number of preemptions
+			x.Bound, x.result.Explored = -1, x.result.All // the search has covered every state, whatever the number of preemptions
 			return nil
 		case x.Bound >= least && (wide || x.result.Runs > few):
 			return nil
@@ -192,7 +191,7 @@ func (x *exploration) verdict() (verdict.Verdict, string) {
 	return verdict.Holds, "no order breaks"
 }
 
-// extent says how far the search went, and claims no more.
+// extent says how far the search went.
 func (x *exploration) extent() string {
 	of := "of at most " + witness.Count(x.Bound, "preemption")
 	switch {

@@ -13,10 +13,10 @@ import (
 // likelyCauses lists the causes in the code under test that have made an instrument fail so far.
 const likelyCauses = "likely causes: a random key or name in a command, a lock or a transaction left on a connection, a goroutine that does not end"
 
-// starved reports whether a play failed because a time limit ended before the fault, while this
-// process mostly had no processor, and returns its cell. The servers share the machine and the
-// priority, so the play proves nothing. On an idle machine the same error stays a failure of the instrument: the
-// strategy may have caused it.
+// starved reports whether a play failed only because the machine was busy: a time limit ended before the
+// fault, while this process mostly had no processor. It returns the inconclusive cell. The servers share the
+// machine and the priority, so such a play proves nothing. On an idle machine, the strategy may have caused the
+// same error, so the instrument has failed.
 func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ Cell, is bool) {
 	busy := delays.Mostly(start, end)
 	if busy == "" || !errors.As(err, new(*rush.TimeoutError)) {
@@ -28,8 +28,8 @@ func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ C
 	return c, true
 }
 
-// Failed returns the cell after a failure of its instrument: the strategy's behaviour is unknown,
-// and the run is not green. err is the reason.
+// Failed returns the cell after its instrument failed with err. The strategy's behaviour is unknown, so the
+// run does not pass.
 func (c Cell) Failed(err error) Cell {
 	c.Verdict, c.OK = verdict.Inconclusive, false
 	c.HarnessError = strings.Join(strings.Fields(err.Error()), " ")

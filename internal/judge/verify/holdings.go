@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Holding is the time in which a buyer believed to hold the lock, in milliseconds since the first
+// A Holding is the time in which a buyer believed that it held the lock, in milliseconds since the first
 // event of the cell.
 type Holding struct {
 	Purchaser string  `json:"purchaser"`
@@ -18,11 +18,11 @@ type Holding struct {
 	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
 }
 
-// These are the ends of a holding besides the kinds of history.
+// Further ends of a holding, which are not kinds of history.
 const (
 	endedKilled  = "killed"
 	endedNever   = "never"
-	endedNotHeld = "not held" // its release reported that the lease was already lost
+	endedNotHeld = "not held" // the release reported that the lease was already lost
 )
 
 // An Overlap is a pair of simultaneous holders.
@@ -31,14 +31,14 @@ type Overlap struct {
 	Second Holding `json:"second"`
 }
 
-// A reading is a cell next to the history of its play.
+// A reading is a cell with the history of its play.
 type reading struct {
 	*Cell
 	events []history.Event
 }
 
-// read takes two facts from the history that stock and records do not show: simultaneous holders,
-// and when another buyer could buy again.
+// read takes two facts from the history that stock and records do not show: simultaneous holders, and the
+// time of the next sale to another buyer.
 func (c reading) read() {
 	holdings, start, struck := holdingsIn(c.events)
 	for i, second := range holdings {
@@ -72,19 +72,18 @@ func (c reading) read() {
 // holdingsIn returns when each buyer believed to hold the lock, and the times of the first event and
 // of the first fault.
 //
-// A buyer held the lock until its release, or until its section's context ended because the lease
-// was known to be lost. Without either, it held until its buy returned. If the shop reported
-// neither, it was killed, and the buyer held until its connection broke. A shop continues after its
-// buyer has hung up, and reports later.
+// A holding ends when the shop reports the release or the loss of the lease, or else when the buy returns.
+// If the shop reports none of these, it was killed, and the holding ends when the buyer's connection breaks.
+// After its buyer has hung up, a shop that was not killed goes on, and its later report counts.
 func holdingsIn(events []history.Event) (holdings []Holding, start, struck time.Time) {
 	if len(events) == 0 {
 		return nil, start, struck
 	}
-	events = slices.Clone(events) // two processes and a harness, sorted by their common clock
+	events = slices.Clone(events) // events of two processes and the harness, sorted by their common clock
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	start = events[0].At
 	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }
-	open, last := map[string]int{}, map[string]int{} // by purchaser
+	open, last := map[string]int{}, map[string]int{} // purchaser to index in holdings
 	for _, e := range events {
 		switch e.Kind {
 		case history.Struck:

@@ -47,7 +47,6 @@ func (c Config) needs(f promise.Condition) string {
 	return ""
 }
 
-// database returns the dialect.
 func (c Config) database() string {
 	server, err := localserver.DatabaseNamed(c.LocalDB)
 	if err != nil {

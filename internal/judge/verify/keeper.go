@@ -11,7 +11,7 @@ type Keeper struct {
 	Files   []report.File
 	Command string        // the command of the run
 	last    time.Time     // time of the last write
-	took    time.Duration // its duration
+	took    time.Duration // duration of the last write
 }
 
 // keepShare limits the keeper to this fraction of the run's time: 1/keepShare.

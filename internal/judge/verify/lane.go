@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// serve starts servers and two shops, and lets work play cells on them.
+// serve starts servers and two shops, and calls work with a function that plays cells on them.
 func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
 	c := p.Config
 	var needs []lockstrategy.Need
@@ -39,7 +39,7 @@ func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)
 	return work(func(j job) (Cell, error) { return l.play(ctx, j) })
 }
 
-// lane is a set of servers with two shops on it.
+// A lane is a set of servers with two shops, on which cells are played one after the other.
 type lane struct {
 	Config
 	servers *fault.Servers
@@ -116,8 +116,8 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// awake calls once. If a time limit ended before the fault, while this process mostly had no processor, the
-// play counts as disturbed and proves nothing.
+// awake plays a cell once. If a time limit ended before the fault, while this process mostly had no
+// processor, the play counts as disturbed and proves nothing.
 func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (Cell, error) {
 	start, alive := time.Now(), pulse.Start()
 	defer alive.Stop()
@@ -154,8 +154,8 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, erro
 	return cell, err
 }
 
-// disturbed makes the cell inconclusive if Redis failed over by itself, for the reason why; ""
-// means that it did not. A violation that a forgotten lock does not explain stays.
+// disturbed makes the cell inconclusive if Redis failed over by itself. why describes the failover; "" means
+// that there was none. A violation that a forgotten lock does not explain stays.
 func (c *Cell) disturbed(why string) {
 	if why == "" || slices.Contains([]verdict.Verdict{verdict.Lost, verdict.Diverged, verdict.Duplicated}, c.Verdict) {
 		return
@@ -205,8 +205,8 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// restart starts another pair of shops. A shop exits if a server does not answer in time at its start,
-// which may happen on a busy machine.
+// restart starts another pair of shops. On a busy machine it may fail: a new shop exits if a server does not
+// answer in time.
 func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
 	l.pair.Stop()
 	l.pair, l.subject, l.needs, l.times = fault.Pair{}, s.Name, s.Needs, times

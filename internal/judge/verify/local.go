@@ -22,8 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Local plays every cell on private servers: first those of the explorer. A cell that could not be judged
-// says so. An error comes from the servers or from ctx; the report then has the completed cells.
+// Local plays every cell on private servers, the explorer's cells first. A cell that could not be judged
+// says so. An error comes from the servers or from ctx; the report then contains the completed cells.
 func (c Config) Local(ctx context.Context) (Report, error) {
 	explored := c.start(engine.Local)
 	explored.report.Redis = c.LocalRedis
@@ -36,8 +36,8 @@ func (c Config) Local(ctx context.Context) (Report, error) {
 	all := plan{Config: c, sofar: explored.report, next: make(chan int)}
 	all.leaveOutLacking()
 	jobs := all.Config.jobs()
-	var idle []string                  // columns without a cell
-	elsewhere := map[string][]string{} // by the flag that they need
+	var idle []string                  // conditions without a cell
+	elsewhere := map[string][]string{} // conditions by the flag that they need
 	for _, f := range c.Faults {
 		switch needs := c.needs(f); {
 		case needs != "":
@@ -95,7 +95,7 @@ func (p *plan) leaveOutLacking() {
 	})
 }
 
-// plan is the cells of a run and their progress.
+// A plan contains the cells of a run and their progress.
 type plan struct {
 	Config
 	jobs []job
@@ -180,7 +180,7 @@ func with(launch fault.Launch, flags []string) fault.Launch {
 	}
 }
 
-// waiting launches shops whose locks wait for replicas.
+// waiting returns launch with a flag that makes locks wait for this number of replicas.
 func waiting(launch fault.Launch, replicas int) fault.Launch {
 	if replicas == 0 {
 		return launch
@@ -192,8 +192,8 @@ func waiting(launch fault.Launch, replicas int) fault.Launch {
 	}
 }
 
-// HistoryFolder returns the folder for the histories of the cells: the value of --history, or a temporary one. made
-// reports whether it was created now.
+// HistoryFolder returns the folder for the histories of the cells: the value of --history, or a temporary
+// one. The result made reports whether HistoryFolder created it.
 func HistoryFolder(history string) (path string, made bool, err error) {
 	if history == "" {
 		path, err = os.MkdirTemp("", "shop-verify-")

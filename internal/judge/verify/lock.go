@@ -9,8 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// LockRules are the promises of a strategy's lock under one condition, apart from stock and
-// records. The zero value promises nothing.
+// LockRules are the promises of the lock itself under one condition. The zero value promises nothing.
 type LockRules struct {
 	Excludes bool // there is at most one holder at a time
 	Keeps    bool // a holder keeps the lock to the end of its section
@@ -20,10 +19,10 @@ type LockRules struct {
 // If the cell already has a violation of stock or records, judgeLock keeps that one, since it says
 // more. If the strategy reports no lock, there is nothing to judge.
 //
-// judgeLock compares times of several processes, which is valid on one machine: a holder reports the
-// lock after it has acquired it, and before it releases it. Only a loss may be reported late, if the
-// machine is busy. So an overlap proves nothing if the old holder reports its loss within a quarter
-// of a lease after the new holder's acquisition.
+// All processes run on one machine, so their times are comparable. A holder reports the lock after it
+// acquires it and before it releases it, so reports that overlap prove two holders. Only a loss may be reported
+// late, on a busy machine. So an overlap proves nothing if the old holder reports its loss within a quarter of
+// a lease after the new holder's acquisition.
 func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	if c.Verdict.IsBreak() {
 		return
@@ -45,8 +44,8 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// overlapping returns the first pair of overlapping holdings (two), or the first pair that is no proof
-// (late). A buyer whose process was killed holds nothing any more, since it cannot write.
+// overlapping returns the first overlap of two holdings (two), or the first that proves nothing (late). A
+// buyer in a killed process counts as no holder, since it cannot write.
 func overlapping(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
@@ -76,8 +75,8 @@ func lost(holdings []Holding) *Holding {
 	return nil
 }
 
-// judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. That is a
-// violation, since only luck kept the stock right, unless the lock is known to do it.
+// judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. That is a violation,
+// even if the stock is right by luck. If known is true, the lock is known to do that, and it is no violation.
 func judgeForeignRelease(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
 	if known {

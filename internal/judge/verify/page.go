@@ -117,7 +117,7 @@ func (r matrixPage) row(strategy string, conditions []promise.Condition) []repor
 	return []report.Cell{{Text: strategy, Code: true}, result, {Text: broken.text()}, {Text: free.text()}, {Text: strings.TrimPrefix(held.text(), "holds: ")}}
 }
 
-// A group is the conditions of a row with the same verdicts.
+// A group lists the conditions under which a strategy has the same verdicts.
 type group struct {
 	seen       string // the verdicts, with a mark if they are not as promised
 	conditions []promise.Condition
@@ -135,7 +135,7 @@ func (g *groups) add(seen string, c promise.Condition) {
 	(*g)[i].conditions = append((*g)[i].conditions, c)
 }
 
-// text lists them: "oversold: pause, partition; stalled: crash".
+// text lists the groups: "oversold: pause, partition; stalled: crash".
 func (g groups) text() string {
 	var texts []string
 	for _, one := range g {
@@ -144,14 +144,14 @@ func (g groups) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// tellApart reports whether a group has a condition that does not break every strategy.
+// tellApart reports whether a group contains a condition that does not break every strategy.
 func (g groups) tellApart() bool {
 	return slices.ContainsFunc(g, func(one *group) bool {
 		return slices.ContainsFunc(one.conditions, func(c promise.Condition) bool { return !promise.BreaksAll(c) })
 	})
 }
 
-// longest returns the group with most conditions, the last of equal ones.
+// longest returns the group with the most conditions. If several have as many, it returns the last.
 func longest(columns ...groups) *group {
 	most := &group{}
 	for _, one := range slices.Concat(columns...) {
@@ -162,8 +162,8 @@ func longest(columns ...groups) *group {
 	return most
 }
 
-// shorten makes the page show the number of the conditions instead of their names. A row shortens only
-// one group: its conditions are then all that the row does not name.
+// shorten makes the page show the number of conditions instead of their names. A row shortens only one
+// group, so a reader can find its conditions: they are all that the row does not name.
 func (g *group) shorten(played int) {
 	switch n := len(g.conditions); {
 	case n < 3:
@@ -205,7 +205,7 @@ func (r matrixPage) notRun(strategies []string, conditions []promise.Condition) 
 	return section("Not run", lines)
 }
 
-// grouped has the strategies that share a text, in order of the first use of each text.
+// grouped contains the strategies that share a text, in order of the first use of each text.
 type grouped struct {
 	texts      []string
 	strategies map[string][]string

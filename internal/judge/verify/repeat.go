@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// repeated returns the jobs n times: one whole run after the other.
+// repeated returns the jobs n times, one whole run after the other.
 func repeated(jobs []job, n int) (all []job) {
 	for play := range max(1, n) {
 		for _, j := range jobs {
@@ -86,8 +86,8 @@ func tallied(verdicts map[verdict.Verdict]int) string {
 	return strings.Join(counts, ", ")
 }
 
-// counted returns the matrix text: the verdict, or the counts of a cell that was played more than
-// once.
+// counted returns the text for the matrix: the verdict, or how often each verdict was seen if the cell was
+// played more than once.
 func (c presented) counted() string {
 	if len(c.Verdicts) > 0 && c.HarnessError == "" {
 		return tallied(c.Verdicts)

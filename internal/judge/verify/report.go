@@ -18,14 +18,14 @@ import (
 // A Report is the result of `shop verify`, as --json writes it.
 type Report struct {
 	Engine     string    `json:"engine"`            // "target" for a service that already runs
-	Target     string    `json:"target,omitempty"`  // its address
+	Target     string    `json:"target,omitempty"`  // address of that service
 	Server     string    `json:"server,omitempty"`  // the database's product and version, on the local engine
-	Redis      string    `json:"redis,omitempty"`   // its topology, on the local engine; "" for one server
+	Redis      string    `json:"redis,omitempty"`   // topology of Redis, on the local engine; "" for one server
 	Command    string    `json:"command,omitempty"` // of the run, without its output flags
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
-	LeftOut    []string  `json:"left_out,omitempty"`   // skipped, with the reason
+	LeftOut    []string  `json:"left_out,omitempty"`   // skipped conditions and strategies, with the reasons
 	Unfinished string    `json:"unfinished,omitempty"` // why cells are missing; "" if all were played
 	OK         bool      `json:"ok"`
 }
@@ -42,8 +42,8 @@ func (r *Report) Finish() {
 	}
 }
 
-// Sorted has the cells by result: as promised, contradicting the promise, inconclusive, and with a
-// failed instrument.
+// Sorted groups the cells by result: as promised, contradicting the promise, inconclusive, and with a failed
+// instrument.
 type Sorted struct{ Kept, Broken, Void, Failed []Cell }
 
 // Sort sorts the cells.
@@ -73,7 +73,7 @@ func (s Sorted) free() (n int) {
 	return n
 }
 
-// counts says how many cells had which result.
+// counts describes how many cells have each result.
 func (s Sorted) counts() string {
 	free := s.free()
 	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept)-free, len(s.Broken), len(s.Void))
@@ -86,15 +86,15 @@ func (s Sorted) counts() string {
 	return text
 }
 
-// ForgetHistories removes the names of files with histories, which do not exist any more.
+// ForgetHistories removes the paths of history files and pictures, which do not exist any more.
 func (r *Report) ForgetHistories() {
 	for i := range r.Cells {
 		r.Cells[i].History, r.Cells[i].Picture = "", ""
 	}
 }
 
-// leaveOutRows records, in one line, the strategies that have no cell and no other reason. has reports
-// whether a strategy has a cell. If none has, the columns have the reason.
+// leaveOutRows adds one line to LeftOut with the strategies that have no cell and are in no other line. has
+// reports whether a strategy has a cell. If no strategy has one, other lines give the reason.
 func (r *Report) leaveOutRows(strategies []Strategy, has func(name string) bool) {
 	named := map[string]bool{}
 	for _, line := range r.LeftOut {
@@ -165,8 +165,8 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	return err
 }
 
-// covered returns the last line of a run with exit code 0. It lists the cells that the code does not cover, and links
-// the page about its meaning.
+// covered returns the last line of a run with exit code 0. It lists the cells that this exit code does not
+// cover, and links the page about its meaning.
 func (r Report) covered() string {
 	var missing []string
 	if r.Engine == engine.Embedded {

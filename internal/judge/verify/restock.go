@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// restock completes a cell that holds: the product is restocked, and a small burst at each shop
-// must buy everything again. This exposes shops that remember the first sale. The history of the
-// cell ends before it.
+// restock completes a cell that holds. It restocks the product, and a small burst at each shop must buy
+// everything again. This exposes shops that remember the first sale. The cell's history ends before the
+// restock.
 func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	if cell.Verdict != verdict.Holds {
 		return nil
@@ -30,7 +30,7 @@ func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// restocked adds a violation that a burst has shown after a restock.
+// restocked adds the result of the burst after a restock to the cell.
 func (c *Cell) restocked(r rush.Result) {
 	if r.Verdict == verdict.Holds {
 		c.Struck += "; restocked, it sold out again"

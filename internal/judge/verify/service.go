@@ -13,11 +13,11 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A Service already runs, and is judged by its answers.
+// A Service is a shop that already runs. Its answers decide the verdicts.
 type Service struct {
 	URL        string
 	Token      string   // for its admin routes
-	Product    string   // sold there
+	Product    string   // the product that the buyers order
 	Strategies []string // the service's own names, or "all"
 	NoKeys     bool     // whether it does not support Idempotency-Keys
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Target is a running service in any language. The tests use only its routes; their faults are in
-// the behaviour of its buyers.
+// A Target is a running service in any language. The tests use only its HTTP routes; a fault is a behaviour
+// of the buyers, such as hanging up.
 type Target struct {
 	rush.Target
-	Product string        // its records are cleared
+	Product string        // the tests clear its records
 	Timeout time.Duration // of one request
 	run     string        // makes the purchasers of this run unique
 	pulse   *pulse.Pulse  // of the current play
@@ -35,7 +35,7 @@ type Target struct {
 const (
 	targetStock  = 100
 	targetBuyers = 200
-	pairs        = 40 // of one request that is sent twice
+	pairs        = 40 // number of requests that are sent twice
 )
 
 // way is the mean delay in each direction of a slow connection.
@@ -48,8 +48,8 @@ const (
 // after it has served a whole later burst.
 const finishTimeout = 10 * time.Second
 
-// Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so
-// that a web page gets no rush. A shop may not know the product yet.
+// Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so that a web
+// page gets no rush. It ignores other errors, since a shop may not know the product yet.
 func (t *Target) Check(ctx context.Context) error {
 	_, err := t.Audit(ctx, t.Product)
 	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
@@ -58,8 +58,8 @@ func (t *Target) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Play plays one cell, by the rule of verdict.Confirm. An error comes from the harness, or from a service without
-// the required routes.
+// Play plays one cell, and repeats it if verdict.Confirm says so. An error comes from the harness, or from a
+// service without the required routes.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	return verdict.Confirm(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
 }
@@ -100,7 +100,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := rushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
-	config.Counts = linear.Unspecified // a target may read left after its sale
+	config.Counts = linear.Unspecified // a target may read the stock for left some time after its sale
 	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)
 	if err == nil {

@@ -56,8 +56,8 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if gone == 0 {
 		facts.Missed = "every buyer was answered before it could hang up"
 	}
-	// Interrupted buys may end after all others were served, so stock and records have until then
-	// to agree. A unit that was sold twice stays a violation.
+	// An interrupted buy may end after all others were served, so stock and records get finishTimeout to
+	// agree. A unit that was sold twice stays a violation.
 	for deadline := time.Now().Add(finishTimeout); ; time.Sleep(100 * time.Millisecond) {
 		if err := t.judge(ctx, c, facts, targetStock); err != nil {
 			return err

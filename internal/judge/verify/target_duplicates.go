@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// duplicates sends each order twice at once with one key, and once more at the end. A service of
-// another kind must answer with the id of the sale: see docs/guides/test-your-shop.md.
+// duplicates sends each order twice at once with one key, and once more at the end. Other programs than this
+// shop must answer with the id of the sale: see docs/guides/test-your-shop.md.
 func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	const stock = pairs / 2
 	if err := t.restock(ctx, stock); err != nil {
@@ -25,8 +25,8 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	for _, o := range orders {
 		requests = append(requests, o, o)
 	}
-	// The first orders come alone, with a unit for both requests of each. A service that sells a
-	// repeated order must not be able to refuse it as sold out.
+	// While the first orders come, there is a unit for both requests of each. Otherwise a service that would
+	// sell a repeated order could refuse it as sold out, and nothing would show.
 	const alone = stock
 	twice, err := send(ctx, t.crowd(c.Strategy), requests[:alone])
 	if err != nil {

@@ -48,7 +48,7 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	return t.judge(ctx, c, facts, targetStock)
 }
 
-// slowLink leads to the host of a service and delays the traffic in both directions, so that no
+// slowLink returns a link to the host of a service. It delays the traffic in both directions, so that no
 // answer comes within 2*(way-wayJitter).
 func slowLink(service string) (*testbed.Link, error) {
 	u, err := url.Parse(service)

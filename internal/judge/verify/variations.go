@@ -14,14 +14,13 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A variation is a further search in the cell "explore", which is short.
+// A variation is a short further search in the cell explore.
 type variation struct {
-	flags  string                                               // of shop explore
-	holds  func(entry lockstrategy.Entry, database string) bool // reports whether the strategy promises to hold in it
+	flags  string                                               // flags of shop explore
+	holds  func(entry lockstrategy.Entry, database string) bool // reports whether the strategy promises to hold in this search
 	config func(c *explore.Config)
 }
 
-// variations lists them.
 func variations() []variation {
 	return []variation{
 		{"--instances shared --stock 4 --units 3,2 --events disconnect --bound 1", holdsInMemory, func(c *explore.Config) {
@@ -37,8 +36,8 @@ func variations() []variation {
 	}
 }
 
-// holdsInMemory reports that the buyers wait for each other in the process, which the cell's own search
-// does not show: it has a process for each buyer.
+// holdsInMemory reports whether the strategy's buyers wait for each other inside one process. The cell's own
+// search does not show that, since it has a process for each buyer.
 func holdsInMemory(e lockstrategy.Entry, database string) bool {
 	return len(e.Needs) == 0 && e.WaitsFor != lockstrategy.WaitRow && e.Promised(promise.Rush, database) == verdict.Holds
 }
@@ -47,7 +46,7 @@ func holdsBetweenProcesses(e lockstrategy.Entry, database string) bool {
 	return e.Promised(promise.TwoProcesses, database) == verdict.Holds
 }
 
-// outlivesLease reports that neither an expired lease nor a forgotten one breaks the strategy. The lease is
+// outlivesLease reports whether neither an expired nor a forgotten lease breaks the strategy. The lease is
 // in Redis, so one database is enough, and SQLite takes the least time.
 func outlivesLease(e lockstrategy.Entry, database string) bool {
 	return database == dialect.SQLite && !slices.ContainsFunc([]promise.Condition{promise.ExploreExpire, promise.ExploreForget}, func(c promise.Condition) bool {
@@ -56,8 +55,8 @@ func outlivesLease(e lockstrategy.Entry, database string) bool {
 	})
 }
 
-// vary searches each variation that applies to the strategy of base. The first that does not hold
-// decides the cell: broke is true even if its verdict is promised for the cell's own search.
+// vary searches each variation that applies to the strategy of base. The first variation that does not hold
+// decides the cell. Then broke is true, even if the cell's own search promises that verdict.
 func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ error) {
 	var held []string
 	for _, v := range variations() {
@@ -81,7 +80,7 @@ func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ err
 			if err := c.witnessed(w); err != nil {
 				return false, err
 			}
-			c.Audited = audit.Sums{} // a step counts records and not their units
+			c.Audited = audit.Sums{} // the steps of a witness count records and not units
 		}
 		return true, nil
 	}

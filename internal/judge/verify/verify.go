@@ -1,11 +1,11 @@
-// Package verify judges strategies under faults. A cell is one strategy under one fault, with the
+// Package verify judges strategies under conditions. A cell is one strategy under one condition, with the
 // promised verdict, the observed verdict, and the evidence.
 //
 //	Config.Embedded, Config.Local or Config.At -> each cell: verdict.Confirm -> one play -> Report
 //	one play: fault.Testbed.Play, a rush, or the explorer -> stock and records, answers, history -> verdict
 //
-// The embedded engine, private servers, and a service that already runs each have a file. Speed does not
-// affect a verdict. The time until another buyer could buy is reported next to it.
+// Embedded, Local and At each have a file. Speed does not affect a verdict; the report shows the time until
+// the next sale to another buyer separately.
 package verify
 
 import (
@@ -48,7 +48,7 @@ func (s Strategy) noPromise(f promise.Condition) string {
 	return s.NoPromise(f)
 }
 
-// Catalogue returns a row for each strategy, on private servers of these names. If confirmed,
+// Catalogue returns a row for each strategy, on private servers of these names. If confirmed is true,
 // replicas confirm each lock.
 func Catalogue(localDB, localRedis string, confirmed bool) (rows []Strategy, _ error) {
 	database, err := localserver.DatabaseNamed(localDB)
@@ -81,7 +81,7 @@ type Config struct {
 
 	Ended    func(last Cell, sofar Report)    // called as each cell ends, one call at a time
 	Progress func(format string, args ...any) // called while cells are played, one call at a time
-	Warn     func(string)                     // called for what may be wrong with the servers
+	Warn     func(string)                     // called for possible problems of the servers
 
 	// For Local.
 	Launch     fault.Launch // starts a shop with failpoints
@@ -91,7 +91,7 @@ type Config struct {
 	LocalRedis string       // Redis topology, of localserver.RedisServers; "" is single
 	Redlock    int          // number of Redlock nodes
 	RedisWait  int          // number of replicas that the shops' locks wait for
-	Lanes      int          // concurrent lanes, each with servers of its own
+	Lanes      int          // number of sets of servers on which cells are played at the same time
 	Repeat     int          // number of plays of each cell; a whole run ends before the next begins; 0 means 1
 }
 
